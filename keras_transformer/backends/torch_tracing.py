@@ -1,0 +1,168 @@
+"""A function of tensors as one flat graph of PyTorch calls, free of Keras dispatch.
+
+Keras layers run eagerly on PyTorch, and below each operation Keras converts and checks
+its arguments: most of the time of a small decode step. `trace` records the step once,
+through PyTorch's own tracer, drops what does nothing and keeps the rest as straight
+Python calls. Parameters are kept by reference: assigning to them changes the graph's
+result.
+"""
+
+import operator
+
+import torch
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.utils import _pytree as pytree
+
+_aten = torch.ops.aten
+
+# Calls that give back their argument when dtype and device are already right.
+_CONVERSIONS = (_aten.to.dtype, _aten.to.dtype_layout, _aten.to.device)
+# Constants written into the function are copied by the tracer at each run.
+_COPIES = (_aten.lift_fresh_copy.default, _aten.lift_fresh.default)
+
+
+def trace(function, *arguments):
+    """`function` for arguments of these shapes and dtypes.
+
+    Args:
+        function: nested tensors in, nested tensors out; without side effects but
+            that it may write into its arguments. Tensors it closes over, but for
+            parameters, are taken as constants.
+        arguments: nested tensors, to run it on once.
+
+    Returns:
+        A callable of the same arguments.
+    """
+    flat, structure = pytree.tree_flatten(arguments)
+    result_structure = None
+
+    def flat_function(*flat):
+        nonlocal result_structure
+        results = function(*pytree.tree_unflatten(list(flat), structure))
+        results, result_structure = pytree.tree_flatten(results)
+        return results
+
+    with torch.no_grad():
+        # Before dispatch, so that a matmul stays one call.
+        module = make_fx(flat_function, pre_dispatch=True)(*flat)
+    _drop_conversions(module.graph)
+    _fold_constants(module)
+    _share_equal_calls(module)
+    module.graph.eliminate_dead_code()
+    _use_python_bindings(module.graph)
+    attributes = _attributes_as_inputs(module)
+    module.recompile()
+    forward = module.forward
+
+    def run(*arguments):
+        flat, _ = pytree.tree_flatten(arguments)
+        return pytree.tree_unflatten(forward(*flat, *attributes), result_structure)
+
+    return run
+
+
+def _calls(graph):
+    return [node for node in graph.nodes if node.op == "call_function"]
+
+
+def _replace(node, other):
+    node.replace_all_uses_with(other)
+    node.graph.erase_node(node)
+
+
+def _drop_conversions(graph):
+    for node in _calls(graph):
+        if node.target not in _CONVERSIONS:
+            continue
+        before, after = (n.meta.get("val") for n in (node.args[0], node))
+        if before is None:  # a parameter or constant
+            before = _attribute(graph.owning_module, node.args[0])
+        if (before.dtype, before.device) == (after.dtype, after.device):
+            _replace(node, node.args[0])
+
+
+def _writes(node):
+    """Whether it writes into its first argument."""
+    schema = getattr(node.target, "_schema", None)
+    return schema is not None and schema.is_mutable
+
+
+def _must_run(node):
+    """Whether it writes, or draws random numbers."""
+    tags = getattr(node.target, "tags", ())
+    return _writes(node) or torch.Tag.nondeterministic_seeded in tags
+
+
+def _written(graph):
+    """What is written into, and what that may be a view of: fresh at each run."""
+    nodes = set()
+    for node in filter(_writes, _calls(graph)):
+        while node.op == "call_function" and node.all_input_nodes:
+            node = node.all_input_nodes[0]
+            nodes.add(node)
+    return nodes
+
+
+def _attribute(module, node):
+    return operator.attrgetter(node.target)(module)
+
+
+def _fold_constants(module):
+    """Computes once what depends on constants alone (not on parameters)."""
+    values = {}
+    written = _written(module.graph)
+    for node in module.graph.nodes:
+        if node.op == "get_attr":
+            value = _attribute(module, node)
+            if not isinstance(value, torch.nn.Parameter):
+                values[node] = value
+    for index, node in enumerate(_calls(module.graph)):
+        inputs = node.all_input_nodes
+        fresh = _must_run(node) or node in written
+        if fresh or any(i not in values for i in inputs):
+            continue
+        args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), values.get)
+        value = args[0] if node.target in _COPIES else node.target(*args, **kwargs)
+        name = f"folded_{index}"
+        module.register_buffer(name, value, persistent=False)
+        with module.graph.inserting_before(node):
+            constant = module.graph.get_attr(name)
+        values[constant] = value
+        _replace(node, constant)
+
+
+def _share_equal_calls(module):
+    seen = {}
+    written = _written(module.graph)
+    for node in list(module.graph.nodes):
+        key = (node.op, node.target, repr(node.args), repr(node.kwargs))
+        if node.op == "get_attr":
+            value = _attribute(module, node)
+            if not isinstance(value, torch.nn.Parameter):
+                key = (value.dtype, value.shape, value.cpu().numpy().tobytes())
+        elif node.op != "call_function" or _must_run(node) or node in written:
+            continue
+        if key in seen:
+            _replace(node, seen[key])
+        else:
+            seen[key] = node
+
+
+def _attributes_as_inputs(module):
+    """Reading an attribute of a module is slow: they become arguments of the graph."""
+    nodes = [node for node in module.graph.nodes if node.op == "get_attr"]
+    last_input = [node for node in module.graph.nodes if node.op == "placeholder"][-1]
+    for node in reversed(nodes):
+        with module.graph.inserting_after(last_input):
+            _replace(node, module.graph.placeholder(f"attribute_{node.name}"))
+    return [_attribute(module, node) for node in nodes]
+
+
+def _use_python_bindings(graph):
+    """`torch.matmul` costs less to call from Python than `torch.ops.aten.matmul`."""
+    for node in _calls(graph):
+        packet = getattr(node.target, "overloadpacket", None)
+        if packet is None or node.target.namespace != "aten":
+            continue
+        owner = torch.Tensor if _must_run(node) else torch
+        node.target = getattr(owner, packet.__name__, node.target)

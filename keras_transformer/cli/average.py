@@ -1,0 +1,28 @@
+"""`keras-transformer average`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from keras_transformer.cli import backend
+from keras_transformer.cli import model_folder
+
+
+def average(
+    run: Annotated[
+        Path, typer.Argument(metavar="RUN", help="A run folder, which train wrote.")
+    ],
+    output: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="The model folder to write.")
+    ],
+    last: Annotated[
+        int, typer.Option(metavar="N", min=1, help="How many, the latest.")
+    ] = 5,
+) -> None:
+    """Average the last checkpoints of a run."""
+    model_folder.check(run, "a run folder")
+    backend.activate()
+    from keras_transformer.training.run import average as average_checkpoints
+
+    average_checkpoints(run, last, output)

@@ -1,0 +1,70 @@
+"""Which backend a command runs on: Keras's own choice, or the one that is there."""
+
+import importlib.util
+import json
+import os
+import sys
+from pathlib import Path
+
+from keras_transformer.cli import allocator
+from keras_transformer.errors import InputError
+
+BACKENDS = ("tensorflow", "jax", "torch")
+
+
+def activate(*, training: bool = False) -> None:
+    """Chooses the backend for this process, before Keras loads, and says which.
+
+    `KERAS_BACKEND` and `keras.json` decide, as in every Keras program. Where neither
+    names one that is installed, the first of TensorFlow, JAX and PyTorch that is
+    installed runs. Unless `TF_CPP_MIN_LOG_LEVEL` is set, TensorFlow's C++ log is asked
+    for errors alone (2.21 prints some lines before it looks). For training, the memory
+    allocator is tuned first.
+
+    Raises:
+        InputError: where no backend is installed, or not the one that is asked for.
+    """
+    name = _choose()
+    os.environ["KERAS_BACKEND"] = name
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    if training:
+        allocator.tune(name)
+    print(f"backend: {name}", file=sys.stderr, flush=True)
+
+
+def _choose() -> str:
+    wanted = os.environ.get("KERAS_BACKEND")
+    if wanted and wanted not in BACKENDS:
+        raise InputError(
+            f"KERAS_BACKEND is {wanted!r}; set it to one of {', '.join(BACKENDS)}"
+        )
+    if wanted and not _is_installed(wanted):
+        raise InputError(
+            f"KERAS_BACKEND is {wanted!r}, but that is not installed; run "
+            f"pip install 'keras-transformer[{wanted}]', or unset KERAS_BACKEND"
+        )
+    wanted = wanted or _configured()
+    if wanted in BACKENDS and _is_installed(wanted):
+        return wanted
+    for name in BACKENDS:
+        if _is_installed(name):
+            print(f"{wanted} is not available; {name} is used instead", file=sys.stderr)
+            return name
+    raise InputError(
+        "no backend is installed; run pip install 'keras-transformer[tensorflow]', or "
+        "the same with jax or torch"
+    )
+
+
+def _is_installed(name: str) -> bool:
+    return importlib.util.find_spec(name) is not None
+
+
+def _configured() -> str:
+    """What Keras takes where `KERAS_BACKEND` is not set."""
+    home = Path.home() if os.access(Path.home(), os.W_OK) else Path("/tmp")
+    folder = Path(os.environ.get("KERAS_HOME", home / ".keras"))
+    try:
+        return json.loads((folder / "keras.json").read_bytes())["backend"]
+    except (OSError, ValueError, LookupError, TypeError):
+        return "tensorflow"

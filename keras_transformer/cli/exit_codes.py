@@ -1,0 +1,79 @@
+"""How a command ends: its exit code, and one line where it could not do its work.
+
+0 done; 2 bad input or arguments; 1 a fault of ours; 130 ctrl-C; 143 SIGTERM.
+"""
+
+import contextlib
+import errno
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Iterator
+
+from keras_transformer.errors import InputError
+
+#: Faults of files that a person can mend; any other is one of ours.
+MENDABLE = {
+    errno.EACCES,
+    errno.EDQUOT,
+    errno.EFBIG,
+    errno.EISDIR,
+    errno.ENAMETOOLONG,
+    errno.ENOSPC,
+    errno.ENOTDIR,
+    errno.EPERM,
+    errno.EPIPE,
+    errno.EROFS,
+}
+
+
+@contextlib.contextmanager
+def reported() -> Iterator[None]:
+    """Turns exceptions into exit codes, and SIGTERM into an exit that cleans up."""
+    before = signal.signal(signal.SIGTERM, _terminate)
+    try:
+        try:
+            yield
+        except SystemExit:  # how typer ends
+            if sys.stdout is not None:
+                sys.stdout.flush()
+            raise
+    except InputError as error:
+        _exit(2, str(error))
+    except KeyboardInterrupt:
+        _exit(130, "interrupted")
+    except OSError as error:
+        if error.errno not in MENDABLE:
+            _exit_as_fault()
+        name = "" if error.filename is None else f" {error.filename}"
+        _exit(2, f"cannot write or read{name}: {error.strerror}")
+    except Exception:
+        _exit_as_fault()
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _terminate(number: int, frame: object) -> None:
+    sys.exit(128 + number)
+
+
+def _exit(code: int, message: str) -> None:
+    _discard_output()
+    with contextlib.suppress(OSError):
+        print("error:", " ".join(message.splitlines()), file=sys.stderr, flush=True)
+    sys.exit(code)
+
+
+def _exit_as_fault() -> None:
+    traceback.print_exc()
+    _exit(1, "this is a fault of keras-transformer; please report the lines above")
+
+
+def _discard_output() -> None:
+    """Writes what waits for standard output, or drops it: at exit Python would fail."""
+    with contextlib.suppress(OSError, AttributeError):
+        try:
+            sys.stdout.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,33 @@
+"""How `translate` writes the hypotheses of a line."""
+
+import enum
+import json
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from keras_transformer.translator import Hypothesis
+
+
+class Format(enum.StrEnum):
+    """What is written of each line."""
+
+    text = "text"
+    jsonl = "jsonl"
+
+
+def as_json(source: str, hypotheses: "list[Hypothesis]") -> str:
+    """One JSON object on one line."""
+    keys = ("text", "score", "log_probability", "tokens")
+    found = [{key: getattr(h, key) for key in keys} for h in hypotheses]
+    row = {"source": source, "hypotheses": found}
+    return json.dumps(row, ensure_ascii=False) + "\n"
+
+
+def as_text(number: int, hypotheses: "list[Hypothesis]", top_beams: int) -> str:
+    """The translation; of several, each with line number, rank and score before it."""
+    if top_beams == 1:
+        return f"{hypotheses[0].text}\n"
+    return "".join(
+        f"{number}\t{rank}\t{h.score:.6f}\t{h.text}\n"
+        for rank, h in enumerate(hypotheses, 1)
+    )

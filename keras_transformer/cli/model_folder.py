@@ -1,0 +1,25 @@
+"""A model folder of the command line, loaded."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from keras_transformer.cli import backend
+from keras_transformer.errors import InputError
+
+if TYPE_CHECKING:
+    from keras_transformer.translator import Translator
+
+
+def load(folder: Path) -> "Translator":
+    """The model of a folder, on the backend that `backend` chooses."""
+    check(folder, "a model folder")
+    backend.activate()
+    from keras_transformer.translator import Translator
+
+    return Translator.load(folder)
+
+
+def check(path: Path, kind: str) -> None:
+    """Refuses what is no folder before anything heavy loads."""
+    if not path.is_dir():
+        raise InputError(f"there is no folder {path}; give {kind} that training wrote")

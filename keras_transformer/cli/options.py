@@ -1,0 +1,53 @@
+"""Arguments and options that several commands share."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from keras_transformer.errors import InputError
+
+Model = Annotated[
+    Path,
+    typer.Argument(metavar="MODEL", help="A model folder, such as runs/NAME/averaged."),
+]
+BeamSize = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N", min=1, help="Hypotheses kept; 1 is greedy. Default: the model's."
+    ),
+]
+LengthPenalty = Annotated[
+    float | None,
+    typer.Option(
+        metavar="A",
+        min=0.0,
+        help="The higher, the longer translations. Default: the model's.",
+    ),
+]
+BatchSize = Annotated[
+    int, typer.Option(metavar="N", min=1, help="Lines translated at once.")
+]
+SourceFile = Annotated[
+    Path,
+    typer.Option(
+        "--source", metavar="FILE", help="Lines to translate, plain or gzipped."
+    ),
+]
+
+
+def check_length_penalty(length_penalty: float | None) -> None:
+    """Refuses `nan` and `inf`, which are numbers for the parser of arguments."""
+    if length_penalty is not None and not length_penalty < float("inf"):
+        raise InputError(
+            f"--length-penalty {length_penalty} is not a number; give one such as 0.6"
+        )
+
+
+def check_top_beams(top_beams: int, beam_size: int) -> None:
+    """Refuses more hypotheses than the search keeps."""
+    if top_beams > beam_size:
+        raise InputError(
+            f"--top-beams {top_beams} is more than the beam size {beam_size}; give "
+            f"--beam-size {top_beams}"
+        )

@@ -1,0 +1,236 @@
+"""Sentence pairs to batches: a budget of tokens, few shapes, little padding.
+
+B batch, T target positions, S source positions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import keras
+import numpy as np
+
+from keras_transformer.data.buckets import Shape
+from keras_transformer.data.buckets import plan_batches
+from keras_transformer.data.corpus import EncodedPairs
+from keras_transformer.data.corpus import TokenRows
+from keras_transformer.errors import InputError
+
+Batch = tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]
+
+
+def pad_rows(
+    rows: TokenRows | Sequence[Sequence[int]], length: int, pad_id: int = 0
+) -> np.ndarray:
+    """Rows of ids side by side, filled up with `pad_id`: (B, length) int32.
+
+    Raises:
+        InputError: where a row has more than `length` ids.
+
+    Example:
+
+    >>> from keras_transformer.data.batching import pad_rows
+    >>> pad_rows([[7, 8, 9], [6]], 4)
+    array([[7, 8, 9, 0],
+           [6, 0, 0, 0]], dtype=int32)
+    """
+    if not isinstance(rows, TokenRows):
+        rows = TokenRows.from_lists(rows)
+    lengths = rows.lengths
+    if lengths.max(initial=0) > length:
+        raise InputError(
+            f"a row of {lengths.max()} ids does not fit into {length} positions; "
+            f"shorten the row or give more positions"
+        )
+    padded = np.full((len(rows), length), pad_id, np.int32)
+    padded[np.arange(length) < lengths[:, None]] = rows.ids
+    return padded
+
+
+class TokenBatches(keras.utils.PyDataset):
+    """Batches of about `batch_tokens` target tokens, for `fit` on every backend.
+
+    Pairs of similar length share a batch. All batches of one bucket have the same
+    shape (rows, S, T), so a compiled step is compiled at most `max_buckets` times. The
+    weights of a batch sum to 1: a loss that sums is the mean over its tokens, however
+    the batch is split over devices.
+
+    A batch is `({"source": (B, S), "target": (B, T)}, labels (B, T), weights (B, T))`,
+    int32 and float32: source x1..xn `</s>`, target `<s>` y1..ym, labels y1..ym `</s>`.
+    Rows that fill a batch up hold padding alone and weigh nothing.
+
+    The order is a pure function of `seed` and `epoch`. An index behind the last batch
+    is a batch of a following epoch, so that step k of a whole training is
+    `batches[k]`. `fit` draws another order of the batches from Python's global
+    random state; `fit(..., shuffle=False)` keeps the one of this class. Keras' epochs
+    of `steps_per_epoch` steps are not epochs of the corpus: see `from_step`.
+
+    Args:
+        pairs: the sentence pairs.
+        batch_tokens: the most target positions of a batch, padding included; a longer
+            sentence is a batch of its own.
+        shuffle: False gives one order for every epoch, by falling length but for the
+            second batch, which is the shortest.
+        seed: of the order.
+        max_buckets: the most shapes.
+        rows_multiple_of: the number of devices that share a batch.
+        pad_id: fills the rows.
+        start_id: begins the decoder's input.
+        end_id: ends labels and source.
+        source_end: whether the source ends with `end_id`.
+
+    Attributes:
+        epoch: the number of the epoch that index 0 begins, from 0; may be set. The end
+            of an epoch moves it by one, and so does the start of `fit`, because
+            Keras announces an epoch's end there too.
+        shapes: (rows, S, T) of each bucket, the longest first.
+        num_tokens: target tokens in an epoch, end tokens included.
+        padding: the share of the target positions that holds no token.
+
+    Raises:
+        InputError: where there are no pairs, or a number is not positive.
+
+    Example:
+
+    >>> from keras_transformer.data.batching import TokenBatches
+    >>> from keras_transformer.data.corpus import EncodedPairs
+    >>> from keras_transformer.data.corpus import TokenRows
+    >>> rows = TokenRows.from_lists([[5, 6, 7], [8, 9, 4], [3]])
+    >>> batches = TokenBatches(EncodedPairs(rows, rows), batch_tokens=8)
+    >>> batches.shapes
+    [(2, 4, 4), (1, 2, 2)]
+
+    Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 5.1.
+    """
+
+    def __init__(
+        self,
+        pairs: EncodedPairs,
+        batch_tokens: int = 4096,
+        *,
+        shuffle: bool = True,
+        seed: int = 1,
+        max_buckets: int = 8,
+        rows_multiple_of: int = 1,
+        pad_id: int = 0,
+        start_id: int = 1,
+        end_id: int = 2,
+        source_end: bool = True,
+    ) -> None:
+        super().__init__(workers=0)
+        if not len(pairs):
+            raise InputError("there are no sentence pairs to batch; give at least one")
+        if min(batch_tokens, max_buckets, rows_multiple_of) < 1:
+            raise InputError(
+                f"batch_tokens {batch_tokens}, max_buckets {max_buckets} and "
+                f"rows_multiple_of {rows_multiple_of} must be positive"
+            )
+        self.pairs = pairs
+        self.shuffle = shuffle
+        self.seed = seed
+        self.pad_id = pad_id
+        self.start_id = start_id
+        self.end_id = end_id
+        self.source_end = source_end
+        self.epoch = 0
+        source_lengths = pairs.source.lengths + source_end
+        target_lengths = pairs.target.lengths + 1
+        self._plan = plan_batches(
+            source_lengths, target_lengths, batch_tokens, max_buckets, rows_multiple_of
+        )
+        self._current_order: tuple[int, np.ndarray, np.ndarray] | None = None
+        self.shapes = self._plan.shapes
+        self.num_tokens = int(target_lengths.sum())
+        shapes = (self.shapes[bucket] for bucket in self._plan.buckets)
+        self.padding = 1.0 - self.num_tokens / sum(rows * T for rows, _, T in shapes)
+
+    def __len__(self) -> int:
+        return len(self._plan.buckets)
+
+    def __getitem__(self, index: int) -> Batch:
+        if index < 0:
+            raise IndexError(f"batch {index}: the index must not be negative")
+        epoch, index = divmod(index, len(self))
+        pairs_in_order, batches_in_order = self._order(self.epoch + epoch)
+        batch = batches_in_order[index]
+        first, end = self._plan.cuts[batch : batch + 2]
+        shape = self.shapes[self._plan.buckets[batch]]
+        return self._batch(self.pairs.take(pairs_in_order[first:end]), shape)
+
+    def on_epoch_end(self) -> None:
+        self.epoch += 1
+
+    def from_step(self, step: int) -> keras.utils.PyDataset:
+        """The batches `self[step]`, `self[step + 1]`, ... without end.
+
+        For training by steps, and for resuming it in the middle of an epoch:
+        `fit(batches.from_step(done), steps_per_epoch=..., shuffle=False)` goes on with
+        the next step from one of Keras' epochs to the following.
+        """
+        return _Endless(self, step)
+
+    def _batch(self, pairs: EncodedPairs, shape: Shape) -> Batch:
+        B, S, T = shape
+        rows = np.arange(len(pairs))
+        target_lengths = pairs.target.lengths
+        source = np.full((B, S), self.pad_id, np.int32)
+        target = np.full((B, T), self.pad_id, np.int32)
+        labels = np.full((B, T), self.pad_id, np.int32)
+        weights = np.zeros((B, T), np.float32)
+
+        source[rows] = pad_rows(pairs.source, S, self.pad_id)
+        if self.source_end:
+            source[rows, pairs.source.lengths] = self.end_id
+        labels[rows] = pad_rows(pairs.target, T, self.pad_id)
+        target[rows, 0] = self.start_id
+        target[:, 1:] = labels[:, :-1]
+        labels[rows, target_lengths] = self.end_id
+        tokens = target_lengths.sum() + len(pairs)
+        weights[rows] = (np.arange(T) <= target_lengths[:, None]) / tokens
+        return {"source": source, "target": target}, labels, weights
+
+    def _order(self, epoch: int) -> tuple[np.ndarray, np.ndarray]:
+        """Pair numbers, which the plan cuts into batches, and batch numbers."""
+        plan, numbers = self._plan, np.arange(len(self))
+        if not self.shuffle:
+            return plan.pairs, _longest_and_shortest_first(numbers)
+        current = self._current_order
+        if current is None or current[0] != epoch:
+            random = np.random.default_rng((self.seed, epoch))
+            # Within its bucket only, and so always in a bucket that is long enough.
+            parts = np.split(plan.pairs, plan.bucket_ends[:-1])
+            pairs = np.concatenate([random.permutation(part) for part in parts])
+            numbers[1:-1] = random.permutation(numbers[1:-1])
+            current = (epoch, pairs, _longest_and_shortest_first(numbers))
+            self._current_order = current
+        return current[1:]
+
+
+def _longest_and_shortest_first(batches: np.ndarray) -> np.ndarray:
+    """Puts the last batch, the shortest, behind the first, the longest.
+
+    Keras with TensorFlow reads two batches and takes a size for fixed where both agree:
+    these two differ in S and in T unless all batches agree. And what does not fit into
+    memory fails in the first step.
+    """
+    return np.concatenate([batches[:1], batches[1:][-1:], batches[1:-1]])
+
+
+class _Endless(keras.utils.PyDataset):
+    """Batches from a step on; `num_batches` None is Keras' sign for "without end"."""
+
+    num_batches = None
+
+    def __init__(self, batches: TokenBatches, step: int) -> None:
+        super().__init__(workers=0)
+        self.batches = batches
+        self.step = step
+        self.begun = False
+
+    def __getitem__(self, index: int) -> Batch:
+        # Before an epoch begins Keras reads batches for their shapes alone, and the
+        # first ones of an epoch are made for that.
+        return self.batches[self.step + index if self.begun else index]
+
+    def on_epoch_begin(self) -> None:
+        self.begun = True

@@ -1,0 +1,279 @@
+"""Text to token ids and back, with nothing lost on the way."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from typing import Literal
+
+import sentencepiece
+
+from keras_transformer.config import UNKNOWN_ID
+from keras_transformer.errors import InputError
+
+#: SentencePiece writes a space as this character, so in a text it becomes a space.
+SPACE_MARK = "\u2581"
+
+PAD_ID, START_ID, END_ID = 0, 1, 2
+_NUM_SPECIAL_IDS = 4
+_SMALLEST_VOCABULARY = _NUM_SPECIAL_IDS + 256
+_TRAINER_OPTIONS = {
+    "model_type": "bpe",
+    "pad_id": PAD_ID,
+    "bos_id": START_ID,
+    "eos_id": END_ID,
+    "unk_id": UNKNOWN_ID,
+    "pad_piece": "<pad>",
+    "unk_surface": "",
+    # What follows makes text -> ids -> text lossless, in TensorFlow Text too.
+    "byte_fallback": True,
+    "character_coverage": 1.0,
+    "add_dummy_prefix": False,
+    "remove_extra_whitespaces": False,
+    # The largest value allowed: longer lines would be left out without a word.
+    "max_sentence_length": 2**30,
+    "minloglevel": 2,
+}
+
+
+class Tokenizer:
+    """Byte-pair encoding with byte fallback: every text has ids, and ids give it back.
+
+    A thin cover of SentencePiece. Two kinds of text do not come back as they were:
+    `SPACE_MARK` (U+2581) becomes a space, see `count_space_marks`, and lone surrogates,
+    which no UTF-8 file can hold, are refused. Under `normalization="nmt_nfkc"` what
+    comes back is the normalized text.
+
+    Args:
+        model: a serialized SentencePiece model, of `train`, `load` or any other source.
+
+    Raises:
+        InputError: where `model` is none.
+
+    Example:
+
+    >>> from keras_transformer.data.tokenizer import Tokenizer
+    >>> tokenizer = Tokenizer.train(["low lower lowest"] * 9, vocabulary_size=275)
+    >>> ids = tokenizer.encode(["lower slowly 🐌"])
+    >>> tokenizer.decode(ids)
+    ['lower slowly 🐌']
+
+    Reference: Sennrich et al., 2016, https://arxiv.org/abs/1508.07909; Kudo and
+    Richardson, 2018, https://arxiv.org/abs/1808.06226.
+    """
+
+    def __init__(self, model: bytes) -> None:
+        self.model = model
+        try:
+            if not model:  # an empty model loads, and fails at its first use
+                raise RuntimeError
+            self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+        except RuntimeError:
+            raise InputError(
+                "the tokenizer is not a SentencePiece model, or is cut off; "
+                "train it again or copy it again"
+            ) from None
+
+    @classmethod
+    def train(
+        cls,
+        lines: Iterable[str],
+        vocabulary_size: int,
+        *,
+        normalization: Literal["identity", "nmt_nfkc"] = "identity",
+        split_digits: bool = False,
+    ) -> Tokenizer:
+        """Learns a vocabulary from text; the same text gives the same bytes.
+
+        Args:
+            lines: the text, source and target together for a shared vocabulary.
+            vocabulary_size: V, with 4 special ids, 256 bytes and each character.
+            normalization: `"identity"` keeps the text as it is, `"nmt_nfkc"` unifies
+                what looks alike (Unicode NFKC).
+            split_digits: whether each digit is a token of its own.
+
+        Raises:
+            InputError: where `lines` hold no text or cannot fill the vocabulary, or
+                the vocabulary is too small.
+        """
+        if vocabulary_size < _SMALLEST_VOCABULARY:
+            raise InputError(
+                f"vocabulary_size {vocabulary_size} is too small; give at least "
+                f"{_SMALLEST_VOCABULARY} (256 bytes and {_NUM_SPECIAL_IDS} special "
+                f"ids) and room for the characters of the text"
+            )
+        model = io.BytesIO()
+        try:
+            sentencepiece.SentencePieceTrainer.train(
+                sentence_iterator=_utf8(lines),
+                model_writer=model,
+                vocab_size=vocabulary_size,
+                normalization_rule_name=normalization,
+                split_digits=split_digits,
+                **_TRAINER_OPTIONS,
+            )
+        except RuntimeError as error:
+            raise InputError(_explain(str(error), vocabulary_size)) from None
+        return cls(model.getvalue())
+
+    @classmethod
+    def load(cls, path: str | Path) -> Tokenizer:
+        """Reads a SentencePiece model file.
+
+        Raises:
+            InputError: where the file is missing, cut off or something else.
+        """
+        try:
+            model = Path(path).read_bytes()
+        except OSError as error:
+            raise InputError(
+                f"cannot read the tokenizer {path}: {error.strerror}; check the path"
+            ) from None
+        try:
+            return cls(model)
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from None
+
+    def save(self, path: str | Path) -> None:
+        """Writes the SentencePiece model file, whole or not at all."""
+        path = Path(path)
+        temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+        try:
+            temporary.write_bytes(self.model)
+            temporary.replace(path)
+        except OSError as error:
+            temporary.unlink(missing_ok=True)
+            raise InputError(
+                f"cannot write the tokenizer {path}: {error.strerror}; check the folder"
+            ) from None
+
+    @property
+    def vocabulary_size(self) -> int:
+        """V: the number of ids, special ids included."""
+        return self._processor.vocab_size()
+
+    def encode(self, lines: Sequence[str], *, first_line: int = 1) -> list[list[int]]:
+        """The ids of each line, without special ids; no ids for an empty line.
+
+        Args:
+            lines: any text, line ends included.
+            first_line: the number of the first line, for messages.
+
+        Raises:
+            InputError: where a line holds a lone surrogate, with its number.
+        """
+        texts = list(_utf8(lines, first_line))
+        return self._processor.encode(texts, out_type=int) if texts else []
+
+    def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
+        """The text of each row of ids; special ids are dropped.
+
+        Bytes that are no UTF-8, which a model may produce, become U+FFFD.
+
+        Raises:
+            InputError: where an id lies outside of the vocabulary.
+        """
+        rows = [self._checked(row) for row in ids]
+        return self._processor.decode(rows) if rows else []
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        """How each id is spelled, for people: `▁` is a space, `<0xE2>` a byte.
+
+        Raises:
+            InputError: where an id lies outside of the vocabulary.
+        """
+        return [self._processor.id_to_piece(token) for token in self._checked(ids)]
+
+    def check(
+        self,
+        *,
+        vocabulary_size: int,
+        pad_id: int,
+        start_id: int,
+        end_id: int,
+        where: str,
+    ) -> None:
+        """Refuses a tokenizer that is not the one of a config.
+
+        Args:
+            vocabulary_size: V of the config.
+            pad_id: of the config, as are `start_id` and `end_id`.
+            start_id: see `pad_id`.
+            end_id: see `pad_id`.
+            where: what the message begins with, such as the path of the folder.
+
+        Raises:
+            InputError: where size or special ids differ.
+        """
+        processor = self._processor
+        compared = {
+            "vocabulary_size": (self.vocabulary_size, vocabulary_size),
+            "pad_id": (processor.pad_id(), pad_id),
+            "start_id": (processor.bos_id(), start_id),
+            "end_id": (processor.eos_id(), end_id),
+        }
+        for name, (found, expected) in compared.items():
+            if found != expected:
+                raise InputError(
+                    f"{where}: the tokenizer has {name} {found} but the config says "
+                    f"{expected}; use the tokenizer that the model was trained with"
+                )
+
+    def to_keras_nlp(self) -> Any:
+        """The same tokenizer for `tf.data` pipelines and KerasHub, with equal ids.
+
+        Returns a `keras_nlp.tokenizers.SentencePieceTokenizer`; needs `keras-nlp` and
+        `tensorflow-text` (the extra `tensorflow`).
+        """
+        import keras_nlp
+
+        return keras_nlp.tokenizers.SentencePieceTokenizer(proto=self.model)
+
+    def _checked(self, ids: Sequence[int]) -> list[int]:
+        row = [int(token) for token in ids]
+        if row and not (min(row) >= 0 and max(row) < self.vocabulary_size):
+            wrong = next(i for i in row if not 0 <= i < self.vocabulary_size)
+            raise InputError(
+                f"id {wrong} is outside of the tokenizer's vocabulary of "
+                f"{self.vocabulary_size} entries; use the model's own tokenizer"
+            )
+        return row
+
+
+def count_space_marks(lines: Iterable[str]) -> int:
+    """How many lines hold U+2581, which a `Tokenizer` turns into a space."""
+    return sum(SPACE_MARK in line for line in lines)
+
+
+def _utf8(lines: Iterable[str], first_line: int = 1) -> Iterator[bytes]:
+    for number, line in enumerate(lines, first_line):
+        try:
+            yield line.encode()
+        except UnicodeEncodeError as error:
+            raise InputError(
+                f"line {number} holds the lone surrogate "
+                f"U+{ord(line[error.start]):04X}, which is no character; remove it"
+            ) from None
+
+
+def _explain(message: str, vocabulary_size: int) -> str:
+    """What the trainer's message means for somebody who knows only our arguments."""
+    if limit := re.search(r"set it to a value <= (\d+)", message):
+        return (
+            f"vocabulary_size {vocabulary_size} is more than the text supports; "
+            f"give at most {limit[1]}, or more text"
+        )
+    if needed := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
+        return (
+            f"vocabulary_size {vocabulary_size} is too small for the characters of the "
+            f"text; give at least {needed[1]}"
+        )
+    if "sentences_.empty()" in message:
+        return "there is no text to train a tokenizer on; give at least one line"
+    return f"SentencePiece cannot train on this text: {message.strip()}"

@@ -1,0 +1,131 @@
+"""Greedy search: the most probable token, again and again. Knows no model.
+
+B batch, L most tokens, V vocabulary.
+"""
+
+from typing import Any
+from typing import NamedTuple
+
+from keras import ops
+
+from keras_transformer import backends
+from keras_transformer.decoding.length_penalty import length_penalty as penalty
+from keras_transformer.decoding.search_result import SearchResult
+
+
+class _State(NamedTuple):
+    position: Any  # () int32, tokens written so far
+    tokens: Any  # (B, L) int32
+    last: Any  # (B, 1) int32, the decoder's next input
+    log_probabilities: Any  # (B,) float32
+    lengths: Any  # (B,) int32
+    finished: Any  # (B,) bool: has its end token
+    done: Any  # (B,) bool: finished, or at its limit
+    cache: Any
+
+
+def greedy_search(
+    decode_step,
+    constants,
+    cache,
+    limits,
+    *,
+    length,
+    start_id=1,
+    end_id=2,
+    pad_id=0,
+    suppressed=(),
+    length_penalty=0.6,
+):
+    """The hypothesis that takes the most probable token at each position.
+
+    Args:
+        decode_step: `(tokens (B, 1), position, constants, cache) -> logits
+            (B, 1, V), cache`.
+        constants: nested tensors handed to `decode_step`.
+        cache: nested tensors (B, 1, ...) handed on from step to step.
+        limits: (B,) int32, the most tokens of each row, end token included; 0 for a
+            row that only fills the batch.
+        length: L, an int, the most steps taken; at least the largest limit.
+        start_id: the first input.
+        end_id: ends a hypothesis.
+        pad_id: fills the tokens after it.
+        suppressed: ids that are never chosen. They keep their share of probability.
+        length_penalty: alpha of the reported score.
+
+    Returns:
+        `SearchResult` with one hypothesis a row. Equal logits: the lowest id.
+
+    Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.1
+    (auto-regressive generation).
+    """
+    rows = ops.shape(limits)[0]
+    state = _State(
+        position=ops.zeros((), "int32"),
+        tokens=ops.full((rows, length), pad_id, "int32"),
+        last=ops.full((rows, 1), start_id, "int32"),
+        log_probabilities=ops.zeros((rows,), "float32"),
+        lengths=ops.zeros((rows,), "int32"),
+        finished=ops.zeros((rows,), "bool"),
+        done=limits <= 0,
+        cache=cache,
+    )
+
+    def condition(state):
+        return ops.logical_and(
+            state.position < length, ops.logical_not(ops.all(state.done))
+        )
+
+    def body(state, constants):
+        limits, constants = constants
+        logits, cache = decode_step(state.last, state.position, constants, state.cache)
+        log_probabilities = ops.log_softmax(logits[:, 0], axis=-1)  # (B, V)
+        chosen, best = _best(log_probabilities, suppressed)
+        chosen = ops.where(state.done, pad_id, chosen)
+        best = ops.where(state.done, 0.0, best)
+        here = ops.arange(length, dtype="int32") == state.position  # (L,)
+        ended = ops.logical_and(chosen == end_id, ops.logical_not(state.done))
+        finished = ops.logical_or(state.finished, ended)
+        position = state.position + 1
+        return _State(
+            position=position,
+            tokens=ops.where(here, ops.expand_dims(chosen, 1), state.tokens),
+            last=ops.expand_dims(chosen, 1),
+            log_probabilities=state.log_probabilities + best,
+            lengths=ops.where(state.done, state.lengths, position),
+            finished=finished,
+            done=ops.logical_or(
+                state.done, ops.logical_or(finished, position >= limits)
+            ),
+            cache=cache,
+        )
+
+    state = backends.loop(condition, body, state, (limits, constants))
+    log_probabilities = ops.where(
+        state.lengths > 0, state.log_probabilities, -float("inf")
+    )
+    result = SearchResult(
+        tokens=state.tokens,
+        lengths=state.lengths,
+        log_probabilities=log_probabilities,
+        scores=log_probabilities / penalty(state.lengths, length_penalty),
+        finished=state.finished,
+    )
+    return SearchResult(*(ops.expand_dims(tensor, 1) for tensor in result))
+
+
+def _best(log_probabilities, suppressed):
+    """Ids (B,) int32 and log-probabilities (B,) of the best tokens."""
+    allowed = suppress(log_probabilities, suppressed)
+    chosen = ops.cast(ops.argmax(allowed, axis=-1), "int32")
+    return chosen, ops.max(allowed, axis=-1)
+
+
+def suppress(log_probabilities, suppressed):
+    """(..., V) with minus infinity at the ids `suppressed`."""
+    if not suppressed:
+        return log_probabilities
+    ids = ops.arange(log_probabilities.shape[-1], dtype="int32")
+    for token in suppressed:
+        log_probabilities = ops.where(ids == token, -float("inf"), log_probabilities)
+    return log_probabilities

@@ -1,0 +1,31 @@
+"""Keras layers, each usable alone in any model, and the pure functions below them."""
+
+from keras_transformer.layers import masks
+from keras_transformer.layers.attention import additive_attention
+from keras_transformer.layers.attention import scaled_dot_product_attention
+from keras_transformer.layers.attention_bias import AttentionBias
+from keras_transformer.layers.decoder_block import DecoderBlock
+from keras_transformer.layers.encoder_block import EncoderBlock
+from keras_transformer.layers.feed_forward import FeedForward
+from keras_transformer.layers.multi_head_attention import MultiHeadAttention
+from keras_transformer.layers.positional_encoding import LearnedPositionalEmbedding
+from keras_transformer.layers.positional_encoding import SinusoidalPositionalEncoding
+from keras_transformer.layers.positional_encoding import sinusoidal_table
+from keras_transformer.layers.residual import Residual
+from keras_transformer.layers.token_embedding import TokenEmbedding
+
+__all__ = [
+    "AttentionBias",
+    "DecoderBlock",
+    "EncoderBlock",
+    "FeedForward",
+    "LearnedPositionalEmbedding",
+    "MultiHeadAttention",
+    "Residual",
+    "SinusoidalPositionalEncoding",
+    "TokenEmbedding",
+    "additive_attention",
+    "masks",
+    "scaled_dot_product_attention",
+    "sinusoidal_table",
+]

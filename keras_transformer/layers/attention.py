@@ -1,0 +1,71 @@
+"""Attention as pure functions of queries, keys and values.
+
+Scores and softmax are float32 whatever the inputs are. Leading axes are free: the
+layers pass (B, H, T, K), cached decoding (B, W, H, 1, K).
+
+B batch, H heads, T query positions, S key positions, K head_dim.
+"""
+
+import math
+
+from keras import ops
+
+
+def scaled_dot_product_attention(
+    query, key, value, bias=None, scale=None, dropout=None
+):
+    """softmax(scale * query keyᵀ + bias) value.
+
+    Args:
+        query: (..., T, K).
+        key: (..., S, K).
+        value: (..., S, value_dim).
+        bias: floating, broadcasts to (..., T, S); see `masks.attention_bias`.
+        scale: default 1 / √K, the paper's; 1.0 is plain dot-product attention.
+        dropout: a function applied to the attention weights.
+
+    Returns:
+        The output (..., T, value_dim) in the dtype of `value`, and the attention
+        weights (..., T, S) in float32 before dropout.
+
+    Example:
+
+    >>> from keras import random
+    >>> from keras_transformer.layers import scaled_dot_product_attention
+    >>> q, k, v = (random.normal((2, 3, 5, 7)) for _ in range(3))
+    >>> output, weights = scaled_dot_product_attention(q, k, v)
+    >>> tuple(output.shape), tuple(weights.shape)
+    ((2, 3, 5, 7), (2, 3, 5, 5))
+
+    Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, equation 1.
+    """
+    if scale is None:
+        scale = 1.0 / math.sqrt(query.shape[-1])
+    # The small operand is scaled: T x K products instead of T x S.
+    if scale != 1.0:
+        query = ops.multiply(query, scale)
+    scores = ops.matmul(query, ops.swapaxes(key, -1, -2))  # (..., T, S)
+    return _attend(scores, value, bias, dropout)
+
+
+def additive_attention(query, key, value, score_weights, bias=None, dropout=None):
+    """softmax(vᵀ tanh(query + key) + bias) value, v = `score_weights` (K,).
+
+    The projections W of the query and U of the key are the caller's. Arguments and
+    returns are otherwise those of `scaled_dot_product_attention`. Holds
+    (..., T, S, K): made for comparison, not for speed.
+
+    Reference: Bahdanau et al., 2015, https://arxiv.org/abs/1409.0473, section A.1.2.
+    """
+    hidden = ops.tanh(ops.expand_dims(query, -2) + ops.expand_dims(key, -3))
+    scores = ops.sum(hidden * score_weights, axis=-1)  # (..., T, S)
+    return _attend(scores, value, bias, dropout)
+
+
+def _attend(scores, value, bias, dropout):
+    scores = ops.cast(scores, "float32")
+    if bias is not None:
+        scores = scores + ops.cast(bias, "float32")
+    weights = ops.softmax(scores, axis=-1)
+    mixture = weights if dropout is None else dropout(weights)
+    return ops.matmul(ops.cast(mixture, value.dtype), value), weights

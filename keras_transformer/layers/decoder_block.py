@@ -1,0 +1,119 @@
+"""One block of the decoder: self-attention, cross-attention, feed-forward network.
+
+B batch, T target positions, S source positions, D hidden_dim, H heads, K head_dim,
+W beam width, L length of the cache.
+"""
+
+import keras
+
+from keras_transformer.layers.transformer_block import TransformerBlock
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class DecoderBlock(TransformerBlock):
+    """Self-attention, attention to the encoder's output, feed-forward.
+
+    Causality is the caller's: `attention_bias` (or `attention_mask`) must block later
+    positions in training; in cached decoding, cache entries not yet written.
+
+    Args: those of `TransformerBlock`.
+
+    Call arguments:
+        target: (B, T, D); with a cache, (B, W, D): the next position of each of W
+            hypotheses.
+        memory: the encoder's output (B, S, D), or what `project_memory` made of it:
+            keys (B, H, S, K) and values (B, H, S, value_dim).
+        attention_mask: for self-attention: boolean, True = may attend, broadcasts
+            to (B, H, T, T).
+        attention_bias: float32 instead of it, see `masks.attention_bias`; with a
+            cache it broadcasts to (B, W, H, 1, L).
+        cross_attention_mask: for cross-attention: broadcasts to (B, H, T, S).
+        cross_attention_bias: float32 instead of it.
+        cache: keys (B, W, H, L, K) and values (B, W, H, L, value_dim).
+        position: scalar int32, where the cache is written.
+        return_attention_weights: also return them.
+
+    Returns:
+        (B, T, D); with a cache, that and the new cache; with
+        `return_attention_weights`, also the weights (B, H, T, T) of self-attention
+        and (B, H, T, S) of cross-attention in float32.
+
+    Masking: what the masks say; Keras masks are not read.
+
+    Example:
+
+    >>> import keras
+    >>> from keras_transformer.layers import DecoderBlock, masks
+    >>> block = DecoderBlock(intermediate_dim=32, num_heads=2)
+    >>> target = keras.random.normal((3, 5, 16))
+    >>> memory = keras.random.normal((3, 7, 16))
+    >>> tuple(block(target, memory, attention_mask=masks.causal_mask(5)).shape)
+    (3, 5, 16)
+
+    Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.1.
+    """
+
+    def build(self, target_shape, memory_shape):
+        self.self_attention = self.build_attention("self_attention", target_shape)
+        self.self_attention_residual = self.build_residual(
+            "self_attention_residual", target_shape
+        )
+        self.cross_attention = self.build_attention(
+            "cross_attention", target_shape, memory_shape
+        )
+        self.cross_attention_residual = self.build_residual(
+            "cross_attention_residual", target_shape
+        )
+        self.build_feed_forward(target_shape)
+
+    def project_memory(self, memory):
+        """Keys (B, H, S, K) and values (B, H, S, value_dim) of (B, S, D)."""
+        return self.cross_attention.project_memory(memory)
+
+    def call(
+        self,
+        target,
+        memory,
+        attention_mask=None,
+        attention_bias=None,
+        cross_attention_mask=None,
+        cross_attention_bias=None,
+        cache=None,
+        position=None,
+        return_attention_weights=False,
+        training=None,
+    ):
+        update, *cached, self_weights = self.self_attention(
+            self.self_attention_residual.enter(target),
+            attention_mask=attention_mask,
+            attention_bias=attention_bias,
+            cache=cache,
+            position=position,
+            return_attention_weights=True,
+            training=training,
+        )
+        hidden = self.self_attention_residual(target, update, training=training)
+
+        projected = isinstance(memory, (tuple, list))
+        update, cross_weights = self.cross_attention(
+            self.cross_attention_residual.enter(hidden),
+            value=None if projected else memory,
+            keys_values=memory if projected else None,
+            attention_mask=cross_attention_mask,
+            attention_bias=cross_attention_bias,
+            return_attention_weights=True,
+            training=training,
+        )
+        hidden = self.cross_attention_residual(hidden, update, training=training)
+
+        hidden = self.apply_feed_forward(hidden, training)
+        if return_attention_weights:
+            return (hidden, *cached, self_weights, cross_weights)
+        return (hidden, *cached) if cached else hidden
+
+    def compute_output_spec(self, *args, **kwargs):
+        # Traced: the number of outputs depends on the arguments.
+        return keras.Operation.compute_output_spec(self, *args, **kwargs)
+
+    def compute_output_shape(self, target_shape, memory_shape):
+        return target_shape

@@ -1,0 +1,70 @@
+"""One block of the encoder: self-attention, then the feed-forward network.
+
+B batch, S positions, D hidden_dim, H heads.
+"""
+
+import keras
+
+from keras_transformer.layers.transformer_block import TransformerBlock
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class EncoderBlock(TransformerBlock):
+    """Self-attention and feed-forward, each within a residual connection.
+
+    Args: those of `TransformerBlock`.
+
+    Call arguments:
+        source: (B, S, D).
+        attention_mask: boolean, True = may attend, broadcasts to (B, H, S, S).
+        attention_bias: float32 instead of a mask, see `masks.attention_bias`.
+        return_attention_weights: also return them.
+
+    Returns:
+        (B, S, D); with `return_attention_weights`, also (B, H, S, S) in float32.
+
+    Masking: what `attention_mask` says; Keras masks are not read.
+
+    Example:
+
+    >>> import keras
+    >>> from keras_transformer.layers import EncoderBlock
+    >>> block = EncoderBlock(intermediate_dim=32, num_heads=2)
+    >>> tuple(block(keras.random.normal((3, 5, 16))).shape)
+    (3, 5, 16)
+
+    Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.1.
+    """
+
+    def build(self, source_shape):
+        self.self_attention = self.build_attention("self_attention", source_shape)
+        self.self_attention_residual = self.build_residual(
+            "self_attention_residual", source_shape
+        )
+        self.build_feed_forward(source_shape)
+
+    def call(
+        self,
+        source,
+        attention_mask=None,
+        attention_bias=None,
+        return_attention_weights=False,
+        training=None,
+    ):
+        update, weights = self.self_attention(
+            self.self_attention_residual.enter(source),
+            attention_mask=attention_mask,
+            attention_bias=attention_bias,
+            return_attention_weights=True,
+            training=training,
+        )
+        hidden = self.self_attention_residual(source, update, training=training)
+        hidden = self.apply_feed_forward(hidden, training)
+        return (hidden, weights) if return_attention_weights else hidden
+
+    def compute_output_spec(self, *args, **kwargs):
+        # Traced: the number of outputs depends on the arguments.
+        return keras.Operation.compute_output_spec(self, *args, **kwargs)
+
+    def compute_output_shape(self, source_shape):
+        return source_shape

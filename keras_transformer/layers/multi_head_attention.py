@@ -1,0 +1,225 @@
+"""Multi-head attention: one layer for all three uses the paper makes of it.
+
+B batch, T query positions, S key positions, D hidden_dim, H heads, K head_dim,
+W beam width, L length of the cache.
+"""
+
+import keras
+from keras import ops
+
+from keras_transformer import backends
+from keras_transformer.layers import masks
+from keras_transformer.layers.attention import additive_attention
+from keras_transformer.layers.attention import scaled_dot_product_attention
+
+SCORINGS = ("scaled_dot_product", "dot_product", "additive")
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class MultiHeadAttention(keras.layers.Layer):
+    """Concat(head_1 .. head_H) W_O, head_i = Attention(Q W_i_Q, K W_i_K, V W_i_V).
+
+    Each projection is one matrix for all heads, D x (H * head_dim), initialized with
+    its own fans. Unlike `keras.layers.MultiHeadAttention` it has no biases unless
+    asked (the paper has none; a key bias has a gradient of exactly zero), takes an
+    additive bias that several layers can share, and works step by step with a cache.
+
+    Args:
+        num_heads: H.
+        head_dim: K, size of a head's queries and keys (d_k).
+        value_dim: size of a head's values (d_v); default `head_dim`.
+        output_dim: size of the output; default that of the query.
+        dropout: of the attention weights.
+        use_bias: biases in the four projections.
+        scoring: `"scaled_dot_product"`, `"dot_product"` (unscaled) or `"additive"`
+            (Bahdanau: vᵀ tanh(Q W_Q + K W_K), one v per head).
+        kernel_initializer: of the four projections.
+
+    Call arguments:
+        query: (B, T, D).
+        value: (B, S, D'), keys and values are made from it; default: the query
+            (self-attention).
+        key: (B, S, D'), where the keys come from elsewhere than the values.
+        attention_mask: boolean, True = may attend, broadcasts to (B, H, T, S).
+        attention_bias: float32 instead of a mask, see `masks.attention_bias`.
+        keys_values: what `project_memory` returned, instead of `value`.
+        cache: keys (B, W, H, L, K) and values (B, W, H, L, value_dim): each of the
+            W = T queries is the next position of a hypothesis with a cache of its
+            own, its key and value are written at `position` and it attends to the
+            cache. Mask and bias broadcast to (B, W, H, 1, L).
+        position: scalar int32, where the cache is written.
+        return_attention_weights: also return them.
+
+    Returns:
+        The output (B, T, output_dim); with a cache, the output and the new cache;
+        with `return_attention_weights`, also the weights (B, H, T, S) in float32.
+
+    Masking: Keras masks are neither read nor produced. A query for which everything
+    is blocked gives a finite but meaningless output.
+
+    Example:
+
+    >>> import keras
+    >>> from keras_transformer.layers import MultiHeadAttention
+    >>> attention = MultiHeadAttention(num_heads=2, head_dim=8)
+    >>> tuple(attention(keras.random.normal((3, 5, 16))).shape)
+    (3, 5, 16)
+
+    Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.2.
+    """
+
+    def __init__(
+        self,
+        num_heads,
+        head_dim,
+        value_dim=None,
+        output_dim=None,
+        dropout=0.0,
+        use_bias=False,
+        scoring="scaled_dot_product",
+        kernel_initializer="glorot_uniform",
+        **kwargs,
+    ):
+        if scoring not in SCORINGS:
+            raise ValueError(
+                f"scoring must be one of {', '.join(SCORINGS)}, got {scoring!r}"
+            )
+        super().__init__(**kwargs)
+        self.num_heads = num_heads
+        self.head_dim = head_dim
+        self.value_dim = value_dim or head_dim
+        self.output_dim = output_dim
+        self.dropout = dropout
+        self.use_bias = use_bias
+        self.scoring = scoring
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self.weights_dropout = keras.layers.Dropout(
+            dropout, dtype=self.dtype_policy, name="weights_dropout"
+        )
+
+    def build(self, query_shape, value_shape=None, key_shape=None):
+        value_shape = value_shape or query_shape
+        key_shape = key_shape or value_shape
+        output_dim = self.output_dim or query_shape[-1]
+        keys, values = self.num_heads * self.head_dim, self.num_heads * self.value_dim
+        self.query_kernel = self._kernel("query", query_shape[-1], keys)
+        self.key_kernel = self._kernel("key", key_shape[-1], keys)
+        self.value_kernel = self._kernel("value", value_shape[-1], values)
+        self.output_kernel = self._kernel("output", values, output_dim)
+        if self.use_bias:
+            self.query_bias = self._bias("query", keys)
+            self.key_bias = self._bias("key", keys)
+            self.value_bias = self._bias("value", values)
+            self.output_bias = self._bias("output", output_dim)
+        if self.scoring == "additive":
+            self.score_weights = self.add_weight(
+                name="score_weights",
+                shape=(self.num_heads, 1, 1, self.head_dim),
+                initializer=keras.initializers.GlorotUniform(),
+            )
+
+    def call(
+        self,
+        query,
+        value=None,
+        key=None,
+        attention_mask=None,
+        attention_bias=None,
+        keys_values=None,
+        cache=None,
+        position=None,
+        return_attention_weights=False,
+        training=None,
+    ):
+        if attention_mask is not None:
+            attention_bias = masks.attention_bias(attention_mask)
+        if cache is not None:
+            query = ops.expand_dims(query, 2)  # (B, W, 1, D)
+            key, value = self._project_keys_values(query, query)  # (B, W, H, 1, K)
+            keys = backends.update_cache(cache[0], key, position)
+            values = backends.update_cache(cache[1], value, position)
+        elif keys_values is not None:
+            keys, values = keys_values
+        else:
+            value = query if value is None else value
+            key = value if key is None else key
+            keys, values = self._project_keys_values(key, value)
+        queries = self._project(query, "query")
+        output, weights = self._attend(queries, keys, values, attention_bias, training)
+        output = self._merge_heads(output)
+        if cache is not None:
+            output = ops.squeeze(output, 2)  # (B, W, D)
+        returns = [output]
+        if cache is not None:
+            returns.append((keys, values))
+        if return_attention_weights:
+            returns.append(weights)
+        return returns[0] if len(returns) == 1 else tuple(returns)
+
+    def project_memory(self, memory):
+        """Keys (B, H, S, K) and values (B, H, S, value_dim) of (B, S, D')."""
+        return self._project_keys_values(memory, memory)
+
+    def compute_output_spec(self, *args, **kwargs):
+        # Traced: the number of outputs depends on the arguments.
+        return keras.Operation.compute_output_spec(self, *args, **kwargs)
+
+    def compute_output_shape(self, query_shape, value_shape=None, key_shape=None):
+        return (*query_shape[:-1], self.output_dim or query_shape[-1])
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "num_heads": self.num_heads,
+            "head_dim": self.head_dim,
+            "value_dim": self.value_dim,
+            "output_dim": self.output_dim,
+            "dropout": self.dropout,
+            "use_bias": self.use_bias,
+            "scoring": self.scoring,
+            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
+        }
+
+    def _kernel(self, name, rows, columns):
+        # A clone each: one initializer object would give equal values to equal shapes.
+        return self.add_weight(
+            name=f"{name}_kernel",
+            shape=(rows, columns),
+            initializer=self.kernel_initializer.clone(),
+        )
+
+    def _bias(self, name, size):
+        return self.add_weight(name=f"{name}_bias", shape=(size,), initializer="zeros")
+
+    def _project(self, inputs, name):
+        """(..., T, D) -> (..., H, T, size of a head)."""
+        outputs = ops.matmul(inputs, getattr(self, f"{name}_kernel"))
+        if self.use_bias:
+            outputs = outputs + getattr(self, f"{name}_bias")
+        size = self.value_dim if name == "value" else self.head_dim
+        heads = (*ops.shape(outputs)[:-1], self.num_heads, size)
+        outputs = ops.reshape(outputs, heads)
+        return ops.swapaxes(outputs, -3, -2)
+
+    def _project_keys_values(self, key, value):
+        return self._project(key, "key"), self._project(value, "value")
+
+    def _merge_heads(self, outputs):
+        """(..., H, T, value_dim) -> (..., T, output_dim)."""
+        outputs = ops.swapaxes(outputs, -3, -2)
+        width = self.num_heads * self.value_dim
+        outputs = ops.reshape(outputs, (*ops.shape(outputs)[:-2], width))
+        outputs = ops.matmul(outputs, self.output_kernel)
+        return outputs + self.output_bias if self.use_bias else outputs
+
+    def _attend(self, queries, keys, values, bias, training):
+        def dropout(weights):
+            return self.weights_dropout(weights, training=training)
+
+        dropout = dropout if self.dropout and training else None
+        if self.scoring == "additive":
+            return additive_attention(
+                queries, keys, values, self.score_weights, bias, dropout
+            )
+        scale = 1.0 if self.scoring == "dot_product" else None
+        return scaled_dot_product_attention(queries, keys, values, bias, scale, dropout)

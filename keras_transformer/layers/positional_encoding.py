@@ -1,0 +1,204 @@
+"""Where a token stands: sinusoids or a learned table, added to the embeddings.
+
+B batch, T positions, D hidden_dim, W beam width, L length of a cache.
+"""
+
+import functools
+
+import keras
+import numpy as np
+from keras import ops
+
+LAYOUTS = ("interleaved", "halves", "halves_t2t")
+
+
+def frequencies(hidden_dim, layout="interleaved"):
+    """The D / 2 angular frequencies, float64: 10000^(-2i / D).
+
+    `"halves_t2t"` has the exponent -i / (D / 2 - 1) of Tensor2Tensor and Marian's
+    relatives instead.
+    """
+    pairs = hidden_dim // 2
+    divisor = max(pairs - 1, 1) if layout == "halves_t2t" else pairs
+    return 10_000.0 ** (-np.arange(pairs) / divisor)
+
+
+@functools.lru_cache(maxsize=64)
+def sinusoidal_table(length, hidden_dim, layout="interleaved", offset=0):
+    """PE of positions offset .. offset + length - 1: (length, D) float32.
+
+    Computed in float64, rounded once.
+
+    Example:
+
+    >>> from keras_transformer.layers import sinusoidal_table
+    >>> sinusoidal_table(2, 4)[0]
+    array([0., 1., 0., 1.], dtype=float32)
+    """
+    positions = np.arange(offset, offset + length, dtype=np.float64)
+    angles = positions[:, None] * frequencies(hidden_dim, layout)  # (length, D / 2)
+    axis = 2 if layout == "interleaved" else 1
+    table = np.stack([np.sin(angles), np.cos(angles)], axis=axis)
+    return table.reshape(length, hidden_dim).astype(np.float32)
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class SinusoidalPositionalEncoding(keras.layers.Layer):
+    """x + PE, PE(pos, 2i) = sin(pos / 10000^(2i/D)), PE(pos, 2i+1) = cos(the same).
+
+    Works for any length; the table is float64 rounded to float32 under every dtype
+    policy, and only the sum is in the compute dtype.
+
+    Args:
+        layout: `"interleaved"` (the paper), `"halves"` (all sines, then all
+            cosines) or `"halves_t2t"` (the same with exponent i / (D/2 - 1)).
+        offset: added to every position.
+
+    Call arguments:
+        inputs: (B, T, D).
+        position: scalar int32: all of (B, W, D) stand at this one position.
+        length: int, an upper bound of `position` + 1; needed with it.
+
+    Returns:
+        (B, T, D) in the compute dtype.
+
+    Masking: none; each position is computed by itself.
+
+    Example:
+
+    >>> from keras import ops
+    >>> from keras_transformer.layers import SinusoidalPositionalEncoding
+    >>> encoded = SinusoidalPositionalEncoding()(ops.zeros((1, 2, 4)))
+    >>> ops.convert_to_numpy(encoded)[0, 0]
+    array([0., 1., 0., 1.], dtype=float32)
+
+    Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.5.
+    """
+
+    def __init__(self, layout="interleaved", offset=0, **kwargs):
+        if layout not in LAYOUTS:
+            raise ValueError(
+                f"layout must be one of {', '.join(LAYOUTS)}, got {layout!r}"
+            )
+        super().__init__(**kwargs)
+        self.layout = layout
+        self.offset = offset
+
+    def build(self, inputs_shape):
+        if inputs_shape[-1] % 2:
+            raise ValueError(
+                f"sinusoids come in pairs: the last axis must be even, "
+                f"got the shape {inputs_shape}"
+            )
+
+    def call(self, inputs, position=None, length=None):
+        hidden_dim = inputs.shape[-1]
+        if position is not None:
+            table = sinusoidal_table(length, hidden_dim, self.layout, self.offset)
+            encoding = ops.take(ops.convert_to_tensor(table), position, axis=0)
+        elif inputs.shape[1] is not None:
+            encoding = sinusoidal_table(
+                inputs.shape[1], hidden_dim, self.layout, self.offset
+            )
+        else:
+            encoding = self._dynamic_table(ops.shape(inputs)[1], hidden_dim)
+        encoding = ops.cast(encoding, "float32")
+        outputs = ops.cast(inputs, "float32") + encoding
+        return ops.cast(outputs, self.compute_dtype)
+
+    def compute_output_shape(self, inputs_shape):
+        return inputs_shape
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "layout": self.layout,
+            "offset": self.offset,
+        }
+
+    def _dynamic_table(self, length, hidden_dim):
+        """The table in the graph, for a length known only when it runs."""
+        positions = ops.arange(length, dtype="int32") + self.offset
+        positions = ops.cast(ops.expand_dims(positions, 1), "float64")
+        angles = positions * frequencies(hidden_dim, self.layout)
+        axis = 2 if self.layout == "interleaved" else 1
+        table = ops.stack([ops.sin(angles), ops.cos(angles)], axis=axis)
+        return ops.reshape(table, (length, hidden_dim))
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class LearnedPositionalEmbedding(keras.layers.Layer):
+    """x + P[pos], with a learned table P of `max_sequence_length` rows.
+
+    As with sinusoids, only the sum is in the compute dtype.
+
+    Args:
+        max_sequence_length: rows of the table.
+        offset: added to every position.
+
+    Call arguments:
+        inputs: (B, T, D), T at most `max_sequence_length` - `offset`.
+        position: scalar int32: all of (B, W, D) stand at this one position.
+        length: int, an upper bound of `position` + 1; needed with it.
+
+    Returns:
+        (B, T, D) in the compute dtype.
+
+    Raises:
+        ValueError: the inputs are longer than the table.
+
+    Masking: none; each position is computed by itself.
+
+    Example:
+
+    >>> import keras
+    >>> from keras_transformer.layers import LearnedPositionalEmbedding
+    >>> positions = LearnedPositionalEmbedding(max_sequence_length=32)
+    >>> tuple(positions(keras.random.normal((3, 5, 16))).shape)
+    (3, 5, 16)
+
+    Reference: Gehring et al., 2017, https://arxiv.org/abs/1705.03122; Table 3 row E
+    of Vaswani et al., 2017, https://arxiv.org/abs/1706.03762.
+    """
+
+    def __init__(self, max_sequence_length, offset=0, **kwargs):
+        super().__init__(**kwargs)
+        self.max_sequence_length = max_sequence_length
+        self.offset = offset
+
+    def build(self, inputs_shape):
+        self.embeddings = self.add_weight(
+            name="embeddings",
+            shape=(self.max_sequence_length, inputs_shape[-1]),
+            initializer=keras.initializers.RandomNormal(
+                stddev=inputs_shape[-1] ** -0.5
+            ),
+            autocast=False,
+        )
+
+    def call(self, inputs, position=None, length=None):
+        if position is None:
+            length = inputs.shape[1]
+        limit = self.max_sequence_length - self.offset
+        if length is not None and length > limit:
+            raise ValueError(
+                f"{self.name}: a sequence of {length} positions is longer than the "
+                f"{limit} that max_sequence_length {self.max_sequence_length} and "
+                f"offset {self.offset} allow; shorten it, or train with a larger "
+                f"max_sequence_length"
+            )
+        if position is None:
+            position = ops.arange(ops.shape(inputs)[1], dtype="int32")
+        rows = ops.take(self.embeddings, position + self.offset, axis=0)
+        outputs = ops.cast(inputs, "float32") + ops.cast(rows, "float32")
+        return ops.cast(outputs, self.compute_dtype)
+
+    def compute_output_shape(self, inputs_shape):
+        return inputs_shape
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "max_sequence_length": self.max_sequence_length,
+            "offset": self.offset,
+        }

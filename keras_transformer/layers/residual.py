@@ -1,0 +1,78 @@
+"""The residual connection: the one place that knows pre-norm from post-norm.
+
+B batch, T positions, D hidden_dim.
+"""
+
+import keras
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class Residual(keras.layers.Layer):
+    """LayerNorm(x + Dropout(Sublayer(x))), or x + Dropout(Sublayer(LayerNorm(x))).
+
+    A block calls it around each sublayer:
+
+        update = sublayer(residual.enter(stream))
+        stream = residual(stream, update)
+
+    Args:
+        normalize_first: False is the paper's post-norm, True is pre-norm.
+        dropout: on the sublayer's output, before it is added.
+        epsilon: of the layer normalization.
+
+    Call arguments:
+        stream: x, (B, T, D).
+        update: the sublayer's output, (B, T, D).
+
+    Returns:
+        (B, T, D). The normalization is computed in float32.
+
+    Masking: none; each position is computed by itself.
+
+    Example:
+
+    >>> import keras
+    >>> from keras_transformer.layers import Residual
+    >>> residual, stream = Residual(), keras.random.normal((3, 5, 16))
+    >>> tuple(residual(stream, 2.0 * residual.enter(stream)).shape)
+    (3, 5, 16)
+
+    Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 5.4;
+    pre-norm: Xiong et al., 2020, https://arxiv.org/abs/2002.04745.
+    """
+
+    def __init__(self, normalize_first=False, dropout=0.0, epsilon=1e-6, **kwargs):
+        super().__init__(**kwargs)
+        self.normalize_first = normalize_first
+        self.dropout = dropout
+        self.epsilon = epsilon
+        self.norm = keras.layers.LayerNormalization(
+            epsilon=epsilon, dtype=self.dtype_policy, name="norm"
+        )
+        self.update_dropout = keras.layers.Dropout(
+            dropout, dtype=self.dtype_policy, name="update_dropout"
+        )
+
+    def build(self, stream_shape, update_shape=None):
+        self.norm.build(stream_shape)
+
+    def enter(self, stream):
+        """What the sublayer gets to see: (B, T, D) -> (B, T, D)."""
+        return self.norm(stream) if self.normalize_first else stream
+
+    def call(self, stream, update, training=None):
+        if self.dropout and training:
+            update = self.update_dropout(update, training=True)
+        stream = stream + update
+        return stream if self.normalize_first else self.norm(stream)
+
+    def compute_output_shape(self, stream_shape, update_shape=None):
+        return stream_shape
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "normalize_first": self.normalize_first,
+            "dropout": self.dropout,
+            "epsilon": self.epsilon,
+        }

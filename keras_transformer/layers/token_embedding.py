@@ -1,0 +1,97 @@
+"""The scaled embedding matrix, read forwards for vectors, backwards for logits.
+
+B batch, T positions, D hidden_dim, V vocabulary.
+"""
+
+import math
+
+import keras
+from keras import ops
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class TokenEmbedding(keras.layers.Layer):
+    """E[ids] * √D; with `reverse=True`, hidden Eᵀ: the pre-softmax linear layer.
+
+    Args:
+        vocabulary_size: V.
+        hidden_dim: D.
+        scale: multiply the vectors by √D (not the logits).
+        use_bias: a bias on the logits.
+
+    Call arguments:
+        inputs: ids (B, T) int32; with `reverse`, hidden states (B, T, D).
+        reverse: give logits instead of vectors.
+
+    Returns:
+        (B, T, D) in the compute dtype; with `reverse`, (B, T, V) in float32.
+
+    Masking: none produced; see `layers.masks.padding_mask`.
+
+    Example:
+
+    >>> from keras import ops
+    >>> from keras_transformer.layers import TokenEmbedding
+    >>> embedding = TokenEmbedding(100, 16)
+    >>> vectors = embedding(ops.array([[5, 6, 7]]))
+    >>> tuple(vectors.shape), tuple(embedding(vectors, reverse=True).shape)
+    ((1, 3, 16), (1, 3, 100))
+
+    Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.4;
+    Press and Wolf, 2017, https://arxiv.org/abs/1608.05859.
+    """
+
+    def __init__(
+        self, vocabulary_size, hidden_dim, scale=True, use_bias=False, **kwargs
+    ):
+        super().__init__(**kwargs)
+        self.vocabulary_size = vocabulary_size
+        self.hidden_dim = hidden_dim
+        self.scale = scale
+        self.use_bias = use_bias
+
+    def build(self, inputs_shape=None):
+        self.embeddings = self.add_weight(
+            name="embeddings",
+            shape=(self.vocabulary_size, self.hidden_dim),
+            initializer=keras.initializers.RandomNormal(stddev=self.hidden_dim**-0.5),
+        )
+        self.bias = None
+        if self.use_bias:
+            self.bias = self.add_weight(
+                name="bias",
+                shape=(self.vocabulary_size,),
+                initializer="zeros",
+                autocast=False,  # logits are float32
+            )
+
+    def call(self, inputs, reverse=False):
+        if reverse:
+            return self._logits(inputs)
+        vectors = ops.take(self.embeddings, inputs, axis=0)
+        return vectors * math.sqrt(self.hidden_dim) if self.scale else vectors
+
+    def _logits(self, hidden):
+        logits = ops.matmul(hidden, ops.transpose(self.embeddings))
+        logits = ops.cast(logits, "float32")
+        return logits if self.bias is None else logits + ops.cast(self.bias, "float32")
+
+    def compute_output_spec(self, inputs, reverse=False):
+        if reverse:
+            shape = (*inputs.shape[:-1], self.vocabulary_size)
+            return keras.KerasTensor(shape, "float32")
+        return keras.KerasTensor((*inputs.shape, self.hidden_dim), self.compute_dtype)
+
+    def compute_output_shape(self, inputs_shape, reverse=False):
+        if reverse:
+            return (*inputs_shape[:-1], self.vocabulary_size)
+        return (*inputs_shape, self.hidden_dim)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "vocabulary_size": self.vocabulary_size,
+            "hidden_dim": self.hidden_dim,
+            "scale": self.scale,
+            "use_bias": self.use_bias,
+        }

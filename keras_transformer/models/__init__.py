@@ -1,0 +1,5 @@
+"""Models that translate: config -> `keras.Model`, `encode`, `start`, `decode_step`."""
+
+from keras_transformer.models.transformer import Transformer
+
+__all__ = ["Transformer"]

@@ -1,0 +1,105 @@
+"""Weights on disk under names of our own, the same on every backend and for ever.
+
+An HDF5 file with one dataset a weight. Its name is the weight's path, made of the
+names that this package gives its layers (`encoder_0/self_attention/query_kernel`), not
+of class names or creation order: renaming a class breaks no file.
+"""
+
+import os
+from pathlib import Path
+
+import h5py
+import numpy as np
+from keras import ops
+
+from keras_transformer.errors import InputError
+
+
+def named_weights(model):
+    """`{path: variable}` of all weights, without the state of dropout."""
+    return {weight.path: weight for weight in model.weights}
+
+
+def weight_values(model):
+    """`{path: float32 array}`, copies."""
+    return {
+        path: np.array(ops.convert_to_numpy(ops.cast(weight.value, "float32")))
+        for path, weight in named_weights(model).items()
+    }
+
+
+def write_arrays(arrays, path):
+    """Writes `{name: array}`, whole or not at all."""
+    path = Path(path)
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    try:
+        with h5py.File(temporary, "w") as file:
+            for name, value in arrays.items():
+                file.create_dataset(name, data=value)
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        reason = error.strerror or str(error).splitlines()[0]
+        raise InputError(f"cannot write {path}: {reason}; check the folder") from None
+
+
+def read_arrays(path):
+    """What `write_arrays` wrote.
+
+    Raises:
+        InputError: where the file is missing, cut off or something else.
+    """
+    arrays = {}
+
+    def visit(name, item):
+        if isinstance(item, h5py.Dataset):
+            arrays[name] = item[()]
+
+    try:
+        with h5py.File(path, "r") as file:
+            file.visititems(visit)
+    except FileNotFoundError:
+        raise InputError(f"{path} is missing; the folder is not complete") from None
+    except (OSError, RuntimeError, KeyError, ValueError):
+        raise InputError(
+            f"{path} is not a weights file of this package, or is cut off; copy it "
+            f"again"
+        ) from None
+    return arrays
+
+
+def assign(model, arrays, where):
+    """Gives the model the weights `{path: array}`.
+
+    Raises:
+        InputError: where a weight is missing, left over, or of another shape; the
+            model is then unchanged.
+    """
+    weights = named_weights(model)
+    missing, foreign = weights.keys() - arrays.keys(), arrays.keys() - weights.keys()
+    if missing or foreign:
+        what, name = ("lacks", min(missing)) if missing else ("holds", min(foreign))
+        raise InputError(
+            f"{where} {what} the weight {name!r}, unlike the model of its config "
+            f"({len(missing)} missing, {len(foreign)} left over); use the file that "
+            f"belongs to this config"
+        )
+    for path, weight in weights.items():
+        if tuple(arrays[path].shape) != tuple(weight.shape):
+            raise InputError(
+                f"{where}: the weight {path!r} has shape {tuple(arrays[path].shape)}, "
+                f"but the model of its config needs {tuple(weight.shape)}; use the "
+                f"file that belongs to this config"
+            )
+    for path, weight in weights.items():
+        weight.assign(arrays[path])
+
+
+def save_weights(model, path):
+    """Writes the model's weights, whole or not at all."""
+    write_arrays(weight_values(model), path)
+
+
+def load_weights(model, path):
+    """Reads weights that `save_weights` wrote on any backend."""
+    assign(model, read_arrays(path), path)

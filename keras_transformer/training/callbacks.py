@@ -1,0 +1,122 @@
+"""Callbacks for `model.fit`: progress in words, BLEU after each epoch, a clean stop."""
+
+import signal
+import sys
+import time
+
+import keras
+from keras import ops
+
+from keras_transformer.evaluation import evaluate
+
+
+class Progress(keras.callbacks.Callback):
+    """Prints a line with loss, rate, tokens a second and the time left.
+
+    Args:
+        step: steps done before this `fit`.
+        steps: steps of the whole training.
+        tokens_per_step: target tokens of a mean batch.
+        interval: seconds between lines; the first step has one of its own.
+    """
+
+    def __init__(self, step, steps, tokens_per_step, interval=20.0):
+        super().__init__()
+        self.step = step
+        self.steps = steps
+        self.tokens_per_step = tokens_per_step
+        self.interval = interval
+        self._seen = None  # (time, step) of the last line
+
+    def on_train_begin(self, logs=None):
+        self._seen = (time.monotonic(), self.step)
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.step += 1
+        now, (before, step) = time.monotonic(), self._seen
+        if now - before < self.interval and self.step < self.steps:
+            return
+        speed = (self.step - step) / max(now - before, 1e-9)
+        minutes, seconds = divmod(int((self.steps - self.step) / speed), 60)
+        values = "  ".join(f"{name} {float(v):.4g}" for name, v in (logs or {}).items())
+        print(
+            f"step {self.step}/{self.steps}  {values}  "
+            f"{speed * self.tokens_per_step:,.0f} tokens/s  "
+            f"{minutes}:{seconds:02d} left",
+            file=sys.stderr,
+            flush=True,
+        )
+        self._seen = (now, self.step)
+
+
+class TranslationScores(keras.callbacks.Callback):
+    """BLEU of the model's translations in the logs of each epoch, as `val_bleu`.
+
+    Args:
+        translator: a `Translator` of the model that is fitted.
+        sources: lines to translate.
+        references: their translations.
+        arguments: further arguments of `Translator.translate`.
+
+    Put it before callbacks that read `val_bleu`.
+    """
+
+    def __init__(self, translator, sources, references, **arguments):
+        super().__init__()
+        self.translator = translator
+        self.sources = sources
+        self.references = references
+        self.arguments = arguments
+
+    def on_epoch_end(self, epoch, logs=None):
+        _ = self.model  # under JAX, gives the layers the weights of this moment
+        hypotheses = self.translator.translate(self.sources, **self.arguments)
+        (bleu,) = evaluate(hypotheses, self.references, metrics=("bleu",))
+        logs["val_bleu"] = bleu.score
+
+
+class StopOnSignal(keras.callbacks.Callback):
+    """Lets SIGINT (ctrl-C) and SIGTERM end `fit` after the step that is running.
+
+    A second signal ends it at once, as without this.
+
+    Attributes:
+        signal: the number of the signal that came, or None.
+        step: steps done since `fit` began.
+    """
+
+    def __init__(self):
+        super().__init__()
+        self.signal = None
+        self.step = 0
+        self._before = {}
+
+    def on_train_begin(self, logs=None):
+        self.step = 0
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.step += 1
+        if self.signal is not None:
+            self.model.stop_training = True
+
+    def __enter__(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self._before[number] = signal.signal(number, self._note)
+        return self
+
+    def __exit__(self, *_):
+        self._restore()
+
+    def _note(self, number, frame):
+        self.signal = number
+        self._restore()
+
+    def _restore(self):
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        self._before = {}
+
+
+def learning_rate(optimizer):
+    """The rate that the optimizer's next update takes, a float."""
+    return float(ops.convert_to_numpy(optimizer.learning_rate))

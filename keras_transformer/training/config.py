@@ -1,0 +1,247 @@
+"""What a training run is made of: the config file, read strictly.
+
+`load_config` reads a YAML file; `RunConfig` is the same as an object, for Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pydantic
+
+from keras_transformer.config import PRESETS
+from keras_transformer.config import TransformerConfig
+from keras_transformer.config import describe
+from keras_transformer.config import nearest
+from keras_transformer.errors import InputError
+from keras_transformer.training import strict_yaml
+from keras_transformer.training.sections import VOCABULARY_SIZE
+from keras_transformer.training.sections import DataSection
+from keras_transformer.training.sections import DecodingSection
+from keras_transformer.training.sections import Section
+from keras_transformer.training.sections import TokenizerSection
+from keras_transformer.training.sections import TrainingSection
+
+PHRASEBOOK = Path(__file__).with_name("phrasebook.yaml")
+
+_SIZES = ("vocabulary_size", "source_vocabulary_size", "target_vocabulary_size")
+_IDS = ("pad_id", "start_id", "end_id")
+_MODEL_KEYS = [
+    "kind",
+    "preset",
+    *(key for key in TransformerConfig.model_fields if key not in _SIZES + _IDS),
+]
+
+
+class RunConfig(Section):
+    """All that decides a training run; the defaults are the paper's.
+
+    Args:
+        model: `preset` (`"base"` if left out) and any field of `TransformerConfig` but
+            vocabulary sizes and special ids, which are the tokenizer's; kept with
+            every field filled in.
+        tokenizer: see `TokenizerSection`.
+        data: see `DataSection`; must be given.
+        training: see `TrainingSection`.
+        decoding: see `DecodingSection`.
+        output: the run folder; `runs/<name of the config file>`, or
+            `runs/phrasebook-en-de`, in the working directory.
+
+    Raises:
+        pydantic.ValidationError: a `ValueError`; `load_config` raises `InputError`.
+
+    Example:
+
+    >>> from keras_transformer.training.config import RunConfig
+    >>> config = RunConfig(model={"preset": "tiny"}, data={"phrasebook": "en-de"})
+    >>> config.training.steps, config.transformer_config(8000, 8000).hidden_dim
+    (100000, 128)
+    """
+
+    model: dict[str, Any]
+    tokenizer: TokenizerSection
+    data: DataSection
+    training: TrainingSection
+    decoding: DecodingSection
+    output: Path
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _resolve(cls, fields: Any, info: pydantic.ValidationInfo) -> Any:
+        if not isinstance(fields, Mapping):
+            return fields
+        given = {key: value for key, value in fields.items() if value is not None}
+        for section in ("tokenizer", "data", "training", "decoding"):
+            given.setdefault(section, {})
+        given["model"] = _resolve_model(given.get("model", {}))
+        data = given["data"]
+        phrasebook = data.get("phrasebook") if isinstance(data, Mapping) else None
+        name = (info.context or {}).get("name") or (
+            f"phrasebook-{phrasebook}" if phrasebook else "transformer"
+        )
+        output = given.setdefault("output", f"runs/{name}")
+        if not isinstance(output, str | Path) or not str(output):
+            raise ValueError(f"output: expected a path, got {output!r}")
+        given["output"] = Path(output).expanduser()
+        return given
+
+    @pydantic.model_validator(mode="after")
+    def _check(self) -> RunConfig:
+        model = self.model
+        if model["tie_embeddings"] == "all" and not self.tokenizer.shared:
+            raise ValueError(
+                'tokenizer.shared is false, but model.tie_embeddings "all" needs one '
+                'vocabulary; set model.tie_embeddings to "target" or "none", or share '
+                "the tokenizer"
+            )
+        rows = model["max_sequence_length"] - model["position_offset"]
+        if model["position"] == "learned" and self.data.max_length > rows:
+            raise ValueError(
+                f"data.max_length {self.data.max_length} is more than the {rows} "
+                f"positions of model.max_sequence_length and model.position_offset; "
+                f"lower it, or raise model.max_sequence_length"
+            )
+        size = self.tokenizer.vocabulary_size or VOCABULARY_SIZE
+        self.transformer_config(size, size)
+        return self
+
+    def transformer_config(
+        self, source_vocabulary_size: int, target_vocabulary_size: int
+    ) -> TransformerConfig:
+        """The model's config, with the vocabulary sizes of its tokenizers."""
+        fields = {key: value for key, value in self.model.items() if key != "kind"}
+        if source_vocabulary_size == target_vocabulary_size:
+            fields["vocabulary_size"] = source_vocabulary_size
+        sizes = (source_vocabulary_size, target_vocabulary_size)
+        return TransformerConfig.from_dict(
+            {**fields, **dict(zip(_SIZES[1:], sizes, strict=True))}
+        )
+
+    def to_yaml(self) -> str:
+        """The config file of an equal object, everything resolved, paths absolute."""
+        return strict_yaml.dump(_plain(self))
+
+
+def load_config(path: str | Path | None, overrides: Sequence[str] = ()) -> RunConfig:
+    """Reads a config file; opens none of the files that it names.
+
+    Args:
+        path: a YAML file; None for the embedded phrasebook's. Paths of corpora and
+            tokenizers in it are relative to it, `output` to the working directory.
+        overrides: `"training.steps=100"`, each as if it stood in the file.
+
+    Raises:
+        InputError: naming file, key and what is expected.
+
+    Example:
+
+    >>> from keras_transformer.training import load_config
+    >>> load_config(None, ["training.steps=50"]).training.steps
+    50
+    """
+    where = "the embedded phrasebook.yaml" if path is None else str(path)
+    path = PHRASEBOOK if path is None else Path(path)
+    document = strict_yaml.parse(_read(path), where)
+    document = {} if document is None else document
+    if not isinstance(document, dict):
+        raise InputError(
+            f"{where}: expected keys such as data and training, got {document!r}"
+        )
+    for override in overrides:
+        _override(document, override)
+    if overrides:
+        where += " with --set"
+    name = None if path == PHRASEBOOK else path.stem
+    context = {"folder": path.parent, "name": name}
+    try:
+        return RunConfig.model_validate(document, context=context)
+    except pydantic.ValidationError as error:
+        raise InputError(f"{where}: {describe(error, RunConfig, '')}") from None
+
+
+def difference(before: RunConfig, after: RunConfig) -> list[str]:
+    """A line such as `training.steps: 100 -> 200` for each key that differs.
+
+    `output` is left out: it says where a run is, not what it is.
+    """
+    old, new = (dict(_flat(_plain(config))) for config in (before, after))
+    return [
+        f"{key}: {old.get(key)} -> {new.get(key)}"
+        for key in {**old, **new}
+        if old.get(key) != new.get(key) and key != "output"
+    ]
+
+
+def _resolve_model(section: Any) -> dict[str, Any]:
+    """The model section with every field."""
+    if not isinstance(section, Mapping):
+        raise ValueError(f"model: expected keys such as preset, got {section!r}")
+    fields = dict(section)
+    for key in fields:
+        if key in _SIZES + _IDS:
+            mend = "; set tokenizer.vocabulary_size" if key in _SIZES else ""
+            raise ValueError(
+                f"model.{key} is decided by the tokenizer{mend or '; remove it'}"
+            )
+        if key not in _MODEL_KEYS:
+            near = nearest(str(key), _MODEL_KEYS)
+            raise ValueError(f"unknown key model.{key}; did you mean {near!r}?")
+    kind = fields.pop("kind", "transformer")
+    if kind != "transformer":
+        raise ValueError(f"model.kind: {kind!r} is not available; use transformer")
+    preset = fields.pop("preset", None) or "base"
+    if preset not in list(PRESETS):
+        raise ValueError(
+            f"model.preset: expected one of {', '.join(PRESETS)}, got {preset!r}"
+        )
+    config = TransformerConfig.from_preset(
+        preset, vocabulary_size=VOCABULARY_SIZE, **fields
+    )
+    return {"kind": kind, **config.model_dump(exclude={*_SIZES, *_IDS})}
+
+
+def _override(document: dict[str, Any], text: str) -> None:
+    key, equals, value = text.partition("=")
+    *parents, last = key.split(".")
+    if not equals or not all((*parents, last)):
+        raise InputError(
+            f"--set {text}: expected key=value, such as training.steps=100"
+        )
+    section = document
+    for parent in parents:
+        if section.get(parent) is None:
+            section[parent] = {}
+        section = section[parent]
+        if not isinstance(section, dict):
+            raise InputError(f"--set {text}: {parent} has no keys; set it as a whole")
+    section[last] = strict_yaml.parse(value, f"--set {key}")
+
+
+def _plain(config: RunConfig) -> dict[str, Any]:
+    return config.model_dump(mode="json", exclude_none=True)
+
+
+def _flat(content: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in content.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise InputError(
+            f"cannot read {path}: {error.strerror}; check the path"
+        ) from None
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise InputError(
+            f"{path}, line {line}: not UTF-8; convert the file to UTF-8"
+        ) from None

@@ -1,0 +1,76 @@
+"""The paper's learning rate and optimizer."""
+
+import keras
+from keras import ops
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class InverseSquareRoot(keras.optimizers.schedules.LearningRateSchedule):
+    """scale * D^-0.5 * min(step^-0.5, step * warmup_steps^-1.5), steps from 1.
+
+    The rate rises linearly for `warmup_steps`, then falls with the square root of the
+    step. Keras counts steps from 0, the paper from 1: update number k, from 1, has the
+    paper's rate of step k.
+
+    Args:
+        hidden_dim: D of the model.
+        warmup_steps: the paper's is 4000.
+        scale: factor of the whole curve.
+
+    Example:
+
+    >>> from keras_transformer.training import InverseSquareRoot
+    >>> schedule = InverseSquareRoot(hidden_dim=512)
+    >>> round(float(schedule(3999)), 7)  # the peak, at update 4000
+    0.0006988
+
+    Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, equation 3.
+    """
+
+    def __init__(self, hidden_dim, warmup_steps=4000, scale=1.0):
+        if warmup_steps < 1:
+            raise ValueError(f"warmup_steps must be at least 1, got {warmup_steps}")
+        super().__init__()
+        self.hidden_dim = hidden_dim
+        self.warmup_steps = warmup_steps
+        self.scale = scale
+
+    @classmethod
+    def with_peak(cls, learning_rate, hidden_dim, warmup_steps=4000):
+        """The curve whose highest value, after the warm-up, is `learning_rate`."""
+        scale = learning_rate * (hidden_dim * warmup_steps) ** 0.5
+        return cls(hidden_dim, warmup_steps, scale)
+
+    def __call__(self, step):
+        step = ops.cast(step, "float32") + 1.0
+        rising = step * self.warmup_steps**-1.5
+        return self.scale * self.hidden_dim**-0.5 * ops.minimum(step**-0.5, rising)
+
+    def get_config(self):
+        return {
+            "hidden_dim": self.hidden_dim,
+            "warmup_steps": self.warmup_steps,
+            "scale": self.scale,
+        }
+
+
+def paper_optimizer(config, warmup_steps=4000, scale=1.0, **kwargs):
+    """Adam with the paper's constants and learning rate.
+
+    Args:
+        config: a `TransformerConfig`; its `hidden_dim` scales the rate.
+        warmup_steps: of the schedule.
+        scale: of the schedule.
+        kwargs: further arguments of `keras.optimizers.Adam`.
+
+    Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 5.3.
+    """
+    schedule = InverseSquareRoot(config.hidden_dim, warmup_steps, scale)
+    return adam(schedule, **kwargs)
+
+
+def adam(learning_rate, **kwargs):
+    """`keras.optimizers.Adam` with the paper's β1 0.9, β2 0.98 and ε 1e-9."""
+    return keras.optimizers.Adam(
+        learning_rate, beta_1=0.9, beta_2=0.98, epsilon=1e-9, **kwargs
+    )

@@ -1,0 +1,357 @@
+"""Strings to strings: tokenizer, model and search; a model folder, saved and loaded.
+
+B batch, S source positions, W beam width, R hypotheses a line, L most tokens.
+"""
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from keras import ops
+
+from keras_transformer import backends
+from keras_transformer import model_folder
+from keras_transformer.data.batching import pad_rows
+from keras_transformer.data.static_shapes import batches_by_length
+from keras_transformer.data.static_shapes import bucket
+from keras_transformer.data.static_shapes import power_of_two
+from keras_transformer.data.tokenizer import Tokenizer
+from keras_transformer.decoding import beam_search
+from keras_transformer.decoding import greedy_search
+from keras_transformer.errors import InputError
+from keras_transformer.hypothesis import Hypothesis
+from keras_transformer.hypothesis import TranslationScore
+from keras_transformer.losses import token_losses
+from keras_transformer.models import Transformer
+
+#: A translation may be this many tokens longer than its source (Vaswani et al., 2017).
+EXTRA_LENGTH = 50
+
+
+class Translator:
+    """A trained model with its tokenizers: lines in, translations out.
+
+    Args:
+        model: a model of this package.
+        tokenizer: of the source, and of the target unless that has its own.
+        target_tokenizer: of the target, where the vocabularies differ.
+        beam_size: W, the default of `translate`; 1 is greedy search.
+        length_penalty: alpha, the default of `translate`.
+
+    Raises:
+        InputError: where a tokenizer is not the model's.
+
+    Example:
+
+    >>> import keras_transformer as kt
+    >>> tokenizer = kt.data.Tokenizer.train(["ein Haus a house"] * 9, 270)
+    >>> config = kt.TransformerConfig.from_preset("tiny", vocabulary_size=270)
+    >>> translator = kt.Translator(kt.Transformer(config), tokenizer)
+    >>> len(translator.translate(["a house", ""]))
+    2
+    """
+
+    def __init__(
+        self,
+        model: Transformer,
+        tokenizer: Tokenizer,
+        target_tokenizer: Tokenizer | None = None,
+        *,
+        beam_size: int = 4,
+        length_penalty: float = 0.6,
+    ) -> None:
+        config = model.config
+        ids = {name: getattr(config, name) for name in ("pad_id", "start_id", "end_id")}
+        target_tokenizer = target_tokenizer or tokenizer
+        for side, its in (("source", tokenizer), ("target", target_tokenizer)):
+            size = getattr(config, f"{side}_vocabulary_size")
+            its.check(vocabulary_size=size, where=side, **ids)
+        self.model = model
+        self.tokenizer = tokenizer
+        self.target_tokenizer = target_tokenizer
+        self.beam_size = beam_size
+        self.length_penalty = length_penalty
+        self._search = backends.compile(self._searched, model)
+        self._score = backends.compile(self._scored, model)
+
+    # === Translation ===
+
+    def translate(
+        self,
+        lines: Sequence[str],
+        *,
+        beam_size: int | None = None,
+        length_penalty: float | None = None,
+        top_beams: int = 1,
+        batch_size: int = 64,
+        return_details: bool = False,
+        return_attention_weights: bool = False,
+    ) -> list[str] | list[list[Hypothesis]]:
+        """The translation of each line, in order.
+
+        Lines are translated in batches of similar length; each is translated as it
+        would be alone. A translation has at most as many tokens as its line and 50
+        more. An empty line, or one of white space, gives an empty line.
+
+        Args:
+            lines: one sentence each.
+            beam_size: W; 1 is greedy search; default: the translator's.
+            length_penalty: alpha; default: the translator's.
+            top_beams: how many hypotheses of each line, with `return_details`.
+            batch_size: the most lines translated at once.
+            return_details: give hypotheses, best first, instead of strings.
+            return_attention_weights: with `return_details`, fill `attention`.
+
+        Raises:
+            InputError: where a line is longer than the model can take.
+        """
+        if isinstance(lines, str):
+            raise InputError("lines must be a list of strings, not one string")
+        beam_size = self.beam_size if beam_size is None else beam_size
+        if length_penalty is None:
+            length_penalty = self.length_penalty
+        if not 1 <= top_beams <= beam_size:
+            raise InputError(
+                f"top_beams {top_beams} must be between 1 and beam_size {beam_size}"
+            )
+        filled = [i for i, line in enumerate(lines) if line.strip()]
+        sources = self._encode([lines[i] for i in filled], filled)
+        found: list[list[Hypothesis]] = [[_EMPTY] for _ in lines]
+        for rows in batches_by_length([len(ids) for ids in sources], batch_size):
+            options = {
+                "beam_size": beam_size,
+                "top_beams": top_beams,
+                "length_penalty": float(length_penalty),
+            }
+            for row, hypotheses in zip(
+                rows, self._translate([sources[i] for i in rows], options), strict=True
+            ):
+                found[filled[row]] = hypotheses
+        if not return_details:
+            return [hypotheses[0].text for hypotheses in found]
+        if return_attention_weights:
+            for row, ids in zip(filled, sources, strict=True):
+                found[row] = [self._with_attention(ids, h) for h in found[row]]
+        return found
+
+    def score(
+        self, sources: Sequence[str], targets: Sequence[str], *, batch_size: int = 64
+    ) -> list[TranslationScore]:
+        """The log-probability of each given translation.
+
+        Raises:
+            InputError: where the numbers of lines differ, or a line is too long.
+        """
+        if len(sources) != len(targets):
+            raise InputError(
+                f"{len(sources)} sources do not pair with {len(targets)} targets; give "
+                f"one translation for each line"
+            )
+        source_ids = self._encode(sources, range(len(sources)))
+        end = [self.model.config.end_id]
+        target_ids = [ids + end for ids in self.target_tokenizer.encode(targets)]
+        scores: list[TranslationScore | None] = [None] * len(sources)
+        lengths = [
+            max(len(s), len(t)) for s, t in zip(source_ids, target_ids, strict=True)
+        ]
+        for rows in batches_by_length(lengths, batch_size):
+            sums = self._log_probabilities(
+                [source_ids[i] for i in rows], [target_ids[i] for i in rows]
+            )
+            for row, value in zip(rows, sums, strict=True):
+                scores[row] = TranslationScore(float(value), len(target_ids[row]))
+        return scores
+
+    def _encode(self, lines: Sequence[str], numbers: Sequence[int]) -> list[list[int]]:
+        """Source ids of each line, with the end token if the model wants one."""
+        config = self.model.config
+        end = [config.end_id] if config.source_end else []
+        rows = [ids + end for ids in self.tokenizer.encode(lines)]
+        limit = self._longest_source()
+        for number, ids in zip(numbers, rows, strict=True):
+            if len(ids) > limit:
+                raise InputError(
+                    f"line {number + 1} has {len(ids)} tokens, but the model takes at "
+                    f"most {limit}; split it into sentences"
+                )
+        return rows
+
+    def _longest_source(self) -> float:
+        config = self.model.config
+        if config.position != "learned":
+            return math.inf
+        return config.max_sequence_length - config.position_offset
+
+    def _translate(
+        self, sources: list[list[int]], options: dict[str, Any]
+    ) -> list[list[Hypothesis]]:
+        config = self.model.config
+        longest = max(map(len, sources))
+        S = min(bucket(longest), self._longest_source())
+        L = min(bucket(longest) + EXTRA_LENGTH, config.max_sequence_length)
+        B = power_of_two(len(sources))
+        # `len` counts the end token of the source, the limit that of the target.
+        limits = [len(ids) - config.source_end + EXTRA_LENGTH for ids in sources]
+        limits = np.minimum(limits + [0] * (B - len(sources)), L).astype(np.int32)
+        # A row that only fills the batch is one end token: never fully masked.
+        filler = [[config.end_id]] * (B - len(sources))
+        result = self._search(
+            ops.convert_to_tensor(pad_rows(sources + filler, S, config.pad_id)),
+            ops.convert_to_tensor(limits),
+            length=L,
+            **options,
+        )
+        result = [ops.convert_to_numpy(part)[: len(sources)] for part in result]
+        return [self._hypotheses(*row) for row in zip(*result, strict=True)]
+
+    def _searched(
+        self, source, limits, *, beam_size, top_beams, length_penalty, length
+    ):
+        """`SearchResult` of source ids (B, S); compiled as one program."""
+        config = self.model.config
+        memory, source_mask = self.model.encode(source)
+        constants, cache = self.model.start(memory, source_mask, beam_size, length)
+        options = {
+            "length": length,
+            "length_penalty": length_penalty,
+            "start_id": config.start_id,
+            "end_id": config.end_id,
+            "pad_id": config.pad_id,
+            "suppressed": tuple({config.pad_id, config.start_id} - {config.end_id}),
+        }
+        if beam_size > 1:
+            options |= {"beam_size": beam_size, "top_beams": top_beams}
+        search = beam_search if beam_size > 1 else greedy_search
+        return search(self.model.decode_step, constants, cache, limits, **options)
+
+    def _hypotheses(self, tokens, lengths, log_probabilities, scores, finished):
+        """The hypotheses of one line: (R, L), (R,), (R,), (R,), (R,)."""
+        end_id = self.model.config.end_id
+        found = []
+        for r in range(len(scores)):
+            if scores[r] == -np.inf:
+                continue
+            ids = [int(i) for i in tokens[r, : lengths[r]]]
+            content = ids[:-1] if finished[r] and ids[-1] == end_id else ids
+            found.append(
+                Hypothesis(
+                    text=_one_line(self.target_tokenizer.decode([content])[0]),
+                    tokens=self.target_tokenizer.pieces(content),
+                    ids=ids,
+                    log_probability=float(log_probabilities[r]),
+                    score=float(scores[r]),
+                    finished=bool(finished[r]),
+                )
+            )
+        return found
+
+    def _log_probabilities(self, sources, targets):
+        config = self.model.config
+        B = power_of_two(len(sources))
+        S = min(bucket(max(map(len, sources))), self._longest_source())
+        T = min(bucket(max(map(len, targets))), self._longest_source())
+        filler = [[config.end_id]] * (B - len(sources))
+        sums = self._score(
+            ops.convert_to_tensor(pad_rows(sources + filler, S, config.pad_id)),
+            ops.convert_to_tensor(pad_rows(targets + filler, T, config.pad_id)),
+        )
+        return ops.convert_to_numpy(sums)[: len(sources)]
+
+    def _scored(self, source, labels):
+        """Log-probabilities (B,) of labels (B, T) given source ids (B, S)."""
+        config = self.model.config
+        start = ops.full_like(labels[:, :1], config.start_id)
+        target = ops.concatenate([start, labels[:, :-1]], axis=1)
+        logits = self.model({"source": source, "target": target}, training=False)
+        _, likelihoods, _ = token_losses(logits, labels)
+        mask = ops.cast(ops.not_equal(labels, config.pad_id), "float32")
+        return ops.sum(likelihoods * mask, axis=1)
+
+    def _with_attention(self, source: list[int], hypothesis: Hypothesis) -> Hypothesis:
+        """Runs the hypothesis once more, under teacher forcing, for its weights."""
+        if not hypothesis.ids:
+            return hypothesis
+        config = self.model.config
+        target = [config.start_id, *hypothesis.ids[:-1]]
+        memory, mask, encoder = self.model.encode(
+            ops.convert_to_tensor(np.array([source], np.int32)),
+            return_attention_weights=True,
+        )
+        _, decoder, cross = self.model.decode(
+            ops.convert_to_tensor(np.array([target], np.int32)),
+            memory,
+            mask,
+            return_attention_weights=True,
+        )
+        weights = {"encoder": encoder, "decoder": decoder, "cross": cross}
+        return dataclasses.replace(
+            hypothesis,
+            attention={
+                name: np.concatenate([ops.convert_to_numpy(w) for w in layers])
+                for name, layers in weights.items()
+            },
+            source_tokens=self.tokenizer.pieces(source),
+        )
+
+    # === The model folder ===
+
+    def info(self) -> dict[str, Any]:
+        """What a person would ask about the model."""
+        config = self.model.config
+        return {
+            "weights": config.num_weights,
+            "source vocabulary": config.source_vocabulary_size,
+            "target vocabulary": config.target_vocabulary_size,
+            "beam size": self.beam_size,
+            "length penalty": self.length_penalty,
+            **config.model_dump(exclude_none=True),
+        }
+
+    def save(self, folder: str | Path, card: str | None = None) -> None:
+        """Writes a model folder: config, weights, tokenizers and a card.
+
+        It is whole or not there; an older model folder of the same name is replaced.
+
+        Args:
+            folder: its path.
+            card: the text of its README.md; default: a list of facts.
+
+        Raises:
+            InputError: where the folder holds something else, or cannot be written.
+        """
+        contents = model_folder.Contents(
+            self.model,
+            self.tokenizer,
+            self.target_tokenizer,
+            {"beam_size": self.beam_size, "length_penalty": self.length_penalty},
+        )
+        model_folder.write(folder, contents, card or self._card())
+
+    @classmethod
+    def load(cls, folder: str | Path) -> "Translator":
+        """Reads a model folder, of any backend. Runs nothing from it.
+
+        Raises:
+            InputError: where a file is missing, cut off or foreign.
+        """
+        model, source, target, decoding = model_folder.read(folder)
+        return cls(model, source, target, **decoding)
+
+    def _card(self) -> str:
+        facts = "\n".join(f"* {name}: {value}" for name, value in self.info().items())
+        return (
+            "# A translation model of keras-transformer\n\n"
+            "`keras-transformer translate` with this folder translates standard "
+            f"input.\n\n{facts}\n"
+        )
+
+
+_EMPTY = Hypothesis("", [], [], 0.0, 0.0, True)
+
+
+def _one_line(text: str) -> str:
+    """A translation is one line, whatever bytes a model may produce."""
+    return " ".join(text.split("\n")) if "\n" in text else text

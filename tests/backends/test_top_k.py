@@ -1,0 +1,67 @@
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_transformer import backends
+
+pytestmark = pytest.mark.no_tensorflow
+
+
+def stable_top_k(scores, k):
+    indices = np.argsort(-scores, axis=-1, kind="stable")[..., :k]
+    return np.take_along_axis(scores, indices, axis=-1), indices
+
+
+class Weightless:
+    variables = ()
+
+
+def check(scores, k, dtype="float32", compiled=False):
+    def top_k(scores, *, k):
+        return backends.top_k(scores, k)
+
+    run = backends.compile(top_k, Weightless) if compiled else top_k
+    values, indices = run(ops.convert_to_tensor(scores, dtype), k=k)
+    assert keras.backend.standardize_dtype(values.dtype) == dtype
+    assert keras.backend.standardize_dtype(indices.dtype) == "int32"
+    expected_values, expected_indices = stable_top_k(scores, k)
+    np.testing.assert_array_equal(
+        ops.convert_to_numpy(ops.cast(values, "float32")), expected_values
+    )
+    np.testing.assert_array_equal(ops.convert_to_numpy(indices), expected_indices)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("size", [4, 15, 64, 1001])
+def test_ties_come_in_order_of_the_index(size, dtype, compiled):
+    # Integers up to 2^7 are exact in bfloat16.
+    rng = np.random.default_rng(size)
+    for different in (1, 2, 3, 30) if not compiled else (2,):
+        scores = rng.integers(-different, 0, (7, 3, size)).astype("float32")
+        for k in {1, 2, min(8, size), min(size, 60) - 1, min(size, 60)}:
+            check(scores, k, dtype, compiled)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_tie_at_the_cut_goes_to_the_lower_index(seed):
+    rng = np.random.default_rng(seed)
+    scores = rng.permuted(np.arange(40.0, dtype="float32")[None].repeat(16, 0), axis=1)
+    scores[(scores > 30) & (scores < 35)] = 33.0
+    check(scores, 7)
+
+
+def test_without_ties():
+    scores = np.random.default_rng(0).normal(size=(5, 300)).astype("float32")
+    check(scores, 8)
+
+
+def test_what_is_impossible_comes_last():
+    scores = np.full((3, 20), -np.inf, "float32")
+    scores[:, 11] = -2.0
+    scores[:, 5] = -3.0
+    scores[:, 14] = -2.0
+    values, indices = backends.top_k(ops.convert_to_tensor(scores), 6)
+    assert ops.convert_to_numpy(indices)[:, :3].tolist() == [[11, 14, 5]] * 3
+    assert np.isneginf(ops.convert_to_numpy(values)[:, 3:]).all()

@@ -1,0 +1,63 @@
+"""The program in this process, or in one of its own, with a fake model."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import fake_program
+import pytest
+from typer.testing import CliRunner
+
+from keras_transformer.cli.main import application
+
+PROGRAM = Path(__file__).with_name("fake_program.py")
+ROOT = Path(importlib.util.find_spec("keras_transformer").origin).parents[1]
+
+
+@pytest.fixture
+def model(tmp_path, monkeypatch):
+    """A folder that stands for the fake model, which every command then loads."""
+    monkeypatch.setitem(sys.modules, fake_program.MODULE.__name__, fake_program.MODULE)
+    monkeypatch.setenv("KERAS_BACKEND", os.environ["KERAS_BACKEND"])
+    folder = tmp_path / "model"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def invoke():
+    """`invoke(*arguments, input=None)`; exceptions are raised, not printed."""
+
+    def run(*arguments, input=None):
+        return CliRunner().invoke(
+            application(),
+            [str(argument) for argument in arguments],
+            input=input,
+            catch_exceptions=False,
+        )
+
+    return run
+
+
+@pytest.fixture
+def start(tmp_path):
+    """`start(*arguments, **options)`: the program as a process of its own, in bytes."""
+    processes = []
+
+    def run(*arguments, env=(), **options):
+        pipe = subprocess.PIPE
+        options = {"stdin": pipe, "stdout": pipe, "stderr": pipe, **options}
+        process = subprocess.Popen(
+            [sys.executable, PROGRAM, *map(str, arguments)],
+            env={**os.environ, "PYTHONPATH": str(ROOT), **dict(env)},
+            **options,
+        )
+        processes.append(process)
+        return process
+
+    yield run
+    for process in processes:
+        process.kill()
+        process.communicate()

@@ -1,0 +1,159 @@
+"""Which backend a command takes, and with which memory allocator it trains."""
+
+import os
+import platform
+
+import pytest
+
+from keras_transformer.cli import allocator
+from keras_transformer.cli import backend
+from keras_transformer.errors import InputError
+
+pytestmark = pytest.mark.no_backend
+
+
+@pytest.fixture
+def installed(monkeypatch, tmp_path):
+    """`installed(*names)`; no keras.json and no variable says anything."""
+    monkeypatch.setenv("KERAS_BACKEND", "")
+    monkeypatch.setenv("KERAS_HOME", str(tmp_path))
+    monkeypatch.delenv(allocator.RESTART, raising=False)
+    return lambda *names: monkeypatch.setattr(
+        backend, "_is_installed", lambda name: name in names
+    )
+
+
+def test_tensorflow_is_the_default(installed, capsys):
+    installed("tensorflow", "jax", "torch")
+    backend.activate()
+    assert os.environ["KERAS_BACKEND"] == "tensorflow"
+    assert capsys.readouterr() == ("", "backend: tensorflow\n")
+
+
+@pytest.mark.parametrize(
+    ("names", "chosen"), [(["jax", "torch"], "jax"), (["torch"], "torch")]
+)
+def test_without_tensorflow_the_one_that_is_there_is_taken(
+    names, chosen, installed, capsys
+):
+    installed(*names)
+    backend.activate()
+    assert os.environ["KERAS_BACKEND"] == chosen
+    assert capsys.readouterr().err == (
+        f"tensorflow is not available; {chosen} is used instead\nbackend: {chosen}\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "chosen"),
+    [
+        ('{"backend": "torch"}', "torch"),
+        ('{"backend": "openvino"}', "tensorflow"),
+        ('{"floatx": "float32"}', "tensorflow"),
+        ("[]", "tensorflow"),
+        ("not JSON", "tensorflow"),
+    ],
+)
+def test_keras_json_is_obeyed(content, chosen, installed, tmp_path):
+    installed("tensorflow", "jax", "torch")
+    (tmp_path / "keras.json").write_text(content)
+    backend.activate()
+    assert os.environ["KERAS_BACKEND"] == chosen
+
+
+def test_the_variable_goes_before_keras_json(installed, monkeypatch, tmp_path):
+    installed("tensorflow", "jax", "torch")
+    monkeypatch.setenv("KERAS_BACKEND", "jax")
+    (tmp_path / "keras.json").write_text('{"backend": "torch"}')
+    backend.activate()
+    assert os.environ["KERAS_BACKEND"] == "jax"
+
+
+@pytest.mark.parametrize(
+    ("variable", "names", "message"),
+    [
+        ("", [], r"no backend is installed; .*'keras-transformer\[tensorflow\]'"),
+        ("jax", ["torch"], r"'jax', but .* not installed; .*transformer\[jax\]'"),
+        ("openvino", ["torch"], "'openvino'; set it to one of tensorflow, jax, torch"),
+    ],
+)
+def test_no_backend_is_an_error(variable, names, message, installed, monkeypatch):
+    installed(*names)
+    monkeypatch.setenv("KERAS_BACKEND", variable)
+    with pytest.raises(InputError, match=message):
+        backend.activate()
+
+
+# === The allocator ===
+
+
+@pytest.fixture
+def restarts(installed, monkeypatch):
+    """The environments with which the process would have been started again."""
+    environments = []
+    monkeypatch.setattr(os, "execve", lambda *call: environments.append(call[2]))
+    monkeypatch.setattr(platform, "libc_ver", lambda: ("glibc", "2.36"))
+    monkeypatch.setenv(allocator.RESTART, "allowed")
+    for settings in allocator.SETTINGS.values():
+        for name in settings:
+            monkeypatch.delenv(name, raising=False)
+    installed("tensorflow", "jax", "torch")
+    return environments
+
+
+@pytest.mark.parametrize("name", ["torch", "jax"])
+def test_training_restarts_with_the_settings_of_its_backend(
+    name, restarts, monkeypatch
+):
+    monkeypatch.setenv("KERAS_BACKEND", name)
+    backend.activate(training=True)
+    (environment,) = restarts
+    assert environment.items() >= allocator.SETTINGS[name].items()
+    assert environment["KERAS_BACKEND"] == name
+    assert environment[allocator.RESTART] == "done"
+
+
+def test_tensorflow_and_other_commands_do_not_restart(restarts, monkeypatch):
+    backend.activate(training=True)
+    monkeypatch.setenv("KERAS_BACKEND", "torch")
+    backend.activate()
+    assert not restarts
+
+
+@pytest.mark.parametrize("value", ["done", "never", None])
+def test_only_the_entry_of_the_program_allows_a_restart(value, restarts, monkeypatch):
+    monkeypatch.delenv(allocator.RESTART)
+    if value:
+        monkeypatch.setenv(allocator.RESTART, value)
+    allocator.tune("torch")
+    assert not restarts
+
+
+def test_what_is_set_stays(restarts, monkeypatch):
+    monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", "5")
+    allocator.tune("torch")
+    assert restarts[0]["MALLOC_TRIM_THRESHOLD_"] == "5"
+    monkeypatch.setenv("GLIBC_TUNABLES", "glibc.malloc.check=1")
+    allocator.tune("jax")
+    assert len(restarts) == 1
+
+
+def test_another_c_library_is_left_alone(restarts, monkeypatch):
+    monkeypatch.setattr(platform, "libc_ver", lambda: ("", ""))
+    allocator.tune("torch")
+    assert not restarts
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="needs glibc")
+def test_the_process_starts_again_once(run_python):
+    code = (
+        "import os\n"
+        "from keras_transformer.cli import allocator\n"
+        "print('start', os.getpid(), flush=True)\n"
+        "os.environ.setdefault(allocator.RESTART, 'allowed')\n"
+        "allocator.tune('torch')\n"
+        "print(os.environ['MALLOC_MMAP_THRESHOLD_'])"
+    )
+    first, second, threshold = run_python(code).splitlines()
+    assert first == second
+    assert threshold == str(8 * 2**30)

@@ -1,0 +1,93 @@
+"""How the program ends: 0, 1, 2, 130 and 143."""
+
+import json
+import signal
+import time
+
+import pytest
+
+pytestmark = pytest.mark.no_backend
+
+HEAVY = {"jax", "keras", "numpy", "sacrebleu", "tensorflow", "torch"}
+
+
+def test_done_is_0(model, start):
+    process = start("translate", model)
+    assert process.communicate(b"a\n")[0] == b"A\n"
+    assert process.returncode == 0
+
+
+def test_bad_input_is_2_and_one_line(start):
+    process = start("info", "no-model")
+    output, error = process.communicate()
+    assert (process.returncode, output) == (2, b"")
+    assert error == (
+        b"error: there is no folder no-model; give a model folder that training wrote\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["tranlsate"],
+        ["translate"],
+        ["translate", "m", "--beam-size", "0"],
+        ["translate", "m", "--beam-size", "x"],
+        ["translate", "m", "--length-penalty", "-1"],
+        ["translate", "m", "--format", "xml"],
+        ["translate", "m", "--no-such-option"],
+        ["train", "a.yaml", "b.yaml"],
+    ],
+)
+def test_bad_arguments_are_2(arguments, invoke):
+    result = invoke(*arguments)
+    assert result.exit_code == 2
+    assert "Error: " in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_a_fault_of_ours_is_1_and_asks_for_a_report(model, start):
+    process = start("translate", model)
+    output, error = process.communicate(b"fault\n")
+    assert (process.returncode, output) == (1, b"")
+    assert b"Traceback" in error and b"RuntimeError: a fault" in error
+    assert error.endswith(
+        b"error: this is a fault of keras-transformer; please report the lines above\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)]
+)
+def test_a_signal_ends_a_command_and_leaves_nothing(
+    number, code, model, start, tmp_path
+):
+    process = start("translate", model, "--output", tmp_path / "out")
+    process.stdin.write(b"wait\n")
+    process.stdin.close()
+    while process.stderr.readline() != b"waiting\n":
+        time.sleep(0.01)
+    process.send_signal(number)
+    assert process.wait(timeout=20) == code
+    assert b"Traceback" not in process.stderr.read()
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+    process.stdin = None
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--version"], ["--help"], ["train", "--help"], ["score", "--help"]]
+)
+def test_help_and_version_load_nothing_heavy(arguments, run_python):
+    code = (
+        "import json, sys\n"
+        f"sys.argv = ['keras-transformer', *{arguments}]\n"
+        "from keras_transformer.cli.main import main\n"
+        "try:\n"
+        "    main()\n"
+        "except SystemExit as done:\n"
+        "    assert not done.code, done.code\n"
+        "print(json.dumps(sorted({name.partition('.')[0] for name in sys.modules})))"
+    )
+    output = run_python(code)
+    assert "keras-transformer" in output
+    assert not HEAVY & set(json.loads(output.splitlines()[-1]))

@@ -1,0 +1,64 @@
+"""The commands with a real model folder: tiny, of random weights."""
+
+import json
+
+import pytest
+
+from keras_transformer.config import TransformerConfig
+from keras_transformer.data.tokenizer import Tokenizer
+from keras_transformer.models import Transformer
+from keras_transformer.translator import Translator
+
+LINES = ["a house", "", "ein Haus a house", "Haus"]
+
+
+@pytest.fixture(scope="module")
+def translator():
+    tokenizer = Tokenizer.train(["ein Haus a house"] * 9, 270)
+    config = TransformerConfig.from_preset(
+        "tiny",
+        vocabulary_size=270,
+        hidden_dim=8,
+        intermediate_dim=8,
+        num_heads=2,
+        num_encoder_layers=1,
+        num_decoder_layers=1,
+    )
+    return Translator(Transformer(config), tokenizer, beam_size=2)
+
+
+@pytest.fixture(scope="module")
+def folder(translator, tmp_path_factory):
+    path = tmp_path_factory.mktemp("models") / "random"
+    translator.save(path)
+    return path
+
+
+def test_translate_gives_what_the_library_gives(folder, translator, invoke):
+    options = ["--format", "jsonl", "--top-beams", 2]
+    result = invoke("translate", folder, *options, input="\n".join(LINES))
+    expected = translator.translate(LINES, top_beams=2, return_details=True)
+    rows = [json.loads(line) for line in result.stdout.strip().split("\n")]
+    assert [row["source"] for row in rows] == LINES
+    for row, hypotheses in zip(rows, expected, strict=True):
+        assert [h["text"] for h in row["hypotheses"]] == [h.text for h in hypotheses]
+        assert [h["score"] for h in row["hypotheses"]] == pytest.approx(
+            [h.score for h in hypotheses], abs=1e-5
+        )
+
+
+def test_score_gives_what_the_library_gives(folder, translator, invoke, tmp_path):
+    files = tmp_path / "source", tmp_path / "target"
+    for file, lines in zip(files, (LINES, LINES[::-1]), strict=True):
+        file.write_text("\n".join(lines) + "\n")
+    result = invoke("score", folder, "--source", files[0], "--target", files[1])
+    expected = translator.score(LINES, LINES[::-1])
+    assert list(map(float, result.stdout.split())) == pytest.approx(
+        [score.log_probability for score in expected], abs=1e-4
+    )
+
+
+def test_info_names_the_weights(folder, translator, invoke):
+    lines = invoke("info", folder).stdout.splitlines()
+    assert f"weights: {translator.model.config.num_weights}" in lines
+    assert "beam size: 2" in lines

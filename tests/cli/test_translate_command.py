@@ -1,0 +1,188 @@
+"""`translate`: order, formats, pieces, and files that are whole or not there."""
+
+import json
+import os
+import resource
+
+import fake_program
+import pytest
+
+from keras_transformer.errors import InputError
+
+pytestmark = pytest.mark.no_backend
+
+
+def test_lines_keep_their_order_and_empty_ones_stay(model, invoke):
+    result = invoke("translate", model, input="b\n\na\n")
+    assert (result.exit_code, result.stdout) == (0, "B\n\nA\n")
+    assert result.stderr.startswith("backend: ")
+
+
+@pytest.mark.parametrize(
+    ("content", "output"),
+    [
+        (b"", b""),
+        (b"a", b"A\n"),
+        (b"\xef\xbb\xbfa\r\nb\r\n", b"A\nB\n"),
+        ("a\u2028b\x85c\x0cd\n".encode(), "A\u2028B\x85C\x0cD\n".encode()),
+    ],
+)
+def test_only_line_feeds_end_lines(content, output, model, invoke, tmp_path):
+    (tmp_path / "in").write_bytes(content)
+    invoke("translate", model, "--input", tmp_path / "in", "--output", tmp_path / "out")
+    assert (tmp_path / "out").read_bytes() == output
+
+
+def test_no_more_than_eight_batches_are_in_memory(model, invoke):
+    lines = [str(i) for i in range(20)]
+    result = invoke("translate", model, "--batch-size", 1, input="\n".join(lines))
+    assert result.stdout.splitlines() == lines
+    assert list(map(len, fake_program.Translator.last.calls)) == [8, 8, 4]
+
+
+def test_options_reach_the_model(model, invoke):
+    options = ["--beam-size", 3, "--length-penalty", 1.5, "--batch-size", 2]
+    invoke("translate", model, *options, input="a\n")
+    assert fake_program.Translator.last.options == {
+        "beam_size": 3,
+        "length_penalty": 1.5,
+        "top_beams": 1,
+        "batch_size": 2,
+    }
+
+
+def test_several_hypotheses_are_a_table(model, invoke):
+    result = invoke("translate", model, "--top-beams", 2, input="a\n\nb\n")
+    assert result.stdout.splitlines() == [
+        "1\t1\t-1.000000\tA",
+        "1\t2\t-2.000000\tA!",
+        "2\t1\t0.000000\t",
+        "3\t1\t-1.000000\tB",
+        "3\t2\t-2.000000\tB!",
+    ]
+
+
+def test_jsonl_is_an_object_a_line(model, invoke):
+    result = invoke("translate", model, "--format", "jsonl", input="ä\u2028\n\n")
+    first, second = (json.loads(line) for line in result.stdout.strip().split("\n"))
+    assert first["source"] == "ä\u2028"
+    assert first["hypotheses"] == [
+        {
+            "text": "Ä\u2028",
+            "score": -1.0,
+            "log_probability": -2.0,
+            "tokens": ["Ä", "\u2028"],
+        }
+    ]
+    assert second["hypotheses"][0]["text"] == ""
+
+
+def test_more_hypotheses_than_beams_are_refused(model, invoke):
+    with pytest.raises(InputError, match="--top-beams 5 .* beam size 4; give"):
+        invoke("translate", model, "--top-beams", 5, input="a\n")
+
+
+@pytest.mark.parametrize("penalty", ["nan", "inf"])
+def test_a_length_penalty_is_a_number(penalty, model, invoke):
+    with pytest.raises(InputError, match="--length-penalty .* is not a number"):
+        invoke("translate", model, "--length-penalty", penalty, input="a\n")
+
+
+def test_a_line_that_is_not_utf8_is_named(model, invoke, tmp_path):
+    (tmp_path / "in").write_bytes(b"a\nb\n\xff\n")
+    with pytest.raises(InputError, match="in, line 3: not UTF-8"):
+        invoke("translate", model, "--input", tmp_path / "in")
+
+
+def test_a_line_that_the_model_refuses_is_named(model, invoke):
+    with pytest.raises(
+        InputError, match="standard input, counted from line 9: line 2 is bad"
+    ):
+        invoke("translate", model, "--batch-size", 1, input="a\n" * 9 + "bad\n")
+
+
+def test_a_missing_input_is_named(model, invoke, tmp_path):
+    with pytest.raises(InputError, match="cannot read .*nothing: No such file"):
+        invoke("translate", model, "--input", tmp_path / "nothing")
+
+
+def test_a_failed_translation_leaves_the_old_output(model, invoke, tmp_path):
+    output = tmp_path / "out"
+    output.write_text("old")
+    with pytest.raises(InputError, match="line 9"):
+        arguments = ["translate", model, "--output", output, "--batch-size", 1]
+        invoke(*arguments, input="a\n" * 8 + "bad\n")
+    assert output.read_text() == "old"
+    assert {path.name for path in tmp_path.iterdir()} == {"model", "out"}
+
+
+@pytest.mark.parametrize("output", ["no/such/folder", "file/out", "model"])
+def test_an_output_that_cannot_be_written_is_named(output, model, invoke, tmp_path):
+    (tmp_path / "file").touch()
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(InputError, match=f"cannot write .*{output}: "):
+        invoke("translate", model, "--output", tmp_path / output, input="a\n")
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_output_over_a_link_keeps_the_link(model, invoke, tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "file")
+    invoke("translate", model, "--output", tmp_path / "link", input="a\n")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "file").read_text() == "A\n"
+
+
+def test_output_follows_input_before_its_end(model, start):
+    process = start("translate", model, "--batch-size", 1)
+    process.stdin.write(b"a\n" * 8)
+    process.stdin.flush()
+    assert [process.stdout.readline() for _ in range(8)] == [b"A\n"] * 8
+    assert process.communicate(b"b\n")[0] == b"B\n"
+
+
+def test_text_is_utf8_whatever_the_locale(model, start):
+    process = start("translate", model, env={"LC_ALL": "C", "PYTHONUTF8": "0"})
+    assert process.communicate("ä→\n".encode())[0] == "Ä→\n".encode()
+
+
+needs_full = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
+
+
+def one_error(process, input=b"a\n"):
+    """The only line of stderr but for the backend's; the exit code is 2."""
+    error = process.communicate(input)[1].decode()
+    assert process.returncode == 2, error
+    backend, line = error.splitlines()
+    assert backend.startswith("backend: ") and line.startswith("error: ")
+    return line
+
+
+@needs_full
+def test_a_full_disk_is_one_error(model, start):
+    process = start("translate", model, "--output", "/dev/full")
+    assert "cannot write /dev/full: No space left on device" in one_error(process)
+
+
+@needs_full
+def test_a_full_disk_under_standard_output_is_one_error(model, start):
+    with open("/dev/full", "wb") as full:
+        process = start("translate", model, stdout=full)
+        assert "cannot write standard output: No space left" in one_error(process)
+
+
+def test_a_file_that_may_not_grow_leaves_nothing(model, start, tmp_path):
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+
+    output = tmp_path / "out"
+    process = start("translate", model, "--output", output, preexec_fn=limit)
+    assert "out: File too large" in one_error(process, b"abcdefg\n" * 1000)
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_a_closed_pipe_is_one_error(model, start):
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb") as pipe:
+        process = start("translate", model, stdout=pipe)
+    assert "cannot write standard output: Broken pipe" in one_error(process)

@@ -1,0 +1,92 @@
+"""What the tests share: the backend, the measured data, a fresh process."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from pathlib import Path
+
+os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+if importlib.util.find_spec("torch") and (
+    os.environ["KERAS_BACKEND"] == "torch" or importlib.util.find_spec("tensorflow")
+):
+    import torch  # noqa: F401  # loaded after TensorFlow it can crash the process
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+# Hides modules as if they were not installed, for `import` and `find_spec` alike.
+_HIDE = """
+import importlib.machinery
+_found = importlib.machinery.PathFinder.find_spec
+def _visible(name, *arguments):
+    if name.partition(".")[0] not in {names!r}:
+        return _found(name, *arguments)
+importlib.machinery.PathFinder.find_spec = _visible
+"""
+_RUN_MODULE = """
+import runpy, sys
+sys.argv = {arguments!r}
+runpy.run_module({module!r}, run_name="__main__", alter_sys=True)
+"""
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of real parallel text beside the repository."""
+    path = ROOT.parent / "shared" / "data"
+    if not path.is_dir():
+        pytest.skip("needs the measured data in shared/data, beside the repository")
+    return path
+
+
+@pytest.fixture(scope="session")
+def run_python() -> Callable[..., str]:
+    """Runs code, or `["-m", module, *arguments]`, in a fresh Python process.
+
+    Call arguments:
+        code_or_arguments: the source text, or the arguments of `python`.
+        backend: value of KERAS_BACKEND; None keeps the one of the tests.
+        block: modules that the process must not find, as if not installed.
+        env: further environment variables.
+
+    Returns what it printed; fails with its stderr where it does not exit with 0.
+    """
+    return _run_python
+
+
+def _run_python(
+    code_or_arguments: str | Sequence[str],
+    *,
+    backend: str | None = None,
+    block: Iterable[str] = (),
+    env: Mapping[str, str] | None = None,
+) -> str:
+    code = code_or_arguments
+    if not isinstance(code, str):
+        option, module, *arguments = code
+        if option != "-m":
+            raise ValueError(f'expected ["-m", module, ...], got {code_or_arguments}')
+        code = _RUN_MODULE.format(arguments=[module, *arguments], module=module)
+    environment = {**os.environ, **(env or {})}
+    if backend is not None:
+        environment["KERAS_BACKEND"] = backend
+    done = subprocess.run(
+        [sys.executable, "-c", _HIDE.format(names=tuple(block)) + code],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        encoding="utf-8",
+    )
+    if done.returncode:
+        pytest.fail(f"exit code {done.returncode}\n{done.stderr}", pytrace=False)
+    return done.stdout

@@ -1,0 +1,292 @@
+"""Batches: every pair once, few shapes, exact weights, an order that can be resumed."""
+
+import random
+
+import numpy as np
+import pytest
+from random_pairs import random_pairs
+
+from keras_transformer.data.batching import TokenBatches
+from keras_transformer.data.batching import pad_rows
+from keras_transformer.data.corpus import EncodedPairs
+from keras_transformer.data.corpus import TokenRows
+from keras_transformer.errors import InputError
+
+no_backend = pytest.mark.no_backend
+
+PAD, START, END = 0, 1, 2
+
+
+def contents(batches, source_end=True):
+    """The pairs of an epoch, read back from its batches."""
+    found = []
+    for inputs, labels, weights in batches:
+        for source, row, weight in zip(inputs["source"], labels, weights, strict=True):
+            if weight.any():
+                source = source[source != PAD]
+                row = row[row != PAD]
+                assert row[-1] == END
+                assert (source[-1] == END) == source_end
+                source = source[:-1] if source_end else source
+                found.append((tuple(source.tolist()), tuple(row[:-1].tolist())))
+    return found
+
+
+def as_tuples(pairs):
+    return [
+        (tuple(source.tolist()), tuple(target.tolist()))
+        for source, target in zip(pairs.source, pairs.target, strict=True)
+    ]
+
+
+def same(one, other):
+    return all(
+        np.array_equal(a, b)
+        for a, b in zip(
+            (*one[0].values(), *one[1:]), (*other[0].values(), *other[1:]), strict=True
+        )
+    )
+
+
+@no_backend
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"shuffle": False},
+        {"max_buckets": 1},
+        {"rows_multiple_of": 7},
+        {"batch_tokens": 17},
+        {"batch_tokens": 1_000_000},
+        {"source_end": False},
+    ],
+)
+@pytest.mark.parametrize("count", [1, 5, 997])
+def test_every_pair_exactly_once_an_epoch(count, options):
+    pairs = random_pairs(count)
+    batches = TokenBatches(pairs, **{"batch_tokens": 512, **options})
+    for _ in range(3):
+        found = contents(batches, options.get("source_end", True))
+        assert sorted(found) == sorted(as_tuples(pairs))
+        batches.on_epoch_end()
+
+
+@no_backend
+def test_a_batch_in_full():
+    pairs = EncodedPairs(
+        TokenRows.from_lists([[11, 12, 13], [14]]),
+        TokenRows.from_lists([[21], [22, 23]]),
+    )
+    batches = TokenBatches(pairs, 100, max_buckets=1, shuffle=False, rows_multiple_of=3)
+    (inputs, labels, weights), *others = batches
+    assert not others
+    assert batches.shapes == [(3, 4, 3)]
+    assert sorted(inputs) == ["source", "target"]
+    rows = {tuple(row): i for i, row in enumerate(inputs["source"].tolist())}
+    assert set(rows) == {(11, 12, 13, 2), (14, 2, 0, 0), (0, 0, 0, 0)}
+    order = [rows[row] for row in [(11, 12, 13, 2), (14, 2, 0, 0), (0, 0, 0, 0)]]
+    assert inputs["target"][order].tolist() == [[1, 21, 0], [1, 22, 23], [0, 0, 0]]
+    assert labels[order].tolist() == [[21, 2, 0], [22, 23, 2], [0, 0, 0]]
+    fifth = np.float32(1 / 5)
+    assert np.array_equal(
+        weights[order], np.array([[1, 1, 0], [1, 1, 1], [0, 0, 0]]) * fifth
+    )
+    arrays = [*inputs.values(), labels, weights]
+    assert [str(array.dtype) for array in arrays] == ["int32"] * 3 + ["float32"]
+
+
+@no_backend
+def test_the_special_ids_can_be_others():
+    rows = TokenRows.from_lists([[11], [12, 13]])
+    batches = TokenBatches(
+        EncodedPairs(rows, rows),
+        max_buckets=1,
+        pad_id=50,
+        start_id=51,
+        end_id=52,
+        rows_multiple_of=3,
+    )
+    inputs, labels, weights = batches[0]
+    assert sorted(inputs["source"].tolist())[1:] == [[12, 13, 52], [50, 50, 50]]
+    assert sorted(inputs["target"].tolist())[1:] == [[51, 11, 50], [51, 12, 13]]
+    assert sorted(labels.tolist())[0] == [11, 52, 50]
+    assert np.array_equal(weights > 0, labels != 50)
+
+
+@no_backend
+def test_weights_sum_to_one_and_lie_on_the_tokens():
+    batches = TokenBatches(random_pairs(2000), 1024, rows_multiple_of=4)
+    for inputs, labels, weights in batches:
+        assert weights.sum(dtype=np.float64) == pytest.approx(1, abs=1e-6)
+        assert np.array_equal(weights > 0, labels != PAD)
+        assert np.unique(weights).size <= 2
+        shifted = np.where(labels == END, PAD, labels)[:, :-1]
+        assert np.array_equal(inputs["target"][:, 1:], shifted)
+
+
+@no_backend
+@pytest.mark.parametrize("max_buckets", [1, 2, 8])
+def test_few_shapes_on_skewed_lengths(max_buckets):
+    pairs = random_pairs(3000, shape=0.4, scale=60)
+    assert pairs.target.lengths.max() > 10 * np.median(pairs.target.lengths)
+    batches = TokenBatches(pairs, 2048, max_buckets=max_buckets)
+    found = set()
+    for _ in range(2):
+        for inputs, labels, weights in batches:
+            assert inputs["target"].shape == labels.shape == weights.shape
+            assert len(inputs["source"]) == len(labels)
+            found.add((*inputs["source"].shape, labels.shape[1]))
+        batches.on_epoch_end()
+    assert found == set(batches.shapes)  # rows, S and T of a bucket never change
+    assert len(found) == len(batches.shapes) <= max_buckets
+
+
+@no_backend
+@pytest.mark.parametrize("multiple", [1, 3, 8])
+def test_rows_are_multiples_within_the_budget(multiple):
+    batches = TokenBatches(random_pairs(2000), 1500, rows_multiple_of=multiple)
+    for rows, _, T in batches.shapes:
+        assert rows % multiple == 0
+        assert rows * T <= 1500 or rows == multiple
+
+
+@no_backend
+def test_a_sentence_beyond_the_budget_is_a_batch_of_its_own():
+    rows = TokenRows.from_lists([[5] * 40, [6] * 41, [7]])
+    batches = TokenBatches(EncodedPairs(rows, rows), batch_tokens=30)
+    assert batches.shapes[0][0] == 1
+    assert len(contents(batches)) == 3
+
+
+@no_backend
+def test_no_batch_holds_a_handful_of_sentences():
+    pairs = random_pairs(5000)
+    outliers = EncodedPairs(*[TokenRows.from_lists([[5] * 200] * 2)] * 2)
+    pairs = EncodedPairs(
+        TokenRows.concatenate([pairs.source, outliers.source]),
+        TokenRows.concatenate([pairs.target, outliers.target]),
+    )
+    for _, labels, weights in TokenBatches(pairs, 4096):
+        assert weights.any(axis=1).mean() > 0.9
+        assert (labels != PAD).sum() > 4096 / 8
+
+
+@no_backend
+def test_padding_is_small_on_realistic_lengths():
+    pairs = random_pairs(20_000)
+    batches = TokenBatches(pairs, 4096)
+    assert batches.num_tokens == pairs.target.lengths.sum() + len(pairs)
+    positions = sum(labels.size for _, labels, _ in batches)
+    assert batches.padding == pytest.approx(1 - batches.num_tokens / positions)
+    assert batches.padding < TokenBatches(pairs, 4096, max_buckets=1).padding / 3
+    assert batches.padding < TokenBatches(pairs, 4096, max_buckets=4).padding
+
+
+@no_backend
+def test_the_buckets_are_the_best_ones():
+    """Dynamic programming against every possible cut, where lengths are equal."""
+    lengths = np.repeat([2, 3, 5, 8, 9, 14], [9, 30, 14, 3, 11, 2])
+    rows = TokenRows.from_lists([[7] * (length - 1) for length in lengths])
+    distinct = np.unique(lengths)
+
+    def cost(tops):
+        return np.take(tops, np.searchsorted(tops, lengths)).sum()
+
+    best = min(
+        cost([first, second, distinct[-1]])
+        for first in distinct
+        for second in distinct
+        if first < second < distinct[-1]
+    )
+    # One row a batch, so that no bucket takes rows of another one to fill up.
+    batches = TokenBatches(EncodedPairs(rows, rows), 1, max_buckets=3)
+    assert sum(labels.size for _, labels, _ in batches) == best
+
+
+@no_backend
+def test_the_order_is_a_function_of_seed_and_epoch():
+    pairs = random_pairs(500)
+    batches = TokenBatches(pairs, 512, seed=3)
+    epochs = []
+    for epoch in range(3):
+        assert batches.epoch == epoch
+        epochs.append(list(batches))
+        batches.on_epoch_end()
+
+    random.seed(99)
+    np.random.seed(99)
+    again = TokenBatches(pairs, 512, seed=3)
+    for epoch in (2, 0, 1):
+        again.epoch = epoch
+        for index in reversed(range(len(again))):
+            assert same(again[index], epochs[epoch][index])
+    for other in (epochs[1], list(TokenBatches(pairs, 512, seed=4))):
+        assert sum(map(same, epochs[0], other)) < len(batches) / 4
+
+
+@no_backend
+def test_an_epoch_mixes_pairs_and_buckets():
+    batches = TokenBatches(random_pairs(500), 512)
+    groups = [{frozenset(contents([batch])) for batch in batches}]
+    lengths = [labels.shape[1] for _, labels, _ in batches]
+    batches.on_epoch_end()
+    groups.append({frozenset(contents([batch])) for batch in batches})
+    assert len(groups[0] & groups[1]) < len(batches) / 4
+    assert lengths not in (sorted(lengths), sorted(lengths, reverse=True))
+
+
+@no_backend
+def test_indexes_go_on_into_the_following_epochs():
+    batches = TokenBatches(random_pairs(300), 512)
+    length = len(batches)
+    later = [batches[index] for index in range(length, 3 * length)]
+    batches.epoch = 1
+    assert all(map(same, later[:length], batches))
+    batches.epoch = 2
+    assert all(map(same, later[length:], batches))
+    with pytest.raises(IndexError, match="-1"):
+        batches[-1]
+
+
+@no_backend
+def test_without_shuffling_the_order_is_fixed_and_sorted():
+    batches = TokenBatches(random_pairs(500), 512, shuffle=False)
+    first = list(batches)
+    batches.on_epoch_end()
+    assert all(map(same, first, batches))
+    widths = [labels.shape[1] for _, labels, _ in first]
+    by_length = [widths[0], *widths[2:], widths[1]]
+    assert by_length == sorted(widths, reverse=True)
+
+
+@no_backend
+@pytest.mark.parametrize("shuffle", [True, False])
+def test_an_epoch_begins_with_the_longest_and_the_shortest_batch(shuffle):
+    """Keras fixes a size for TensorFlow where the first two batches agree in it."""
+    batches = TokenBatches(random_pairs(500), 512, shuffle=shuffle)
+    shapes = [batches[index][1].shape for index in (0, 1)]
+    assert shapes == [
+        (rows, T) for rows, _, T in (batches.shapes[0], batches.shapes[-1])
+    ]
+    assert shapes[0][1] > shapes[1][1]
+
+
+@no_backend
+def test_wrong_arguments_are_refused():
+    empty = TokenRows.from_lists([])
+    with pytest.raises(InputError, match="no sentence pairs"):
+        TokenBatches(EncodedPairs(empty, empty))
+    for name in ("batch_tokens", "max_buckets", "rows_multiple_of"):
+        with pytest.raises(InputError, match=f"{name} 0"):
+            TokenBatches(random_pairs(3), **{name: 0})
+
+
+@no_backend
+def test_pad_rows():
+    padded = pad_rows([[7, 8], [], [9, 5, 6]], 3, pad_id=1)
+    assert padded.dtype == np.int32
+    assert padded.tolist() == [[7, 8, 1], [1, 1, 1], [9, 5, 6]]
+    assert pad_rows(TokenRows.from_lists([[7]]), 2).tolist() == [[7, 0]]
+    assert pad_rows([], 4).shape == (0, 4)
+    with pytest.raises(InputError, match="3 ids does not fit into 2"):
+        pad_rows([[1], [1, 2, 3]], 2)

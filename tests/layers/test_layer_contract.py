@@ -1,0 +1,210 @@
+"""Every layer of the package against the one harness."""
+
+import inspect
+
+import keras
+import numpy as np
+import pytest
+
+import layer_contract
+from keras_transformer import layers
+from reference import sizes
+from reference.sizes import BATCH
+from reference.sizes import HEAD_DIM
+from reference.sizes import HIDDEN_DIM
+from reference.sizes import INTERMEDIATE_DIM
+from reference.sizes import NUM_HEADS
+from reference.sizes import SOURCE_LENGTH
+from reference.sizes import TARGET_LENGTH
+from reference.sizes import VALUE_DIM
+from reference.sizes import VOCABULARY_SIZE
+from reference.weights import normal
+from reference.weights import sources
+from reference.weights import targets
+
+pytestmark = pytest.mark.no_tensorflow
+
+TARGET = normal(BATCH, TARGET_LENGTH, HIDDEN_DIM, seed=1)
+SOURCE = normal(BATCH, SOURCE_LENGTH, HIDDEN_DIM, seed=2)
+SOURCE_MASK = sources()[:, None, None, :] != 0  # (B, 1, 1, S)
+CAUSAL_MASK = np.tile(np.tri(TARGET_LENGTH, dtype=bool), (BATCH, 1, 1, 1))
+BLOCK = {
+    "intermediate_dim": INTERMEDIATE_DIM,
+    "num_heads": NUM_HEADS,
+    "head_dim": HEAD_DIM,
+    "value_dim": VALUE_DIM,
+    "use_bias": True,
+}
+KEYS, VALUES = NUM_HEADS * HEAD_DIM, NUM_HEADS * VALUE_DIM
+NORM = {"norm/gamma": (HIDDEN_DIM,), "norm/beta": (HIDDEN_DIM,)}
+FEED_FORWARD = {
+    "inner_kernel": (HIDDEN_DIM, INTERMEDIATE_DIM),
+    "inner_bias": (INTERMEDIATE_DIM,),
+    "outer_kernel": (INTERMEDIATE_DIM, HIDDEN_DIM),
+    "outer_bias": (HIDDEN_DIM,),
+}
+
+
+def attention_weights(output_dim=HIDDEN_DIM, use_bias=True):
+    kernels = {
+        "query_kernel": (HIDDEN_DIM, KEYS),
+        "key_kernel": (HIDDEN_DIM, KEYS),
+        "value_kernel": (HIDDEN_DIM, VALUES),
+        "output_kernel": (VALUES, output_dim),
+    }
+    biases = {
+        name.replace("kernel", "bias"): shape[1:] for name, shape in kernels.items()
+    }
+    return {**kernels, **(biases if use_bias else {})}
+
+
+def within(name, weights):
+    return {f"{name}/{path}": shape for path, shape in weights.items()}
+
+
+def sublayer(name, weights):
+    return {**within(name, weights), **within(f"{name}_residual", NORM)}
+
+
+CASES = {
+    "attention bias": {
+        "layer_class": layers.AttentionBias,
+        "arguments": {"pad_id": 0, "causal": True, "window": 2},
+        "inputs": {"ids": targets()},
+        "output_dtype": "float32",
+    },
+    "padding bias": {
+        "layer_class": layers.AttentionBias,
+        "arguments": {"pad_id": 0},
+        "inputs": {"ids": sources()},
+        "output_dtype": "float32",
+    },
+    "feed forward": {
+        "layer_class": layers.FeedForward,
+        "arguments": {"intermediate_dim": INTERMEDIATE_DIM, "activation": "gelu"},
+        "inputs": {"inputs": TARGET},
+        "weights": FEED_FORWARD,
+    },
+    "self-attention": {
+        "layer_class": layers.MultiHeadAttention,
+        "arguments": {"num_heads": NUM_HEADS, "head_dim": HEAD_DIM},
+        "inputs": {"query": TARGET, "attention_mask": CAUSAL_MASK},
+        "weights": {
+            name: (HIDDEN_DIM, KEYS) if name != "output_kernel" else (KEYS, HIDDEN_DIM)
+            for name in attention_weights(use_bias=False)
+        },
+    },
+    "cross-attention": {
+        "layer_class": layers.MultiHeadAttention,
+        "arguments": {
+            "num_heads": NUM_HEADS,
+            "head_dim": HEAD_DIM,
+            "value_dim": VALUE_DIM,
+            "output_dim": 31,
+            "use_bias": True,
+        },
+        "inputs": {"query": TARGET, "value": SOURCE, "attention_mask": SOURCE_MASK},
+        "weights": attention_weights(output_dim=31),
+        "no_gradient": ("key_bias",),
+    },
+    "additive attention": {
+        "layer_class": layers.MultiHeadAttention,
+        "arguments": {
+            "num_heads": NUM_HEADS,
+            "head_dim": HEAD_DIM,
+            "value_dim": VALUE_DIM,
+            "scoring": "additive",
+        },
+        "inputs": {"query": TARGET, "value": SOURCE},
+        "weights": {
+            **attention_weights(use_bias=False),
+            "score_weights": (NUM_HEADS, 1, 1, HEAD_DIM),
+        },
+    },
+    "sinusoids": {
+        "layer_class": layers.SinusoidalPositionalEncoding,
+        "arguments": {"layout": "halves", "offset": 2},
+        "inputs": {"inputs": TARGET},
+    },
+    "learned positions": {
+        "layer_class": layers.LearnedPositionalEmbedding,
+        "arguments": {"max_sequence_length": sizes.MAX_SEQUENCE_LENGTH, "offset": 2},
+        "inputs": {"inputs": TARGET},
+        "weights": {"embeddings": (sizes.MAX_SEQUENCE_LENGTH, HIDDEN_DIM)},
+    },
+    "embedding": {
+        "layer_class": layers.TokenEmbedding,
+        "arguments": {"vocabulary_size": VOCABULARY_SIZE, "hidden_dim": HIDDEN_DIM},
+        "inputs": {"inputs": targets()},
+        "weights": {"embeddings": (VOCABULARY_SIZE, HIDDEN_DIM)},
+    },
+    "logits": {
+        "layer_class": layers.TokenEmbedding,
+        "arguments": {
+            "vocabulary_size": VOCABULARY_SIZE,
+            "hidden_dim": HIDDEN_DIM,
+            "use_bias": True,
+        },
+        "inputs": {"inputs": TARGET},
+        "options": {"reverse": True},
+        "weights": {
+            "embeddings": (VOCABULARY_SIZE, HIDDEN_DIM),
+            "bias": (VOCABULARY_SIZE,),
+        },
+        "output_dtype": "float32",
+    },
+    "residual": {
+        "layer_class": layers.Residual,
+        "arguments": {"epsilon": 1e-5},
+        "inputs": {"stream": TARGET, "update": TARGET[::-1].copy()},
+        "weights": NORM,
+    },
+    "encoder block": {
+        "layer_class": layers.EncoderBlock,
+        "arguments": BLOCK,
+        "inputs": {"source": SOURCE, "attention_mask": SOURCE_MASK},
+        "weights": {
+            **sublayer("self_attention", attention_weights()),
+            **sublayer("feed_forward", FEED_FORWARD),
+        },
+        "no_gradient": ("self_attention/key_bias",),
+    },
+    "decoder block": {
+        "layer_class": layers.DecoderBlock,
+        "arguments": {**BLOCK, "normalize_first": True, "activation": "swish"},
+        "inputs": {
+            "target": TARGET,
+            "memory": SOURCE,
+            "attention_mask": CAUSAL_MASK,
+            "cross_attention_mask": SOURCE_MASK,
+        },
+        "weights": {
+            **sublayer("self_attention", attention_weights()),
+            **sublayer("cross_attention", attention_weights()),
+            **sublayer("feed_forward", FEED_FORWARD),
+        },
+        "no_gradient": ("self_attention/key_bias", "cross_attention/key_bias"),
+    },
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_layer_keeps_its_contract(name, tmp_path):
+    layer_contract.check(**CASES[name], folder=tmp_path)
+
+
+def test_no_layer_is_left_out():
+    public = [getattr(layers, name) for name in layers.__all__]
+    classes = {value for value in public if inspect.isclass(value)}
+    assert classes == {case["layer_class"] for case in CASES.values()}
+    assert all(issubclass(layer_class, keras.layers.Layer) for layer_class in classes)
+
+
+def test_sizes_are_distinct_primes():
+    values = [
+        value
+        for name, value in vars(sizes).items()
+        if name.isupper() and isinstance(value, int) and name != "HIDDEN_DIM"
+    ]
+    assert len(set(values)) == len(values)
+    assert all(value % divisor for value in values for divisor in range(2, value))

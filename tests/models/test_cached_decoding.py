@@ -1,0 +1,141 @@
+"""One token at a time with caches gives the logits of teacher forcing."""
+
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_transformer import backends
+from keras_transformer.models import Transformer
+from reference import configs
+from reference import models
+from reference import sizes
+from reference.models import logits_of
+from reference.weights import ids
+from reference.weights import numpy
+from reference.weights import randomize
+from reference.weights import sources
+
+pytestmark = pytest.mark.no_tensorflow
+
+
+def hypotheses(beam_size):
+    """(B, W, T): other tokens in each."""
+    rows = ids([sizes.TARGET_LENGTH] * sizes.BATCH * beam_size, seed=3)
+    return rows.reshape(sizes.BATCH, beam_size, sizes.TARGET_LENGTH)
+
+
+def teacher_forced(model, tokens):
+    """(B, W, T) -> logits (B, W, T, V)."""
+    beam_size = tokens.shape[1]
+    source = np.repeat(sources(), beam_size, axis=0)
+    logits = logits_of(model, source, tokens.reshape(-1, tokens.shape[-1]))
+    return logits.reshape(*tokens.shape, -1)
+
+
+def step_by_step(model, tokens, length):
+    """The same through the decoding contract, with caches of `length` positions."""
+    memory, mask = model.encode(ops.convert_to_tensor(sources()))
+    constants, cache = model.start(memory, mask, tokens.shape[1], length)
+    logits = []
+    for position in range(tokens.shape[-1]):
+        step, cache = model.decode_step(
+            ops.convert_to_tensor(tokens[..., position]),
+            ops.convert_to_tensor(position, dtype="int32"),
+            constants,
+            cache,
+        )
+        logits.append(numpy(step))
+    return np.stack(logits, axis=2)
+
+
+@pytest.mark.parametrize(
+    ("name", "beam_size"),
+    [
+        ("paper", 1),
+        ("paper", sizes.BEAM_SIZE),
+        ("pre-norm", sizes.BEAM_SIZE),
+        ("pre-norm, nothing tied", 1),
+        ("post-norm, normalized ends", sizes.BEAM_SIZE),
+        ("halves", 1),
+        ("window", sizes.BEAM_SIZE),
+        ("learned, deep encoder", sizes.BEAM_SIZE),
+    ],
+)
+def test_steps_are_teacher_forcing(name, beam_size):
+    model = models.model(name)
+    tokens = hypotheses(beam_size)
+    length = sizes.TARGET_LENGTH + 6  # the cache may be longer than the target
+    found = step_by_step(model, tokens, length)
+    assert found.dtype == "float32"
+    expected = teacher_forced(model, tokens)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["mixed_bfloat16", "mixed_float16"])
+def test_steps_are_teacher_forcing_in_mixed_precision(dtype):
+    model = models.model("pre-norm", dtype)
+    tokens = hypotheses(1)
+    found = step_by_step(model, tokens, sizes.TARGET_LENGTH)
+    expected = teacher_forced(model, tokens)
+    np.testing.assert_allclose(found, expected, rtol=0.05, atol=0.05)
+
+
+def test_a_compiled_step_is_teacher_forcing():
+    """As a search runs it: one program, the position a tensor."""
+    model = Transformer(configs.config("learned, deep encoder"))
+    tokens = hypotheses(sizes.BEAM_SIZE)
+
+    def decode(tokens, source):
+        memory, mask = model.encode(source)
+        constants, cache = model.start(memory, mask, tokens.shape[1], tokens.shape[2])
+
+        def step(state, constants):
+            position, logits, cache = state
+            column = ops.take(tokens, position, axis=2)
+            new, cache = model.decode_step(column, position, constants, cache)
+            here = ops.equal(ops.arange(tokens.shape[2]), position)
+            here = ops.reshape(here, (1, 1, -1, 1))
+            logits = ops.where(here, ops.expand_dims(new, 2), logits)
+            return position + 1, logits, cache
+
+        shape = (*tokens.shape, model.config.target_vocabulary_size)
+        state = (ops.zeros((), "int32"), ops.zeros(shape, "float32"), cache)
+        return backends.loop(
+            lambda state: state[0] < tokens.shape[2], step, state, constants
+        )[1]
+
+    run = backends.compile(decode, model)
+    inputs = ops.convert_to_tensor(tokens), ops.convert_to_tensor(sources())
+    for seed in (0, 1):  # the weights may change between calls
+        randomize(model, seed)
+        expected = teacher_forced(model, tokens)
+        np.testing.assert_allclose(
+            numpy(run(*inputs)), expected, rtol=1e-5, atol=1e-5
+        )
+
+
+def test_an_order_of_hypotheses_is_an_order_of_caches():
+    """A search may gather the cache along W: constants are not concerned."""
+    model = models.model("paper")
+    tokens, order = hypotheses(sizes.BEAM_SIZE), [2, 0, 1]
+    memory, mask = model.encode(ops.convert_to_tensor(sources()))
+
+    def run(permute):
+        constants, cache = model.start(memory, mask, sizes.BEAM_SIZE, 3)
+        for position in range(3):
+            column = tokens[..., position]
+            if permute and position == 2:
+                cache = [
+                    tuple(ops.take(tensor, order, axis=1) for tensor in pair)
+                    for pair in cache
+                ]
+                column = column[:, order]
+            logits, cache = model.decode_step(
+                ops.convert_to_tensor(column),
+                ops.convert_to_tensor(position, dtype="int32"),
+                constants,
+                cache,
+            )
+        return numpy(logits)
+
+    np.testing.assert_allclose(run(True), run(False)[:, order], rtol=1e-5, atol=1e-5)

@@ -1,0 +1,186 @@
+"""Plain `fit`, `evaluate` and `predict`: the fused loss is the loss on logits."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_transformer.losses import LabelSmoothedCrossEntropy
+from keras_transformer.losses import token_losses
+from keras_transformer.models import Transformer
+from reference import configs
+from reference.models import logits_of
+from reference.sizes import VOCABULARY_SIZE
+from reference.weights import ids
+from reference.weights import numpy
+from reference.weights import randomize
+from reference.weights import sources
+from reference.weights import targets
+
+pytestmark = pytest.mark.no_tensorflow
+
+STEPS = 3
+LOSS = LabelSmoothedCrossEntropy(0.1)
+
+
+class LogLikelihood(keras.metrics.Metric):
+    """Per token, by the sums of the fused loss or, without it, from logits."""
+
+    def __init__(self, **kwargs):
+        super().__init__(name="log_likelihood", **kwargs)
+        self.total = self.add_weight(name="total", initializer="zeros")
+        self.count = self.add_weight(name="count", initializer="zeros")
+
+    def update_statistics(self, statistics):
+        self.total.assign_add(statistics.log_likelihood)
+        self.count.assign_add(statistics.num_tokens)
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        mask = ops.cast(ops.not_equal(y_true, 0), "float32")
+        likelihoods = token_losses(y_pred, y_true)[1]
+        self.total.assign_add(ops.sum(mask * likelihoods))
+        self.count.assign_add(ops.sum(mask))
+
+    def result(self):
+        return self.total / self.count
+
+
+def wants_logits(y_true, y_pred):
+    assert y_pred.shape[-1] == VOCABULARY_SIZE
+    return ops.mean(y_pred, axis=-1)
+
+
+def compiled(name, fused, dtype="float32", **fields):
+    """A model with weights of its own; a metric of logits turns the fusion off."""
+    model = randomize(Transformer(configs.config(name, dropout=0.0, **fields), dtype))
+    metrics = [LogLikelihood()]
+    if not fused:
+        metrics.append(keras.metrics.MeanMetricWrapper(wants_logits, name="mean_logit"))
+    model.compile(optimizer=keras.optimizers.SGD(0.1), loss=LOSS, metrics=metrics)
+    return model
+
+
+def batches(weighted):
+    """3 batches in one: other rows in each, the last row of a batch of weight 0."""
+    source, labels = np.tile(sources(), (STEPS, 1)), np.tile(targets(), (STEPS, 1))
+    for step in range(STEPS):
+        labels[5 * step : 5 * step + 3] = np.roll(labels[:3], step, axis=0)
+    target = np.pad(labels[:, :-1], ((0, 0), (1, 0)), constant_values=1)
+    if not weighted:
+        return {"source": source, "target": target}, labels, None
+    weights = (labels != 0).astype("float32")
+    weights[4::5] = 0.0
+    weights = weights / weights.reshape(STEPS, -1).sum(axis=1).repeat(5)[:, None]
+    return {"source": source, "target": target}, labels, weights
+
+
+def run(model, weighted):
+    """Results of fit, evaluate and predict."""
+    inputs, labels, weights = batches(weighted)
+    arguments = {"batch_size": 5, "verbose": 0}
+    history = model.fit(
+        inputs, labels, sample_weight=weights, shuffle=False, **arguments
+    ).history
+    evaluated = model.evaluate(
+        inputs, labels, sample_weight=weights, return_dict=True, **arguments
+    )
+    results = {
+        f"{when} {name}": float(numpy(ops.convert_to_tensor(value)))
+        for when, values in (
+            ("fit", {name: values[0] for name, values in history.items()}),
+            ("evaluate", evaluated),
+        )
+        for name, value in values.items()
+        if name != "mean_logit"
+    }
+    return results, model.predict(inputs, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("name", "weighted"), [("paper", False), ("pre-norm, nothing tied", True)]
+)
+def test_fused_and_plain_training_are_one(name, weighted):
+    models = [compiled(name, fused) for fused in (True, False)]
+    (found, logits), (expected, plain_logits) = (run(m, weighted) for m in models)
+    assert set(found) == set(expected) and len(found) == 4
+    for key, value in expected.items():
+        np.testing.assert_allclose(found[key], value, rtol=1e-5, err_msg=key)
+    start = randomize(Transformer(configs.config(name)))
+    for variable, plain, old in zip(*(m.weights for m in (*models, start)), strict=True):
+        change = numpy(plain) - numpy(old)
+        assert np.abs(change).max() > 0, plain.path
+        np.testing.assert_allclose(
+            numpy(variable) - numpy(old), change, atol=1e-5, err_msg=plain.path
+        )
+    assert logits.shape == (STEPS * 5, 7, VOCABULARY_SIZE)
+    np.testing.assert_allclose(logits, plain_logits, atol=1e-4)
+    inputs = batches(weighted)[0]
+    called = logits_of(models[0], inputs["source"], inputs["target"])
+    np.testing.assert_allclose(called, logits, rtol=1e-5, atol=1e-5)
+
+
+def test_logits_never_exist_in_fused_steps(monkeypatch):
+    """Only the steps that a metric of logits asked for compute them."""
+    seen = []
+    logits = Transformer.logits
+    monkeypatch.setattr(
+        Transformer, "logits", lambda self, hidden: seen.append(1) or logits(self, hidden)
+    )
+    model = compiled("paper", fused=True)
+    inputs, labels, _ = batches(weighted=False)
+    seen.clear()
+    model.fit(inputs, labels, batch_size=5, verbose=0)
+    model.evaluate(inputs, labels, batch_size=5, verbose=0)
+    assert not seen
+    model.predict(inputs, batch_size=5, verbose=0)
+    assert seen
+
+
+@pytest.mark.parametrize("dtype", ["mixed_bfloat16", "mixed_float16"])
+def test_fused_training_in_mixed_precision(dtype):
+    """The float16 policy scales its loss: the gradients are those of the plain one."""
+    models = [compiled("pre-norm", fused, dtype) for fused in (True, False)]
+    (found, _), (expected, _) = (run(m, weighted=False) for m in models)
+    for key, value in expected.items():
+        np.testing.assert_allclose(found[key], value, rtol=0.02, err_msg=key)
+    start = randomize(Transformer(configs.config("pre-norm")))
+    for variable, plain, old in zip(*(m.weights for m in (*models, start)), strict=True):
+        if variable.path.endswith("key_bias"):
+            continue  # its gradient is rounding alone
+        change = numpy(plain) - numpy(old)
+        scale = np.abs(change).max()
+        found = numpy(variable) - numpy(old)
+        assert np.abs(found - change).max() < 0.1 * scale, variable.path
+
+
+def test_a_compiled_model_goes_through_a_file(tmp_path):
+    """With its optimizer, its loss, and logits under a loss that is fused."""
+    model = compiled("pre-norm, nothing tied", fused=True)
+    model.compile(optimizer=keras.optimizers.Adam(1e-3), loss=LOSS)
+    inputs, labels, _ = batches(weighted=False)
+    model.fit(inputs, labels, batch_size=5, verbose=0)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    assert loaded.config == model.config
+    assert loaded.dtype_policy == model.dtype_policy
+    assert loaded.loss.get_config() == LOSS.get_config()
+    assert [v.path for v in loaded.weights] == [v.path for v in model.weights]
+    expected = logits_of(model, sources(), targets())
+    np.testing.assert_array_equal(logits_of(loaded, sources(), targets()), expected)
+    for one in (model, loaded):  # goes on where it was
+        one.fit(inputs, labels, batch_size=5, shuffle=False, verbose=0)
+    for variable, other in zip(loaded.weights, model.weights, strict=True):
+        np.testing.assert_allclose(numpy(variable), numpy(other), atol=1e-6)
+
+
+def test_other_losses_get_logits():
+    model = Transformer(configs.config("paper", dropout=0.0))
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(optimizer="sgd", loss=loss)
+    inputs = {"source": sources(), "target": ids((7,) * 5, seed=3)}
+    labels = ids((7,) * 5, seed=4)
+    expected = logits_of(model, inputs["source"], inputs["target"])
+    found = model.evaluate(inputs, labels, verbose=0)
+    np.testing.assert_allclose(
+        found, numpy(loss(labels, ops.convert_to_tensor(expected))), rtol=1e-5
+    )

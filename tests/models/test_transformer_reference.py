@@ -1,0 +1,51 @@
+"""The whole model against the NumPy reference, for every option."""
+
+import numpy as np
+import pytest
+
+from reference import configs
+from reference import models
+from reference import numpy_transformer
+from reference.sizes import SOURCE_LENGTHS
+from reference.sizes import TARGET_LENGTHS
+from reference.weights import ids
+from reference.weights import read
+
+pytestmark = pytest.mark.no_tensorflow
+
+
+@pytest.mark.parametrize("name", configs.OPTIONS)
+def test_model_is_the_reference(name):
+    """A padded batch gives what each pair gives alone and unpadded."""
+    config = configs.config(name)
+    model = models.model(name)
+    assert model.count_params() == config.num_weights
+    source = ids(SOURCE_LENGTHS, seed=1, pad_id=config.pad_id)
+    target = ids(TARGET_LENGTHS, seed=2, pad_id=config.pad_id)
+    logits = models.logits_of(model, source, target)
+    assert logits.dtype == "float32"
+    assert logits.shape == (*target.shape, config.target_vocabulary_size)
+    weights = read(model)
+    for row, (source_length, length) in enumerate(
+        zip(SOURCE_LENGTHS, TARGET_LENGTHS, strict=True)
+    ):
+        expected = numpy_transformer.transformer(
+            config, weights, source[row, :source_length], target[row, :length]
+        )
+        found = logits[row, :length]
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+        assert np.abs(expected).max() > 0.5  # 1e-5 of something
+
+
+def test_the_options_of_the_small_models_cover_the_config():
+    """An option added to the config must be added to a small model."""
+    used = {field for options in configs.OPTIONS.values() for field in options}
+    apart = {
+        "dropout",  # tests of training alone
+        "attention_dropout",
+        "activation_dropout",
+        "source_end",  # says what the data holds
+        "target_vocabulary_size",  # that of vocabulary_size
+    }
+    fields = set(type(configs.config("paper")).model_fields)
+    assert used | set(configs.SMALL) | apart == fields

@@ -1,0 +1,65 @@
+"""Small models that between them use every option of `TransformerConfig`."""
+
+from keras_transformer.config import TransformerConfig
+from reference import sizes
+
+SMALL = {
+    "vocabulary_size": sizes.VOCABULARY_SIZE,
+    "hidden_dim": sizes.HIDDEN_DIM,
+    "intermediate_dim": sizes.INTERMEDIATE_DIM,
+    "num_heads": sizes.NUM_HEADS,
+    "num_encoder_layers": 2,
+    "num_decoder_layers": 2,
+    "max_sequence_length": sizes.MAX_SEQUENCE_LENGTH,
+}
+HEADS = {"head_dim": sizes.HEAD_DIM, "value_dim": sizes.VALUE_DIM}
+
+OPTIONS = {
+    "paper": {},
+    "pre-norm": {
+        **HEADS,
+        "normalize_first": True,
+        "activation": "gelu",
+        "use_bias": True,
+        "output_bias": True,
+    },
+    "pre-norm, nothing tied": {
+        "normalize_first": True,
+        "final_norm": False,
+        "activation": "swish",
+        "output_bias": True,
+        "tie_embeddings": "none",
+        "source_vocabulary_size": 59,
+        "position": "sinusoidal_halves_t2t",
+    },
+    "post-norm, normalized ends": {
+        **HEADS,
+        "final_norm": True,
+        "embedding_norm": True,
+        "layer_norm_epsilon": 1e-3,
+        "tie_embeddings": "target",
+        "source_vocabulary_size": 59,
+    },
+    "halves": {
+        "position": "sinusoidal_halves",
+        "position_offset": 2,
+        "scale_embeddings": False,
+        "output_bias": True,
+        "tie_embeddings": "target",
+    },
+    "window": {"attention_window": 2, "use_bias": True, "tie_embeddings": "none"},
+    "learned, deep encoder": {
+        **HEADS,
+        "position": "learned",
+        "position_offset": 2,
+        "attention_window": 3,
+        "num_encoder_layers": 3,
+        "num_decoder_layers": 1,
+    },
+    "other special ids": {"pad_id": 1, "start_id": 2, "end_id": 0},
+}
+
+
+def config(name, **fields):
+    """One of `OPTIONS`, with any field replaced."""
+    return TransformerConfig(**{**SMALL, **OPTIONS[name], **fields})

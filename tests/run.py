@@ -1,0 +1,189 @@
+"""The whole test suite with one command, on a machine that has nothing but Python.
+
+    python3 tests/run.py                       everything: three backends, no TensorFlow
+    python3 tests/run.py --backend jax --quick -- -k attention
+
+Makes its virtual environments in `.venv`, with the exact versions of
+`constraints.txt`, and makes them again when that file or `pyproject.toml` changes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import hashlib
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import venv
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from xml.etree import ElementTree
+
+ROOT = Path(__file__).resolve().parents[1]
+CONSTRAINTS = ROOT / "constraints.txt"
+BACKENDS = ("tensorflow", "jax", "torch")
+NOTHING_SELECTED = 5  # pytest's exit code
+
+
+@dataclasses.dataclass(frozen=True)
+class Environment:
+    """A virtual environment below `.venv`, and the extras installed in it."""
+
+    name: str
+    extras: str
+
+    @property
+    def folder(self) -> Path:
+        return ROOT / ".venv" / self.name
+
+    @property
+    def python(self) -> Path:
+        if os.name == "nt":
+            return self.folder / "Scripts" / "python.exe"
+        return self.folder / "bin" / "python"
+
+    def install(self) -> int:
+        """Makes the environment unless it is there already, made from the same."""
+        parts = (sys.version, str(ROOT), self.extras)
+        files = (CONSTRAINTS, ROOT / "pyproject.toml")
+        digest = hashlib.sha256("\n".join(parts).encode())
+        for file in files:
+            digest.update(file.read_bytes())
+        stamp = self.folder / "stamp"
+        if stamp.exists() and stamp.read_text() == digest.hexdigest():
+            return 0
+        venv.create(self.folder, clear=True, symlinks=os.name != "nt", with_pip=True)
+        # First, so that the pinned build decides what comes with it.
+        code = self._pip("torch")
+        code = code or self._pip("-e", f".[{self.extras}]")
+        if code == 0:
+            stamp.write_text(digest.hexdigest())
+        return code
+
+    def _pip(self, *packages: str) -> int:
+        quiet = ("-q", "--disable-pip-version-check")
+        command = [self.python, "-m", "pip", "install", *quiet, "-c", CONSTRAINTS]
+        done = subprocess.run(
+            [*command, *packages],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+        )
+        for line in done.stdout.splitlines():
+            if not line.startswith("WARNING: Location"):
+                print(line, flush=True)
+        return done.returncode
+
+
+FULL = Environment("test", "all,test")
+NO_TENSORFLOW = Environment("no-tensorflow", "jax,torch,plot,test")
+
+
+class Run:
+    """Runs stages one after the other and keeps count; a failure stops none."""
+
+    def __init__(self, quick: bool, pytest_arguments: list[str]) -> None:
+        self.quick = quick
+        self.pytest_arguments = pytest_arguments
+        self.failed_stages: list[str] = []
+        self.passed = self.failed = self.skipped = 0
+
+    def stage(self, name: str, action: Callable[[], int]) -> bool:
+        """Prints one line with its result and seconds; says whether it passed."""
+        print(f"--- {name}", flush=True)
+        start = time.monotonic()
+        passed = action() == 0
+        if not passed:
+            self.failed_stages.append(name)
+        seconds = time.monotonic() - start
+        print(
+            f"--- {name}: {'ok' if passed else 'FAILED'}, {seconds:.0f} s", flush=True
+        )
+        return passed
+
+    def ruff(self, *arguments: str) -> int:
+        command = [FULL.python, "-m", "ruff", *arguments, "-q", "."]
+        return subprocess.run(command, cwd=ROOT).returncode
+
+    def tests(self, environment: Environment, marker: str, backend: str = "") -> int:
+        """One run of pytest; its counts are added to the totals."""
+        if self.quick:
+            marker += " and not slow"
+        variables = dict(os.environ)
+        if backend:
+            variables["KERAS_BACKEND"] = backend
+        with tempfile.TemporaryDirectory() as folder:
+            report = Path(folder) / "report.xml"
+            command = [environment.python, "-m", "pytest", "-q", "--no-header", "-rsfE"]
+            command += ["--durations=10", "--durations-min=1", f"--junitxml={report}"]
+            command += ["-m", marker, *self.pytest_arguments]
+            code = subprocess.run(command, cwd=ROOT, env=variables).returncode
+            self._count(report)
+        return 0 if code == NOTHING_SELECTED else code
+
+    def _count(self, report: Path) -> None:
+        if not report.exists():  # the process died
+            self.failed += 1
+            return
+        for suite in ElementTree.parse(report).iter("testsuite"):
+            failed = int(suite.get("failures")) + int(suite.get("errors"))
+            skipped = int(suite.get("skipped"))
+            self.failed += failed
+            self.skipped += skipped
+            self.passed += int(suite.get("tests")) - failed - skipped
+
+
+def parse_arguments() -> argparse.Namespace:
+    summary = __doc__.partition("\n")[0]
+    parser = argparse.ArgumentParser(description=summary)
+    parser.add_argument("--backend", action="append", choices=BACKENDS)
+    parser.add_argument("--quick", action="store_true", help="leave out slow tests")
+    parser.add_argument(
+        "--no-install", action="store_true", help="use the environments as they are"
+    )
+    parser.add_argument(
+        "pytest_arguments", nargs="*", help="after --: arguments for pytest"
+    )
+    return parser.parse_args()
+
+
+def run_stages(run: Run, backends: list[str], install: bool) -> None:
+    if install and not run.stage("install", FULL.install):
+        return
+    run.stage("ruff check", partial(run.ruff, "check"))
+    run.stage("ruff format", partial(run.ruff, "format", "--check"))
+    run.stage("no backend", partial(run.tests, FULL, "no_backend"))
+    for backend in backends:
+        run.stage(backend, partial(run.tests, FULL, "not no_backend", backend))
+    others = [backend for backend in backends if backend != "tensorflow"]
+    if not others or (
+        install and not run.stage("install without TensorFlow", NO_TENSORFLOW.install)
+    ):
+        return
+    for backend in others:
+        run.stage(
+            f"{backend} without TensorFlow",
+            partial(run.tests, NO_TENSORFLOW, "no_tensorflow", backend),
+        )
+
+
+def main() -> int:
+    if sys.version_info < (3, 11):  # noqa: UP036  # this runs before pip could object
+        print("The tests need Python 3.11 or newer.", file=sys.stderr)
+        return 2
+    arguments = parse_arguments()
+    run = Run(arguments.quick, arguments.pytest_arguments)
+    run_stages(run, arguments.backend or list(BACKENDS), not arguments.no_install)
+    if run.failed_stages:
+        print(f"failed: {', '.join(run.failed_stages)}")
+    print(f"{run.passed} passed, {run.failed} failed, {run.skipped} skipped")
+    return 1 if run.failed_stages or not run.passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,310 @@
+"""The house rules, read from the source: who may import whom, and who may act.
+
+    cli                                            floor 6
+    training export serving visualization          floor 5
+    translator                                     floor 4
+    model_folder hypothesis                        floor 3
+    models                                         floor 2
+    layers decoding data losses evaluation         floor 1
+    errors config backends                         floor 0
+
+Imports inside of functions and under TYPE_CHECKING count as well.
+"""
+
+import ast
+import graphlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.no_backend
+
+PACKAGE = "keras_transformer"
+FOLDER = Path(__file__).resolve().parents[1] / PACKAGE
+FILES = {str(path.relative_to(FOLDER)): path for path in sorted(FOLDER.rglob("*.py"))}
+
+FLOORS = {
+    "errors": 0,
+    "config": 0,
+    "backends": 0,
+    "layers": 1,
+    "decoding": 1,
+    "data": 1,
+    "losses": 1,
+    "evaluation": 1,
+    "models": 2,
+    "hypothesis": 3,
+    "model_folder": 3,
+    "translator": 4,
+    "training": 5,
+    "export": 5,
+    "serving": 5,
+    "visualization": 5,
+    "cli": 6,
+}
+
+#: (importing room, imported room) -> why this one import may go sideways.
+SIDEWAYS: dict[tuple[str, str], str] = {}
+
+FRAMEWORKS = {"flax", "jax", "jaxlib", "tensorflow", "tensorflow_text", "torch"}
+FRAMEWORK_ROOMS = {"backends", "export"}
+
+BACKEND_QUESTION = re.compile(r"\b(config|backend)\.backend\(|\bimport backend\b")
+BACKEND_QUESTION_ROOMS = {"backends", "cli"}
+
+#: The only places that touch files, print, log or seed.
+ACTING = (
+    "cli/",
+    "data/corpus.py",
+    "data/tokenizer.py",
+    "export/",
+    "serving/",
+    "training/callbacks.py",
+    "training/run.py",
+    "translator.py",
+    "visualization.py",
+)
+#: Path -> why it may act, though the house rules do not list it.
+ACTING_TOO: dict[str, str] = {
+    "data/phrasebook/__init__.py": "the only reader of the embedded corpus",
+    "data/phrasebook/generate.py": "a program: it writes the committed corpus",
+    "model_folder.py": "what `Translator.save` and `load` stand for",
+    "models/weights.py": "the weights file of model folders and checkpoints",
+    "training/config.py": "reads the config file of a run",
+    "training/checkpoints.py": "a part of `training/run.py`",
+}
+
+ACTING_IMPORTS = {"logging", "shutil", "tempfile"}
+ACTING_FUNCTIONS = {"input", "open", "print"}
+ACTING_METHODS = {
+    "manual_seed",
+    "mkdir",
+    "open",
+    "read_bytes",
+    "read_text",
+    "rename",
+    "rmdir",
+    "seed",
+    "set_dtype_policy",
+    "set_floatx",
+    "set_global_policy",
+    "set_random_seed",
+    "touch",
+    "unlink",
+    "write_bytes",
+    "write_text",
+}
+
+
+def module_name(path: str) -> str:
+    parts = (PACKAGE, *Path(path).with_suffix("").parts)
+    return ".".join(parts).removesuffix(".__init__")
+
+
+MODULES = {module_name(path): path for path in FILES}
+
+
+def room(module: str) -> str:
+    """`keras_transformer.layers.masks` -> `layers`; the package itself is ''."""
+    return module.partition(".")[2].partition(".")[0]
+
+
+def tree(path: str) -> ast.Module:
+    return ast.parse(FILES[path].read_text(encoding="utf-8"))
+
+
+def imports(source: ast.Module) -> Iterator[str]:
+    """Absolute names of all that is imported, by statement or by function call."""
+    for node in ast.walk(source):
+        if isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{name.name}" for name in node.names)
+        elif isinstance(node, ast.Call) and node.args:
+            function = getattr(node.func, "attr", getattr(node.func, "id", ""))
+            argument = node.args[0]
+            if function in {"import_module", "__import__"} and isinstance(
+                argument, ast.Constant
+            ):
+                yield str(argument.value)
+
+
+def own_imports(source: ast.Module) -> set[str]:
+    """The modules of the package that a file imports; the package itself if a name."""
+    found = set()
+    for name in imports(source):
+        if name.partition(".")[0] != PACKAGE or name == f"{PACKAGE}.__version__":
+            continue
+        while name not in MODULES:  # a class or function: its module
+            name = name.rpartition(".")[0]
+        found.add(name)
+    return found
+
+
+def import_fault(importer: str, imported: str) -> str | None:
+    """Why a module may not import another one of the package; None if it may."""
+    here, there = room(importer), room(imported)
+    if there == "":
+        return "takes a name from the package itself; import it from its module"
+    if here in {there, ""} or there == "errors" or (here, there) in SIDEWAYS:
+        return None
+    if FLOORS[there] < FLOORS[here]:
+        return None
+    return f"goes from floor {FLOORS[here]} to floor {FLOORS[there]}"
+
+
+def side_effects(source: ast.Module) -> Iterator[str]:
+    for name in imports(source):
+        if name.partition(".")[0] in ACTING_IMPORTS:
+            yield f"imports {name}"
+    for node in ast.walk(source):
+        if not isinstance(node, ast.Call):
+            continue
+        function = node.func
+        if isinstance(function, ast.Name) and function.id in ACTING_FUNCTIONS:
+            yield f"line {node.lineno} calls {function.id}()"
+        elif isinstance(function, ast.Attribute) and (
+            function.attr in ACTING_METHODS
+            or ast.unparse(function) in {"os.replace", "os.remove", "os.makedirs"}
+        ):
+            yield f"line {node.lineno} calls {ast.unparse(function)}()"
+
+
+def test_every_room_has_a_floor():
+    rooms = {room(module) for module in MODULES} - {""}
+    assert rooms <= set(FLOORS)
+
+
+def test_imports_point_down():
+    faults = [
+        f"{path}: import of {imported} {fault}"
+        for module, path in MODULES.items()
+        for imported in own_imports(tree(path))
+        if (fault := import_fault(module, imported))
+    ]
+    assert not faults, "\n".join(faults)
+
+
+def test_imports_make_no_circle():
+    graph = {module: own_imports(tree(path)) for module, path in MODULES.items()}
+    for module in graph:
+        graph[module].discard(module)
+    try:
+        graphlib.TopologicalSorter(graph).prepare()
+    except graphlib.CycleError as error:
+        pytest.fail(" <- ".join(error.args[1]))
+
+
+def test_relative_imports_are_absent():
+    faults = [
+        f"{path}:{node.lineno}"
+        for path in FILES
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.ImportFrom) and node.level
+    ]
+    assert not faults
+
+
+def test_only_backends_and_export_name_a_framework():
+    faults = [
+        f"{path} imports {name}"
+        for module, path in MODULES.items()
+        if room(module) not in FRAMEWORK_ROOMS
+        for name in imports(tree(path))
+        if name.partition(".")[0] in FRAMEWORKS
+    ]
+    assert not faults, "\n".join(faults)
+
+
+def test_only_backends_and_cli_ask_which_backend_runs():
+    faults = [
+        f"{path}:{number} {line.strip()}"
+        for module, path in MODULES.items()
+        if room(module) not in BACKEND_QUESTION_ROOMS
+        for number, line in enumerate(
+            FILES[path].read_text(encoding="utf-8").splitlines(), start=1
+        )
+        if BACKEND_QUESTION.search(line)
+    ]
+    assert not faults, "\n".join(faults)
+
+
+def test_only_the_listed_places_act():
+    faults = [
+        f"{path}: {effect}"
+        for path in FILES
+        if not path.startswith((*ACTING, *ACTING_TOO))
+        for effect in side_effects(tree(path))
+    ]
+    assert not faults, "\n".join(faults)
+
+
+def test_exceptions_are_still_needed():
+    used = {
+        (room(module), room(imported))
+        for module, path in MODULES.items()
+        for imported in own_imports(tree(path))
+    }
+    assert set(SIDEWAYS) <= used
+    for exception in ACTING_TOO:
+        files = [path for path in FILES if path.startswith(exception)]
+        assert any(effect for path in files for effect in side_effects(tree(path)))
+
+
+def test_importing_a_module_calls_nothing():
+    faults = [
+        f"{path}:{node.lineno} {ast.unparse(node)}"
+        for path in FILES
+        for node in tree(path).body
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)
+    ]
+    assert not faults, "\n".join(faults)
+
+
+@pytest.mark.parametrize(
+    ("importer", "imported", "allowed"),
+    [
+        ("models.transformer", "layers.masks", True),
+        ("layers.residual", "layers.masks", True),
+        ("config", "errors", True),
+        ("layers.masks", "models", False),
+        ("decoding.beam_search", "layers.masks", False),
+        ("evaluation", "data.corpus", False),
+        ("config", "backends", False),
+        ("training.run", "cli.main", False),
+        ("training.run", "export.onnx", False),
+    ],
+)
+def test_the_floors_are_understood(importer, imported, allowed):
+    fault = import_fault(f"{PACKAGE}.{importer}", f"{PACKAGE}.{imported}")
+    assert (fault is None) == allowed
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "open('a')",
+        "def f(p):\n    p.write_text('a')",
+        "import os\nos.replace('a', 'b')",
+        "def f():\n    import logging",
+        "from logging import getLogger",
+        "import numpy as np\nnp.random.seed(1)",
+        "print()",
+    ],
+)
+def test_side_effects_are_seen(source):
+    assert list(side_effects(ast.parse(source)))
+
+
+def test_imports_are_seen_wherever_they_stand():
+    source = ast.parse(
+        "import a.b as c\n"
+        "def f():\n"
+        "    from d import e\n"
+        "    importlib.import_module('g')\n"
+        "if TYPE_CHECKING:\n"
+        "    import h\n"
+    )
+    assert set(imports(source)) == {"a.b", "d.e", "g", "h"}

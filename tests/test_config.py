@@ -1,0 +1,114 @@
+"""`TransformerConfig`: defaults, what it refuses and how it says so."""
+
+import json
+
+import pydantic
+import pytest
+
+from keras_transformer.config import PRESETS
+from keras_transformer.config import TransformerConfig
+from keras_transformer.config import describe
+from keras_transformer.errors import InputError
+
+pytestmark = pytest.mark.no_backend
+
+V = {"vocabulary_size": 53}
+OTHER_SOURCE = {"source_vocabulary_size": 59, "target_vocabulary_size": 53}
+
+
+def test_defaults_that_depend_on_others():
+    config = TransformerConfig(**V)
+    assert (config.head_dim, config.value_dim, config.final_norm) == (64, 64, False)
+    assert config.source_vocabulary_size == config.target_vocabulary_size == 53
+    assert TransformerConfig(**V, normalize_first=True).final_norm
+    assert not TransformerConfig(**V, normalize_first=True, final_norm=False).final_norm
+    config = TransformerConfig(**V, hidden_dim=34, num_heads=3, head_dim=5, value_dim=7)
+    assert (config.head_dim, config.value_dim) == (5, 7)
+    config = TransformerConfig(**OTHER_SOURCE, tie_embeddings="target")
+    assert config.vocabulary_size is None
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({}, "model: vocabulary_size is missing; give it, or both"),
+        ({"source_vocabulary_size": 53}, "model: vocabulary_size is missing"),
+        ({**V, "num_heads": 7}, "num_heads 7 does not divide hidden_dim 512; choose"),
+        (OTHER_SOURCE, 'the source has 59 entries and the target 53; use "target"'),
+        (
+            {**V, "hidden_dim": 33, "num_heads": 3},
+            'hidden_dim 33 is odd, .* use an even hidden_dim or position "learned"',
+        ),
+        ({**V, "pad_id": 2}, r"\(2, 1, 2\) must lie .* pad_id must differ from end_id"),
+        ({**V, "start_id": 53}, r"\(0, 53, 2\) must lie within the vocabulary of 53"),
+        ({**V, "hidden_dim": 0}, "model.hidden_dim: .* greater than 0, got 0"),
+        ({**V, "hidden_dim": "512"}, "model.hidden_dim: .* integer, got '512'"),
+        ({**V, "hidden_dim": None}, "model.hidden_dim: .* integer, got None"),
+        ({**V, "num_heads": -8}, "model.num_heads: .* greater than 0, got -8"),
+        ({**V, "num_heads": 8.0}, "model.num_heads: .* integer, got 8.0"),
+        ({**V, "dropout": 1.0}, "model.dropout: .* less than 1, got 1.0"),
+        ({**V, "dropout": -0.1}, "model.dropout: .* greater than or equal to 0"),
+        ({**V, "pad_id": -1}, "model.pad_id: .* greater than or equal to 0, got -1"),
+        ({**V, "layer_norm_epsilon": 0.0}, "model.layer_norm_epsilon: .* got 0.0"),
+        ({**V, "normalize_first": 1}, "model.normalize_first: .* boolean, got 1"),
+        ({**V, "activation": "tanh"}, "model.activation: .*'relu', 'gelu' or 'swish'"),
+        ({**V, "position": "rotary"}, "model.position: .*'learned', got 'rotary'"),
+        ({**V, "tie_embeddings": True}, "model.tie_embeddings: .*'none', got True"),
+        ({**V, "attention_window": 0}, "model.attention_window: .* got 0"),
+        ({**V, "hiden_dim": 3}, "unknown key model.hiden_dim; .* 'hidden_dim'"),
+        ({**V, "heads": 3}, "unknown key model.heads; did you mean 'num_heads'"),
+        ({**V, "drop_out": 0.3}, "unknown key model.drop_out; did you mean 'dropout'"),
+    ],
+    ids=str,
+)
+def test_what_is_wrong_is_said_in_one_sentence(fields, message):
+    with pytest.raises(InputError, match=message) as error:
+        TransformerConfig.from_dict(fields)
+    assert "\n" not in str(error.value)
+
+
+def test_the_constructor_raises_a_value_error():
+    with pytest.raises(ValueError, match="num_heads 7 does not divide"):
+        TransformerConfig(**V, num_heads=7)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_config_goes_through_json(name):
+    config = TransformerConfig.from_preset(name, **V)
+    fields = json.loads(json.dumps(config.model_dump()))
+    assert TransformerConfig.from_dict(fields) == config
+
+
+def test_a_config_with_two_vocabularies_goes_through_json():
+    config = TransformerConfig(
+        **OTHER_SOURCE, tie_embeddings="none", attention_window=3, position="learned"
+    )
+    fields = json.loads(json.dumps(config.model_dump()))
+    assert TransformerConfig.from_dict(fields) == config
+
+
+def test_a_config_is_frozen_and_hashable():
+    config = TransformerConfig(**V)
+    with pytest.raises(pydantic.ValidationError, match="frozen"):
+        config.hidden_dim = 34
+    assert hash(config) == hash(TransformerConfig(**V))
+
+
+def test_presets_take_any_field_and_refuse_other_names():
+    config = TransformerConfig.from_preset("tiny", **V, dropout=0.1)
+    assert (config.hidden_dim, config.num_encoder_layers, config.dropout) == (128, 4, 0.1)
+    message = "unknown preset 'medium'; expected one of tiny, base, big"
+    with pytest.raises(InputError, match=message):
+        TransformerConfig.from_preset("medium", **V)
+    with pytest.raises(InputError, match="did you mean 'hidden_dim'"):
+        TransformerConfig.from_preset("tiny", **V, hidden=34)
+
+
+def test_a_fault_is_named_with_its_path():
+    class Outer(pydantic.BaseModel):
+        model: TransformerConfig
+
+    with pytest.raises(pydantic.ValidationError) as error:
+        Outer(model={**V, "num_layer": 2})
+    message = describe(error.value, Outer, "file.yaml")
+    assert message.startswith("unknown key file.yaml.model.num_layer; did you mean 'num_")

@@ -1,0 +1,235 @@
+"""The loss against its definition, and its fused form against the plain one."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_transformer import losses
+from keras_transformer.losses import LabelSmoothedCrossEntropy
+from keras_transformer.losses import token_losses
+from reference import autodiff
+from reference.numpy_layers import softmax
+from reference.numpy_transformer import cross_entropy
+from reference.sizes import BATCH
+from reference.sizes import HIDDEN_DIM
+from reference.sizes import TARGET_LENGTH
+from reference.sizes import VOCABULARY_SIZE
+from reference.weights import normal
+from reference.weights import numpy
+from reference.weights import targets
+
+pytestmark = pytest.mark.no_tensorflow
+
+NUM_TOKENS = BATCH * TARGET_LENGTH
+LABELS = targets()
+LOGITS = 3.0 * normal(BATCH, TARGET_LENGTH, VOCABULARY_SIZE, seed=1)
+HIDDEN = normal(BATCH, TARGET_LENGTH, HIDDEN_DIM, seed=2)
+MATRIX = 0.5 * normal(VOCABULARY_SIZE, HIDDEN_DIM, seed=3)
+BIAS = normal(VOCABULARY_SIZE, seed=4)
+WEIGHTS = np.random.default_rng(5).random((BATCH, TARGET_LENGTH)).astype("float32")
+WEIGHTS = WEIGHTS * (LABELS != 0)
+WEIGHTS[1] = 0.0  # a row that fills up the batch
+
+
+# === Definition ===
+
+
+@pytest.mark.parametrize("label_smoothing", [0.0, 0.1, 0.6])
+def test_loss_is_the_cross_entropy_against_smoothed_labels(label_smoothing):
+    expected = cross_entropy(
+        LOGITS.reshape(NUM_TOKENS, -1).astype("float64"),
+        LABELS.reshape(-1),
+        label_smoothing,
+    ).reshape(LABELS.shape)
+    loss = LabelSmoothedCrossEntropy(label_smoothing)
+    tensors = ops.convert_to_tensor(LABELS), ops.convert_to_tensor(LOGITS)
+    found = numpy(loss.call(*tensors))
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    tokens = LABELS != 0
+    mean = expected[tokens].mean()
+    np.testing.assert_allclose(numpy(loss(*tensors)), mean, rtol=1e-6)
+    total = (WEIGHTS * expected).sum()
+    np.testing.assert_allclose(numpy(loss(*tensors, WEIGHTS)), total, rtol=1e-6)
+
+
+def test_labels_may_be_floats_as_keras_makes_them():
+    loss = LabelSmoothedCrossEntropy(0.1)
+    expected = numpy(loss(ops.convert_to_tensor(LABELS), ops.convert_to_tensor(LOGITS)))
+    labels = ops.convert_to_tensor(LABELS.astype("float32"))
+    assert numpy(loss(labels, ops.convert_to_tensor(LOGITS))) == expected
+
+
+def test_likelihood_is_not_smoothed_and_ties_count_as_right():
+    logits = LOGITS.copy()
+    logits[0, 0] = 0.0
+    logits[0, 1, LABELS[0, 1]] = 99.0
+    _, likelihoods, right = map(
+        numpy, token_losses(ops.convert_to_tensor(logits), LABELS, 0.1)
+    )
+    probabilities = softmax(logits.astype("float64"))
+    expected = np.log(np.take_along_axis(probabilities, LABELS[..., None], -1))[..., 0]
+    np.testing.assert_allclose(likelihoods, expected, rtol=1e-5, atol=1e-6)
+    assert right[0, 0] == right[0, 1] == 1
+    others = np.arange(NUM_TOKENS) > 1
+    best = (logits.argmax(axis=-1) == LABELS).reshape(-1)
+    np.testing.assert_array_equal(right.reshape(-1)[others], best[others])
+
+
+def test_loss_is_finite_and_exact_for_huge_logits():
+    loss = LabelSmoothedCrossEntropy(0.1)
+    found = loss.call(ops.convert_to_tensor(LABELS), ops.convert_to_tensor(1e4 * LOGITS))
+    assert np.isfinite(numpy(found)).all()
+
+
+def test_loss_is_float32_for_logits_of_half_the_precision():
+    logits = ops.cast(ops.convert_to_tensor(LOGITS), "bfloat16")
+    loss = LabelSmoothedCrossEntropy(0.1)
+    found = numpy(loss.call(ops.convert_to_tensor(LABELS), logits))
+    rounded = ops.convert_to_tensor(numpy(logits))
+    expected = numpy(loss.call(ops.convert_to_tensor(LABELS), rounded))
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_config_round_trip():
+    loss = LabelSmoothedCrossEntropy(0.2, pad_id=3, name="loss")
+    serialized = keras.saving.serialize_keras_object(loss)
+    assert serialized["registered_name"] == (
+        "keras_transformer>LabelSmoothedCrossEntropy"
+    )
+    again = keras.saving.deserialize_keras_object(serialized)
+    assert again.get_config() == loss.get_config()
+
+
+@pytest.mark.parametrize("label_smoothing", [-0.1, 1.0])
+def test_smoothing_outside_its_range_is_refused(label_smoothing):
+    with pytest.raises(ValueError, match=rf"in \[0, 1\), got {label_smoothing}"):
+        LabelSmoothedCrossEntropy(label_smoothing)
+
+
+# === Fused ===
+
+
+def plain(loss, hidden, matrix, bias, weights):
+    """Loss and statistics from logits that exist, for automatic differentiation."""
+    logits = ops.matmul(hidden, ops.transpose(ops.cast(matrix, hidden.dtype)))
+    logits = ops.cast(logits, "float32")
+    logits = logits if bias is None else logits + bias
+    value = loss(ops.convert_to_tensor(LABELS), logits, weights)
+    _, likelihoods, right = token_losses(ops.stop_gradient(logits), LABELS)
+    mask = ops.cast(loss.pad_id != LABELS, "float32")
+    return value, (ops.sum(mask * likelihoods), ops.sum(mask * right), ops.sum(mask))
+
+
+def fused(loss, hidden, matrix, bias, weights):
+    value, statistics = loss.fused(
+        hidden, matrix, bias, ops.convert_to_tensor(LABELS), weights
+    )
+    return value, tuple(statistics)
+
+
+def both(loss, weights, use_bias, dtype="float32"):
+    """(outputs, gradients) of the plain and of the fused loss."""
+
+    def of(form):
+        def function(hidden, matrix, bias=None):
+            value, statistics = form(
+                loss, ops.cast(hidden, dtype), matrix, bias, weights
+            )
+            return 3.0 * value, (value, *statistics)  # whatever comes after the loss
+
+        arrays = [HIDDEN, MATRIX, *([BIAS] if use_bias else [])]
+        return autodiff.of_tensors(function, arrays)
+
+    return of(plain), of(fused)
+
+
+@pytest.mark.parametrize("use_bias", [False, True], ids=["no bias", "bias"])
+@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["mean", "weights"])
+@pytest.mark.parametrize("chunk_tokens", [512, 11, 7])
+def test_fused_loss_and_gradients_are_the_plain_ones(
+    monkeypatch, chunk_tokens, weights, use_bias
+):
+    """One chunk; chunks with a remainder; chunks without."""
+    assert (NUM_TOKENS % 11, NUM_TOKENS % 7) == (2, 0)
+    monkeypatch.setattr(losses, "CHUNK_TOKENS", chunk_tokens)
+    expected, found = both(LabelSmoothedCrossEntropy(0.1), weights, use_bias)
+    for got, wanted in zip(
+        keras.tree.flatten(found[0]), keras.tree.flatten(expected[0]), strict=True
+    ):
+        np.testing.assert_allclose(got, wanted, rtol=1e-5)
+    for got, wanted in zip(found[1], expected[1], strict=True):
+        assert got.dtype == wanted.dtype and got.shape == wanted.shape
+        np.testing.assert_allclose(got, wanted, atol=1e-5 * np.abs(wanted).max())
+
+
+@pytest.mark.parametrize(
+    ("dtype", "close"), [("bfloat16", 2e-2), ("float16", 3e-3)], ids=["bf16", "f16"]
+)
+def test_fused_loss_in_mixed_precision(dtype, close):
+    expected, found = both(LabelSmoothedCrossEntropy(0.1), None, True, dtype)
+    np.testing.assert_allclose(found[0][0], expected[0][0], rtol=1e-5)
+    for got, wanted in zip(found[1], expected[1], strict=True):
+        assert got.dtype == wanted.dtype == "float32"
+        np.testing.assert_allclose(got, wanted, atol=close * np.abs(wanted).max())
+
+
+def test_fused_loss_without_smoothing_and_with_another_padding():
+    loss = LabelSmoothedCrossEntropy(0.0, pad_id=int(LABELS[0, 0]))
+    expected, found = both(loss, None, False)
+    np.testing.assert_allclose(found[0][0], expected[0][0], rtol=1e-5)
+    np.testing.assert_allclose(found[0][1], expected[0][1], rtol=1e-5)
+    for got, wanted in zip(found[1], expected[1], strict=True):
+        np.testing.assert_allclose(got, wanted, atol=1e-5 * np.abs(wanted).max())
+
+
+def test_rows_of_weight_0_have_no_gradient():
+    _, found = both(LabelSmoothedCrossEntropy(0.1), WEIGHTS, True)
+    hidden_gradient = found[1][0]
+    assert (hidden_gradient[WEIGHTS == 0] == 0).all()
+    assert (np.abs(hidden_gradient).max(axis=-1)[WEIGHTS > 0] > 0).all()
+
+
+def test_evaluation_needs_no_gradients_and_gives_the_same():
+    loss = LabelSmoothedCrossEntropy(0.1)
+    arguments = [ops.convert_to_tensor(array) for array in (HIDDEN, MATRIX, BIAS, LABELS)]
+    trained, evaluated = (
+        keras.tree.map_structure(numpy, loss.fused(*arguments, WEIGHTS, training=training))
+        for training in (True, False)
+    )
+    np.testing.assert_allclose(
+        keras.tree.flatten(evaluated), keras.tree.flatten(trained), rtol=1e-6
+    )
+
+
+@pytest.mark.parametrize("rows", [BATCH, 1, 0])
+def test_fused_loss_of_shapes_known_only_when_it_runs(rows):
+    if keras.backend.backend() != "tensorflow":
+        pytest.skip("only TensorFlow has shapes that are not known when it traces")
+    import tensorflow as tf
+
+    loss = LabelSmoothedCrossEntropy(0.1)
+
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec((None, None, HIDDEN_DIM), tf.float32),
+            tf.TensorSpec((None, None), tf.int32),
+        ]
+    )
+    def program(hidden, labels):
+        with tf.GradientTape() as tape:
+            tape.watch(hidden)
+            value, statistics = loss.fused(hidden, MATRIX, BIAS, labels)
+        return value, tuple(statistics), tape.gradient(value, hidden)
+
+    value, statistics, gradient = program(HIDDEN[:rows], LABELS[:rows])
+    if not rows:  # an empty replica
+        assert value == statistics[2] == 0 and gradient.shape[0] == 0
+        return
+    tensors = [tf.constant(array[:rows]) for array in (HIDDEN, LABELS)]
+    with tf.GradientTape() as tape:
+        tape.watch(tensors[0])
+        expected, wanted = loss.fused(tensors[0], MATRIX, BIAS, tensors[1])
+    np.testing.assert_allclose(value, expected, rtol=1e-5)
+    np.testing.assert_allclose(statistics, tuple(wanted), rtol=1e-5)
+    np.testing.assert_allclose(gradient, tape.gradient(expected, tensors[0]), atol=1e-6)

@@ -4,7 +4,6 @@ B batch, S source positions, W beam width, R hypotheses a line, L most tokens.
 """
 
 import dataclasses
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -89,6 +88,7 @@ class Translator:
         batch_size: int = 64,
         return_details: bool = False,
         return_attention_weights: bool = False,
+        first_line: int = 1,
     ) -> list[str] | list[list[Hypothesis]]:
         """The translation of each line, in order.
 
@@ -104,6 +104,7 @@ class Translator:
             batch_size: the most lines translated at once.
             return_details: give hypotheses, best first, instead of strings.
             return_attention_weights: with `return_details`, fill `attention`.
+            first_line: the number of the first line, for messages.
 
         Raises:
             InputError: where a line is longer than the model can take.
@@ -118,7 +119,8 @@ class Translator:
                 f"top_beams {top_beams} must be between 1 and beam_size {beam_size}"
             )
         filled = [i for i, line in enumerate(lines) if line.strip()]
-        sources = self._encode([lines[i] for i in filled], filled)
+        numbers = [first_line + i for i in filled]
+        sources = self._encode([lines[i] for i in filled], numbers)
         found: list[list[Hypothesis]] = [[_EMPTY] for _ in lines]
         for rows in batches_by_length([len(ids) for ids in sources], batch_size):
             options = {
@@ -150,17 +152,21 @@ class Translator:
                 f"{len(sources)} sources do not pair with {len(targets)} targets; give "
                 f"one translation for each line"
             )
-        source_ids = self._encode(sources, range(len(sources)))
+        numbers = range(1, len(sources) + 1)
+        source_ids = self._encode(sources, numbers)
         end = [self.model.config.end_id]
         target_ids = [ids + end for ids in self.target_tokenizer.encode(targets)]
+        self._check_lengths(target_ids, numbers)
         scores: list[TranslationScore | None] = [None] * len(sources)
         lengths = [
             max(len(s), len(t)) for s, t in zip(source_ids, target_ids, strict=True)
         ]
         for rows in batches_by_length(lengths, batch_size):
-            sums = self._log_probabilities(
-                [source_ids[i] for i in rows], [target_ids[i] for i in rows]
+            sums = self._score(
+                self._pad([source_ids[i] for i in rows]),
+                self._pad([target_ids[i] for i in rows]),
             )
+            sums = ops.convert_to_numpy(sums)[: len(rows)]
             for row, value in zip(rows, sums, strict=True):
                 scores[row] = TranslationScore(float(value), len(target_ids[row]))
         return scores
@@ -170,40 +176,47 @@ class Translator:
         config = self.model.config
         end = [config.end_id] if config.source_end else []
         rows = [ids + end for ids in self.tokenizer.encode(lines)]
-        limit = self._longest_source()
-        for number, ids in zip(numbers, rows, strict=True):
-            if len(ids) > limit:
-                raise InputError(
-                    f"line {number + 1} has {len(ids)} tokens, but the model takes at "
-                    f"most {limit}; split it into sentences"
-                )
+        self._check_lengths(rows, numbers)
         return rows
 
-    def _longest_source(self) -> float:
+    def _check_lengths(self, rows: list[list[int]], numbers: Sequence[int]) -> None:
+        for number, ids in zip(numbers, rows, strict=True):
+            if len(ids) > self._longest():
+                raise InputError(
+                    f"line {number} has {len(ids)} tokens, but the model takes at "
+                    f"most {self._longest()} (max_sequence_length); split it into "
+                    f"sentences"
+                )
+
+    def _longest(self) -> int:
+        """The most tokens of a source, and of a translation."""
         config = self.model.config
-        if config.position != "learned":
-            return math.inf
-        return config.max_sequence_length - config.position_offset
+        learned = config.position == "learned"
+        return config.max_sequence_length - config.position_offset * learned
+
+    def _pad(self, rows: list[list[int]]) -> Any:
+        """Rows of ids as (B, length), B a power of two.
+
+        A row that only fills the batch is one end token: never fully masked.
+        """
+        config = self.model.config
+        filler = [[config.end_id]] * (power_of_two(len(rows)) - len(rows))
+        length = min(bucket(max(map(len, rows))), self._longest())
+        padded = pad_rows(rows + filler, length, config.pad_id)
+        return ops.convert_to_tensor(padded)
 
     def _translate(
         self, sources: list[list[int]], options: dict[str, Any]
     ) -> list[list[Hypothesis]]:
-        config = self.model.config
-        longest = max(map(len, sources))
-        S = min(bucket(longest), self._longest_source())
-        L = min(bucket(longest) + EXTRA_LENGTH, config.max_sequence_length)
-        B = power_of_two(len(sources))
+        source = self._pad(sources)
+        rows, length = source.shape
+        L = min(length + EXTRA_LENGTH, self._longest())
         # `len` counts the end token of the source, the limit that of the target.
-        limits = [len(ids) - config.source_end + EXTRA_LENGTH for ids in sources]
-        limits = np.minimum(limits + [0] * (B - len(sources)), L).astype(np.int32)
-        # A row that only fills the batch is one end token: never fully masked.
-        filler = [[config.end_id]] * (B - len(sources))
-        result = self._search(
-            ops.convert_to_tensor(pad_rows(sources + filler, S, config.pad_id)),
-            ops.convert_to_tensor(limits),
-            length=L,
-            **options,
-        )
+        end = self.model.config.source_end
+        limits = np.zeros(rows, np.int32)
+        limits[: len(sources)] = [len(ids) - end + EXTRA_LENGTH for ids in sources]
+        limits = ops.convert_to_tensor(np.minimum(limits, L))
+        result = self._search(source, limits, length=L, **options)
         result = [ops.convert_to_numpy(part)[: len(sources)] for part in result]
         return [self._hypotheses(*row) for row in zip(*result, strict=True)]
 
@@ -220,7 +233,9 @@ class Translator:
             "start_id": config.start_id,
             "end_id": config.end_id,
             "pad_id": config.pad_id,
-            "suppressed": tuple({config.pad_id, config.start_id} - {config.end_id}),
+            "suppressed": tuple(
+                sorted({config.pad_id, config.start_id} - {config.end_id})
+            ),
         }
         if beam_size > 1:
             options |= {"beam_size": beam_size, "top_beams": top_beams}
@@ -238,7 +253,8 @@ class Translator:
             content = ids[:-1] if finished[r] and ids[-1] == end_id else ids
             found.append(
                 Hypothesis(
-                    text=_one_line(self.target_tokenizer.decode([content])[0]),
+                    # One line, whatever bytes a model may produce.
+                    text=self.target_tokenizer.decode([content])[0].replace("\n", " "),
                     tokens=self.target_tokenizer.pieces(content),
                     ids=ids,
                     log_probability=float(log_probabilities[r]),
@@ -247,18 +263,6 @@ class Translator:
                 )
             )
         return found
-
-    def _log_probabilities(self, sources, targets):
-        config = self.model.config
-        B = power_of_two(len(sources))
-        S = min(bucket(max(map(len, sources))), self._longest_source())
-        T = min(bucket(max(map(len, targets))), self._longest_source())
-        filler = [[config.end_id]] * (B - len(sources))
-        sums = self._score(
-            ops.convert_to_tensor(pad_rows(sources + filler, S, config.pad_id)),
-            ops.convert_to_tensor(pad_rows(targets + filler, T, config.pad_id)),
-        )
-        return ops.convert_to_numpy(sums)[: len(sources)]
 
     def _scored(self, source, labels):
         """Log-probabilities (B,) of labels (B, T) given source ids (B, S)."""
@@ -287,14 +291,10 @@ class Translator:
             return_attention_weights=True,
         )
         weights = {"encoder": encoder, "decoder": decoder, "cross": cross}
-        return dataclasses.replace(
-            hypothesis,
-            attention={
-                name: np.concatenate([ops.convert_to_numpy(w) for w in layers])
-                for name, layers in weights.items()
-            },
-            source_tokens=self.tokenizer.pieces(source),
-        )
+        for name, layers in weights.items():
+            weights[name] = np.concatenate([ops.convert_to_numpy(w) for w in layers])
+        pieces = self.tokenizer.pieces(source)
+        return dataclasses.replace(hypothesis, attention=weights, source_tokens=pieces)
 
     # === The model folder ===
 
@@ -303,8 +303,6 @@ class Translator:
         config = self.model.config
         return {
             "weights": config.num_weights,
-            "source vocabulary": config.source_vocabulary_size,
-            "target vocabulary": config.target_vocabulary_size,
             "beam size": self.beam_size,
             "length penalty": self.length_penalty,
             **config.model_dump(exclude_none=True),
@@ -350,8 +348,3 @@ class Translator:
 
 
 _EMPTY = Hypothesis("", [], [], 0.0, 0.0, True)
-
-
-def _one_line(text: str) -> str:
-    """A translation is one line, whatever bytes a model may produce."""
-    return " ".join(text.split("\n")) if "\n" in text else text

@@ -96,7 +96,11 @@ def test_a_config_is_frozen_and_hashable():
 
 def test_presets_take_any_field_and_refuse_other_names():
     config = TransformerConfig.from_preset("tiny", **V, dropout=0.1)
-    assert (config.hidden_dim, config.num_encoder_layers, config.dropout) == (128, 4, 0.1)
+    assert (config.hidden_dim, config.num_encoder_layers, config.dropout) == (
+        128,
+        4,
+        0.1,
+    )
     message = "unknown preset 'medium'; expected one of tiny, base, big"
     with pytest.raises(InputError, match=message):
         TransformerConfig.from_preset("medium", **V)
@@ -111,4 +115,6 @@ def test_a_fault_is_named_with_its_path():
     with pytest.raises(pydantic.ValidationError) as error:
         Outer(model={**V, "num_layer": 2})
     message = describe(error.value, Outer, "file.yaml")
-    assert message.startswith("unknown key file.yaml.model.num_layer; did you mean 'num_")
+    assert message.startswith(
+        "unknown key file.yaml.model.num_layer; did you mean 'num_"
+    )

@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 
 BACKEND = keras.backend.backend()
-STEPS, ROWS = 20, 8
+# So many rows that no weight has a gradient of the size of its rounding errors, which
+# Adam would blow up.
+STEPS, ROWS = 20, 32
 
 TRAIN = """
 import os
@@ -39,7 +41,7 @@ def batches():
     return source, target, labels, weights
 
 def train(weighted):
-    keras.utils.set_random_seed(7)
+    keras.utils.set_random_seed(0)
     config = TransformerConfig.from_preset(
         "tiny", vocabulary_size=23, hidden_dim=16, intermediate_dim=32, num_heads=2,
         num_encoder_layers=2, num_decoder_layers=2, dropout=0.0)

@@ -3,6 +3,7 @@
 `tensorflow.py`, `jax.py` and `torch.py` each define the names below; the one that
 Keras runs on is loaded here, and no other module names a framework.
 
+* `name`: of the backend.
 * `compile(function, model)`: a callable of the same arguments (nested tensors first,
   hashable options as keywords) that runs `function` as one compiled program a
   combination of shapes and options, without gradients. The model's weights may change
@@ -28,7 +29,8 @@ import importlib
 
 import keras
 
-_backend = importlib.import_module(f"{__name__}.{keras.backend.backend()}")
+name = keras.backend.backend()
+_backend = importlib.import_module(f"{__name__}.{name}")
 
 compile = _backend.compile
 loop = _backend.loop

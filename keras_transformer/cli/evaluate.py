@@ -32,7 +32,6 @@ def evaluate(
     ] = False,
     beam_size: options.BeamSize = None,
     length_penalty: options.LengthPenalty = None,
-    batch_size: options.BatchSize = 64,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print a list of JSON objects.")
     ] = False,
@@ -57,7 +56,6 @@ def evaluate(
             text.source,
             beam_size=beam_size,
             length_penalty=length_penalty,
-            batch_size=batch_size,
         )
         if write:
             write("".join(f"{line}\n" for line in hypotheses))

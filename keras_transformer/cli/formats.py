@@ -2,6 +2,7 @@
 
 import enum
 import json
+import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -31,3 +32,14 @@ def as_text(number: int, hypotheses: "list[Hypothesis]", top_beams: int) -> str:
         f"{number}\t{rank}\t{h.score:.6f}\t{h.text}\n"
         for rank, h in enumerate(hypotheses, 1)
     )
+
+
+def warn_of_cuts(found: "list[list[Hypothesis]]", first_line: int) -> None:
+    """Says which translations ended at their length limit, without an end token."""
+    for number, hypotheses in enumerate(found, first_line):
+        if not hypotheses[0].finished:
+            print(
+                f"warning: line {number}: the translation reached its limit of "
+                f"{len(hypotheses[0].ids)} tokens and may be cut off",
+                file=sys.stderr,
+            )

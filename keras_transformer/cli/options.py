@@ -25,9 +25,6 @@ LengthPenalty = Annotated[
         help="The higher, the longer translations. Default: the model's.",
     ),
 ]
-BatchSize = Annotated[
-    int, typer.Option(metavar="N", min=1, help="Lines translated at once.")
-]
 SourceFile = Annotated[
     Path,
     typer.Option(
@@ -37,10 +34,10 @@ SourceFile = Annotated[
 
 
 def check_length_penalty(length_penalty: float | None) -> None:
-    """Refuses `nan` and `inf`, which are numbers for the parser of arguments."""
+    """Refuses `inf`, which is a number for the parser of arguments."""
     if length_penalty is not None and not length_penalty < float("inf"):
         raise InputError(
-            f"--length-penalty {length_penalty} is not a number; give one such as 0.6"
+            f"--length-penalty {length_penalty} is not finite; give one such as 0.6"
         )
 
 

@@ -10,7 +10,6 @@ from keras_transformer.cli import model_folder
 from keras_transformer.cli import options
 from keras_transformer.cli import reading
 from keras_transformer.cli import writing
-from keras_transformer.errors import InputError
 
 _BATCHES_AT_ONCE = 8  # lines of similar length share a batch, and memory is bounded
 
@@ -29,7 +28,9 @@ def translate(
     top_beams: Annotated[
         int, typer.Option(metavar="N", min=1, help="Hypotheses written of each line.")
     ] = 1,
-    batch_size: options.BatchSize = 64,
+    batch_size: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Lines translated at once.")
+    ] = 64,
     format: Annotated[
         formats.Format, typer.Option(metavar="text|jsonl", help="See above.")
     ] = formats.Format.text,
@@ -50,18 +51,16 @@ def translate(
         size = 1 if file.isatty() else _BATCHES_AT_ONCE * batch_size
         first = 1
         for piece in reading.pieces(reading.decoded(file, source), size):
-            try:
-                found = translator.translate(
-                    piece,
-                    beam_size=beam_size,
-                    length_penalty=length_penalty,
-                    top_beams=top_beams,
-                    batch_size=batch_size,
-                    return_details=True,
-                )
-            except InputError as error:
-                place = f"{source or reading.STANDARD_INPUT}, counted from line {first}"
-                raise InputError(f"{place}: {error}") from None
+            found = translator.translate(
+                piece,
+                beam_size=beam_size,
+                length_penalty=length_penalty,
+                top_beams=top_beams,
+                batch_size=batch_size,
+                return_details=True,
+                first_line=first,
+            )
+            formats.warn_of_cuts(found, first)
             rows = zip(piece, found, strict=True)
             write(
                 "".join(

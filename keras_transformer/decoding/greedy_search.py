@@ -101,17 +101,19 @@ def greedy_search(
         )
 
     state = backends.loop(condition, body, state, (limits, constants))
-    log_probabilities = ops.where(
-        state.lengths > 0, state.log_probabilities, -float("inf")
+    return _result(state, length_penalty)
+
+
+def _result(state, alpha):
+    scores = state.log_probabilities / penalty(state.lengths, alpha)
+    parts = (
+        state.tokens,
+        state.lengths,
+        state.log_probabilities,
+        ops.where(state.lengths > 0, scores, -float("inf")),
+        state.finished,
     )
-    result = SearchResult(
-        tokens=state.tokens,
-        lengths=state.lengths,
-        log_probabilities=log_probabilities,
-        scores=log_probabilities / penalty(state.lengths, length_penalty),
-        finished=state.finished,
-    )
-    return SearchResult(*(ops.expand_dims(tensor, 1) for tensor in result))
+    return SearchResult(*(ops.expand_dims(part, 1) for part in parts))
 
 
 def _best(log_probabilities, suppressed):

@@ -96,7 +96,7 @@ class SinusoidalPositionalEncoding(keras.layers.Layer):
         if position is not None:
             table = sinusoidal_table(length, hidden_dim, self.layout, self.offset)
             encoding = ops.take(ops.convert_to_tensor(table), position, axis=0)
-        elif inputs.shape[1] is not None:
+        elif isinstance(inputs.shape[1], int):
             encoding = sinusoidal_table(
                 inputs.shape[1], hidden_dim, self.layout, self.offset
             )
@@ -180,7 +180,7 @@ class LearnedPositionalEmbedding(keras.layers.Layer):
         if position is None:
             length = inputs.shape[1]
         limit = self.max_sequence_length - self.offset
-        if length is not None and length > limit:
+        if isinstance(length, int) and length > limit:
             raise ValueError(
                 f"{self.name}: a sequence of {length} positions is longer than the "
                 f"{limit} that max_sequence_length {self.max_sequence_length} and "

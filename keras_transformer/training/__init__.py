@@ -1,27 +1,31 @@
 """Training: metrics, schedule and optimizer for plain `fit`, and whole runs."""
 
-from keras_transformer.losses import LabelSmoothedCrossEntropy
-from keras_transformer.training.config import RunConfig
-from keras_transformer.training.config import load_config
-from keras_transformer.training.metrics import NegativeLogLikelihood
-from keras_transformer.training.metrics import Perplexity
-from keras_transformer.training.metrics import TokenAccuracy
-from keras_transformer.training.run import average
-from keras_transformer.training.run import train
-from keras_transformer.training.schedules import InverseSquareRoot
-from keras_transformer.training.schedules import adam
-from keras_transformer.training.schedules import paper_optimizer
+import importlib
 
-__all__ = [
-    "InverseSquareRoot",
-    "LabelSmoothedCrossEntropy",
-    "NegativeLogLikelihood",
-    "Perplexity",
-    "RunConfig",
-    "TokenAccuracy",
-    "adam",
-    "average",
-    "load_config",
-    "paper_optimizer",
-    "train",
-]
+_HOME = {
+    "InverseSquareRoot": "training.schedules",
+    "LabelSmoothedCrossEntropy": "losses",
+    "NegativeLogLikelihood": "training.metrics",
+    "Perplexity": "training.metrics",
+    "RunConfig": "training.config",
+    "TokenAccuracy": "training.metrics",
+    "adam": "training.schedules",
+    "average": "training.run",
+    "load_config": "training.config",
+    "paper_optimizer": "training.schedules",
+    "train": "training.run",
+}
+
+__all__ = list(_HOME)
+
+
+def __getattr__(name):
+    # On first use: a config can be read, and refused, before Keras is loaded.
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = importlib.import_module(f"keras_transformer.{_HOME[name]}")
+    return getattr(module, name)
+
+
+def __dir__():
+    return __all__

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import keras
 
+from keras_transformer import backends
 from keras_transformer.data.batching import TokenBatches
 from keras_transformer.data.corpus import encode_pairs
 from keras_transformer.errors import InputError
@@ -340,6 +341,6 @@ def _card(config, step, lines):
     scores = "\n".join(f"* {line}" for line in lines) or "* not scored"
     return (
         f"# A translation model\n\n{step} steps of `keras-transformer train` on the "
-        f"{keras.backend.backend()} backend.\n\n## Scores\n\n{scores}\n\n"
+        f"{backends.name} backend.\n\n## Scores\n\n{scores}\n\n"
         f"## Config\n\n```yaml\n{config.to_yaml()}```\n"
     )

@@ -12,7 +12,9 @@ from typing import Literal
 
 import pydantic
 
-PHRASEBOOK_PAIRS = tuple("-".join(pair) for pair in permutations(("en", "de", "fr"), 2))
+from keras_transformer.data.phrasebook import LANGUAGES
+
+PHRASEBOOK_PAIRS = tuple("-".join(pair) for pair in permutations(LANGUAGES, 2))
 DISTRIBUTIONS = (
     "mirrored",
     "multi_worker",

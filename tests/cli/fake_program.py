@@ -18,6 +18,8 @@ class Hypothesis:
     tokens: list[str]
     log_probability: float
     score: float
+    ids: tuple = ()
+    finished: bool = True
 
 
 class Translator:
@@ -37,13 +39,13 @@ class Translator:
     def info(self):
         return {"weights": 7}
 
-    def translate(self, lines, *, return_details=False, **options):
+    def translate(self, lines, *, return_details=False, first_line=1, **options):
         self.calls.append(list(lines))
         self.options = options
         if "fault" in lines:
             raise RuntimeError("a fault")
         if "bad" in lines:
-            raise InputError(f"line {lines.index('bad') + 1} is bad")
+            raise InputError(f"line {lines.index('bad') + first_line} is bad")
         if "wait" in lines:
             print("waiting", file=sys.stderr, flush=True)
             time.sleep(60)

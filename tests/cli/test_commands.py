@@ -35,7 +35,7 @@ def test_score_prints_a_number_a_line_in_order(model, invoke, write):
 
 def test_score_refuses_files_that_do_not_match(model, invoke, write):
     source, target = write("source", "x\n"), write("target", "a\nb\n")
-    with pytest.raises(InputError, match="source has 1 lines but .*target has 2"):
+    with pytest.raises(InputError, match=r"source has 1 lines but .*target has 2"):
         invoke("score", model, "--source", source, "--target", target)
 
 
@@ -122,5 +122,5 @@ def test_average_passes_its_arguments_on(model, invoke, monkeypatch, tmp_path):
     invoke("average", model, "--output", "new")
     invoke("average", model, "--output", "new", "--last", 2)
     assert [(str(call[2]), call[1]) for call in calls] == [("new", 5), ("new", 2)]
-    with pytest.raises(InputError, match="no folder .*missing; give a run folder"):
+    with pytest.raises(InputError, match=r"no folder .*missing; give a run folder"):
         invoke("average", tmp_path / "missing", "--output", "new")

@@ -1,5 +1,6 @@
 """The commands with a real model folder: tiny, of random weights."""
 
+import importlib.util
 import json
 
 import pytest
@@ -62,3 +63,17 @@ def test_info_names_the_weights(folder, translator, invoke):
     lines = invoke("info", folder).stdout.splitlines()
     assert f"weights: {translator.model.config.num_weights}" in lines
     assert "beam size: 2" in lines
+
+
+@pytest.mark.no_tensorflow
+@pytest.mark.skipif(
+    not (importlib.util.find_spec("jax") or importlib.util.find_spec("torch")),
+    reason="needs JAX or PyTorch",
+)
+def test_without_tensorflow_another_backend_runs(folder, run_python, tmp_path):
+    output = run_python(
+        ["-m", "keras_transformer.cli.main", "info", str(folder)],
+        block=("tensorflow",),
+        env={"KERAS_BACKEND": "", "KERAS_HOME": str(tmp_path)},
+    )
+    assert output.startswith("weights: ")

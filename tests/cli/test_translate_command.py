@@ -78,14 +78,15 @@ def test_jsonl_is_an_object_a_line(model, invoke):
 
 
 def test_more_hypotheses_than_beams_are_refused(model, invoke):
-    with pytest.raises(InputError, match="--top-beams 5 .* beam size 4; give"):
+    with pytest.raises(InputError, match=r"--top-beams 5 .* beam size 4; give"):
         invoke("translate", model, "--top-beams", 5, input="a\n")
 
 
-@pytest.mark.parametrize("penalty", ["nan", "inf"])
-def test_a_length_penalty_is_a_number(penalty, model, invoke):
-    with pytest.raises(InputError, match="--length-penalty .* is not a number"):
-        invoke("translate", model, "--length-penalty", penalty, input="a\n")
+def test_a_length_penalty_is_a_finite_number(model, invoke):
+    result = invoke("translate", model, "--length-penalty", "nan", input="a\n")
+    assert result.exit_code == 2
+    with pytest.raises(InputError, match=r"--length-penalty inf is not .* give one"):
+        invoke("translate", model, "--length-penalty", "inf", input="a\n")
 
 
 def test_a_line_that_is_not_utf8_is_named(model, invoke, tmp_path):
@@ -95,14 +96,12 @@ def test_a_line_that_is_not_utf8_is_named(model, invoke, tmp_path):
 
 
 def test_a_line_that_the_model_refuses_is_named(model, invoke):
-    with pytest.raises(
-        InputError, match="standard input, counted from line 9: line 2 is bad"
-    ):
+    with pytest.raises(InputError, match="line 10 is bad"):
         invoke("translate", model, "--batch-size", 1, input="a\n" * 9 + "bad\n")
 
 
 def test_a_missing_input_is_named(model, invoke, tmp_path):
-    with pytest.raises(InputError, match="cannot read .*nothing: No such file"):
+    with pytest.raises(InputError, match=r"cannot read .*nothing: No such file"):
         invoke("translate", model, "--input", tmp_path / "nothing")
 
 

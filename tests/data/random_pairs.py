@@ -5,7 +5,7 @@ import numpy as np
 from keras_transformer.data.corpus import EncodedPairs
 from keras_transformer.data.corpus import TokenRows
 
-FIRST = 4
+PAD, END, FIRST = 0, 2, 4
 VOCABULARY_SIZE = 53
 
 
@@ -19,3 +19,25 @@ def random_pairs(count, seed=0, shape=3.0, scale=5.0):
         ids = generator.integers(FIRST, VOCABULARY_SIZE, lengths.sum(), np.int32)
         sides.append(TokenRows(ids, np.append(0, np.cumsum(lengths))))
     return EncodedPairs(*sides)
+
+
+def contents(batches, source_end=True):
+    """The pairs of an epoch, read back from its batches."""
+    found = []
+    for inputs, labels, weights in batches:
+        for source, row, weight in zip(inputs["source"], labels, weights, strict=True):
+            if weight.any():
+                source = source[source != PAD]
+                row = row[row != PAD]
+                assert row[-1] == END
+                assert (source[-1] == END) == source_end
+                source = source[:-1] if source_end else source
+                found.append((tuple(source.tolist()), tuple(row[:-1].tolist())))
+    return found
+
+
+def as_tuples(pairs):
+    return [
+        (tuple(source.tolist()), tuple(target.tolist()))
+        for source, target in zip(pairs.source, pairs.target, strict=True)
+    ]

@@ -4,6 +4,8 @@ import keras
 import numpy as np
 import pytest
 from random_pairs import VOCABULARY_SIZE
+from random_pairs import as_tuples
+from random_pairs import contents
 from random_pairs import random_pairs
 
 from keras_transformer.data.batching import TokenBatches

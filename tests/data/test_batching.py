@@ -4,6 +4,8 @@ import random
 
 import numpy as np
 import pytest
+from random_pairs import as_tuples
+from random_pairs import contents
 from random_pairs import random_pairs
 
 from keras_transformer.data.batching import TokenBatches
@@ -15,28 +17,6 @@ from keras_transformer.errors import InputError
 no_backend = pytest.mark.no_backend
 
 PAD, START, END = 0, 1, 2
-
-
-def contents(batches, source_end=True):
-    """The pairs of an epoch, read back from its batches."""
-    found = []
-    for inputs, labels, weights in batches:
-        for source, row, weight in zip(inputs["source"], labels, weights, strict=True):
-            if weight.any():
-                source = source[source != PAD]
-                row = row[row != PAD]
-                assert row[-1] == END
-                assert (source[-1] == END) == source_end
-                source = source[:-1] if source_end else source
-                found.append((tuple(source.tolist()), tuple(row[:-1].tolist())))
-    return found
-
-
-def as_tuples(pairs):
-    return [
-        (tuple(source.tolist()), tuple(target.tolist()))
-        for source, target in zip(pairs.source, pairs.target, strict=True)
-    ]
 
 
 def same(one, other):

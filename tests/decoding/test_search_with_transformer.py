@@ -26,7 +26,7 @@ def source(sentences, length=7):
 class Searches:
     """A random Transformer and its searches, compiled and not."""
 
-    def __init__(self, **fields):
+    def __init__(self, dtype=None, **fields):
         config = TransformerConfig.from_preset(
             "tiny",
             vocabulary_size=VOCABULARY_SIZE,
@@ -38,15 +38,15 @@ class Searches:
             dropout=0.0,
             **fields,
         )
-        self.model = Transformer(config)
+        self.model = Transformer(config, dtype=dtype)
         self.randomize(0)
         self.compiled = backends.compile(self.run, self.model)
 
-    def randomize(self, seed):
+    def randomize(self, seed, spread=0.6):
         # The same on every backend, and with an output that is far from uniform.
         rng = np.random.default_rng(seed)
         for variable in self.model.trainable_variables:
-            value = rng.normal(0.0, 0.6, variable.shape)
+            value = rng.normal(0.0, spread, variable.shape)
             variable.assign(value + ("gamma" in variable.path))
 
     def run(self, source, limits, *, beam_size, length=LENGTH):
@@ -138,3 +138,16 @@ def test_compiled_equals_not_compiled(searches, beam_size):
     assert found[0] != found[1]
     assert found[0] != found[2]
     assert set(finished) == {True, False}
+
+
+@pytest.mark.parametrize("beam_size", BEAM_SIZES)
+def test_bfloat16_sums_in_float32(beam_size):
+    searches = Searches(dtype="mixed_bfloat16")
+    searches.randomize(0, spread=0.3)
+    results = searches(source(SENTENCES), LIMITS, beam_size=beam_size)
+    assert {h.score.dtype.name for row in results for h in row} == {"float32"}
+    expected = searches.teacher_forced(
+        source(SENTENCES), [row[0].tokens for row in results]
+    )
+    actual = [row[0].log_probability for row in results]
+    np.testing.assert_allclose(actual, expected, atol=0.1)

@@ -195,5 +195,5 @@ def test_a_key_bias_changes_no_output():
 
 
 def test_an_unknown_scoring_is_refused():
-    with pytest.raises(ValueError, match="scoring must be one of .*got 'cosine'"):
+    with pytest.raises(ValueError, match=r"scoring must be one of .*got 'cosine'"):
         MultiHeadAttention(NUM_HEADS, HEAD_DIM, scoring="cosine")

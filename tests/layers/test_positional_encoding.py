@@ -127,5 +127,5 @@ def test_a_sequence_longer_than_the_table_is_refused():
 def test_an_odd_width_and_an_unknown_layout_are_refused():
     with pytest.raises(ValueError, match="must be even"):
         SinusoidalPositionalEncoding().build((BATCH, TARGET_LENGTH, 33))
-    with pytest.raises(ValueError, match="one of interleaved, halves.*got 'spiral'"):
+    with pytest.raises(ValueError, match=r"one of interleaved, halves.*got 'spiral'"):
         SinusoidalPositionalEncoding("spiral")

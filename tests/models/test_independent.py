@@ -238,9 +238,7 @@ def test_keras_nlp_decoder(keras_nlp, normalize_first):
     target = ops.convert_to_tensor(normal(*TARGET_SHAPE, seed=1))
     memory = ops.convert_to_tensor(normal(*SOURCE_SHAPE, seed=2))
     tokens = sources() != 0
-    expected = other(
-        target, memory, encoder_padding_mask=ops.convert_to_tensor(tokens)
-    )
+    expected = other(target, memory, encoder_padding_mask=ops.convert_to_tensor(tokens))
     found = block(
         target,
         memory,

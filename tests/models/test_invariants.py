@@ -81,11 +81,12 @@ def test_a_source_of_padding_alone_is_finite():
 @pytest.mark.parametrize("rate", PLAIN)
 def test_dropout_acts_in_training_alone(rate):
     source, target = sources(), targets()
-    plain = Transformer(configs.config("paper", **PLAIN))
+    layers = {"num_encoder_layers": 1, "num_decoder_layers": 1}
+    plain = Transformer(configs.config("paper", **layers, **PLAIN))
     expected = logits_of(plain, source, target)
     found = logits_of(plain, source, target, training=True)
     np.testing.assert_array_equal(found, expected)
-    model = Transformer(configs.config("paper", **{**PLAIN, rate: 0.5}))
+    model = Transformer(configs.config("paper", **layers, **{**PLAIN, rate: 0.5}))
     model.set_weights(plain.get_weights())
     np.testing.assert_array_equal(logits_of(model, source, target), expected)
     dropped = [logits_of(model, source, target, training=True) for _ in range(2)]

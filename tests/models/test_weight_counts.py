@@ -57,7 +57,11 @@ def test_presets_are_the_rows_of_the_table(name):
     layers, hidden, inner, heads, keys, values, millions = TABLE_3[name]
     assert config.num_encoder_layers == config.num_decoder_layers == layers
     assert (config.hidden_dim, config.intermediate_dim) == (hidden, inner)
-    assert (config.num_heads, config.head_dim, config.value_dim) == (heads, keys, values)
+    assert (config.num_heads, config.head_dim, config.value_dim) == (
+        heads,
+        keys,
+        values,
+    )
     assert config.num_weights == closed_formula(name, VOCABULARY_SIZE)
     if millions is not None:
         assert abs(config.num_weights / 1e6 / millions - 1.0) < 0.07
@@ -133,7 +137,9 @@ def test_embeddings_begin_normal_with_deviation_of_the_root_of_their_width(initi
     for path, values in weights_named(initial, "embeddings").items():
         assert abs(values.std() * 128**0.5 - 1.0) < 0.02, path
         assert abs(values.mean()) < 1e-3, path
-        assert np.abs(values).max() > 3.0 * 128**-0.5, path  # not truncated, not uniform
+        assert np.abs(values).max() > 3.0 * 128**-0.5, (
+            path
+        )  # not truncated, not uniform
 
 
 def test_projections_begin_glorot_uniform_with_fans_of_their_own(initial):

@@ -28,13 +28,18 @@ def softmax(scores):
 
 def causal_mask(length):
     """(T, T), True where the key is not later than the query."""
-    return np.array([[key <= query for key in range(length)] for query in range(length)])
+    return np.array(
+        [[key <= query for key in range(length)] for query in range(length)]
+    )
 
 
 def local_mask(length, window):
     """(T, T), True where query and key are at most `window` apart."""
     return np.array(
-        [[abs(key - query) <= window for key in range(length)] for query in range(length)]
+        [
+            [abs(key - query) <= window for key in range(length)]
+            for query in range(length)
+        ]
     )
 
 
@@ -67,7 +72,10 @@ def multi_head_attention(
 
     heads, head_weights = [], []
     projections = zip(
-        project(query, "query"), project(key, "key"), project(value, "value"), strict=True
+        project(query, "query"),
+        project(key, "key"),
+        project(value, "value"),
+        strict=True,
     )
     for index, parts in enumerate(projections):
         vector = None

@@ -1,0 +1,142 @@
+"""One set of weights: the three backends give the same logits and gradients.
+
+The backend under test writes the files and its own results; each other one that is
+installed reads them in a process of its own.
+"""
+
+import collections
+import concurrent.futures
+import importlib.util
+import zipfile
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+
+from keras_transformer.config import TransformerConfig
+from keras_transformer.losses import LabelSmoothedCrossEntropy
+from keras_transformer.models import Transformer
+from reference import autodiff
+from reference.models import logits_of
+from reference.weights import ids
+from reference.weights import numpy
+
+pytestmark = pytest.mark.slow
+
+BACKENDS = ("tensorflow", "jax", "torch")
+OTHERS = [name for name in BACKENDS if name != keras.backend.backend()]
+VOCABULARY_SIZE = 1_009
+LABELS = ids((13, 17, 5), seed=1, vocabulary_size=VOCABULARY_SIZE)
+SOURCE = ids((19, 7, 11), seed=2, vocabulary_size=VOCABULARY_SIZE)
+TARGET = np.pad(LABELS[:, :-1], ((0, 0), (1, 0)), constant_values=1)
+
+# What another backend runs; `{...}` are paths.
+READ = """
+import sys
+sys.path.insert(0, {tests!r})
+import numpy as np
+import test_cross_backend as this
+np.savez({folder!r} + "/" + {backend!r} + ".npz", **this.read({folder!r}))
+"""
+
+
+def gradients_of(model):
+    """{path: gradient of the fused loss}, without dropout."""
+    loss = LabelSmoothedCrossEntropy(0.1)
+    variables = model.trainable_variables
+
+    def value():
+        output = model.output_embedding
+        return loss.fused(
+            model.hidden_states({"source": SOURCE, "target": TARGET}, training=False),
+            output.embeddings,
+            output.bias,
+            LABELS,
+        )[0]
+
+    gradients = autodiff.of_variables(value, variables)
+    return {v.path: g for v, g in zip(variables, gradients, strict=True)}
+
+
+def read(folder):
+    """Logits of both files, and gradients: {name: array}."""
+    folder = Path(folder)
+    model = keras.saving.load_model(folder / "model.keras")
+    results = {"keras file": logits_of(model, SOURCE, TARGET), **gradients_of(model)}
+    fresh = Transformer(model.config)
+    fresh.load_weights(folder / "model.weights.h5")
+    results["weights file"] = logits_of(fresh, SOURCE, TARGET)
+    return results
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory, run_python):
+    """{backend: {name: array}}."""
+    folder = tmp_path_factory.mktemp("model")
+    config = TransformerConfig.from_preset("tiny", vocabulary_size=VOCABULARY_SIZE)
+    model = Transformer(config)
+    model.compile(optimizer=keras.optimizers.Adam(), loss=LabelSmoothedCrossEntropy())
+    model.save(folder / "model.keras")
+    model.save_weights(folder / "model.weights.h5")
+    found = {
+        keras.backend.backend(): {
+            "keras file": logits_of(model, SOURCE, TARGET),
+            "weights file": logits_of(model, SOURCE, TARGET),
+            **gradients_of(model),
+        }
+    }
+
+    def other(backend):
+        code = READ.format(
+            tests=str(Path(__file__).parent), folder=str(folder), backend=backend
+        )
+        run_python(code, backend=backend)
+        with np.load(folder / f"{backend}.npz") as arrays:
+            return backend, dict(arrays)
+
+    installed = [name for name in OTHERS if importlib.util.find_spec(name)]
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        found.update(pool.map(other, installed))
+    return found
+
+
+@pytest.fixture(params=OTHERS)
+def pair(request, results):
+    if request.param not in results:
+        pytest.skip(f"needs {request.param}")
+    return results[request.param], results[keras.backend.backend()]
+
+
+@pytest.mark.parametrize("file", ["keras file", "weights file"])
+def test_files_give_the_same_logits_on_another_backend(pair, file):
+    found, expected = pair
+    np.testing.assert_allclose(found[file], expected[file], rtol=1e-5, atol=1e-5)
+
+
+def test_gradients_are_the_same_on_another_backend(pair):
+    found, expected = pair
+    assert set(found) == set(expected)
+    paths = set(expected) - {"keras file", "weights file"}
+    # The scale is that of the block: gradients of queries and keys are small
+    # differences of its larger terms.
+    scales = collections.defaultdict(float)
+    for path in paths:
+        largest = np.abs(expected[path]).max()
+        assert largest > 0, path
+        block = path.partition("/")[0]
+        scales[block] = max(scales[block], largest)
+    for path in paths:
+        close = 1e-5 * scales[path.partition("/")[0]]
+        np.testing.assert_allclose(
+            found[path], expected[path], rtol=0, atol=close, err_msg=path
+        )
+
+
+def test_a_file_says_nothing_of_its_backend(tmp_path):
+    model = Transformer(TransformerConfig.from_preset("tiny", vocabulary_size=53))
+    model.save(tmp_path / "model.keras")
+    with zipfile.ZipFile(tmp_path / "model.keras") as file:
+        config = file.read("config.json").decode()
+    assert not [name for name in BACKENDS if name in config]
+    assert numpy(model.weights[0]).shape == (53, 128)

@@ -1,0 +1,68 @@
+"""Plain `fit` never holds logits of every token: measured as memory."""
+
+import json
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+ROWS, LENGTH, VOCABULARY_SIZE = 6, 512, 37_000
+LOGITS = ROWS * LENGTH * VOCABULARY_SIZE * 4 / 2**20  # MiB
+
+MEASURE = """
+import json
+import resource
+import numpy as np
+import keras
+from keras_transformer.config import TransformerConfig
+from keras_transformer.losses import LabelSmoothedCrossEntropy
+from keras_transformer.models import Transformer
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+config = TransformerConfig(
+    vocabulary_size={vocabulary_size}, hidden_dim=16, intermediate_dim=8, num_heads=2,
+    num_encoder_layers=1, num_decoder_layers=1, dropout=0.0,
+)
+model = Transformer(config)
+metrics = []
+if {plain}:
+    def mean_logit(labels, logits):
+        return keras.ops.mean(logits, axis=-1)
+    metrics = [keras.metrics.MeanMetricWrapper(mean_logit)]
+model.compile(optimizer="sgd", loss=LabelSmoothedCrossEntropy(), metrics=metrics)
+
+def batch(length):
+    ids = np.random.default_rng(0).integers(4, {vocabulary_size}, ({rows}, length))
+    return {{"source": ids[:, :8], "target": ids}}, ids
+
+# Warm: libraries, optimizer and metrics are there before memory is measured.
+model.train_on_batch(*batch(1))
+model.test_on_batch(*batch(1))
+before = peak()
+inputs, labels = batch({length})
+model.fit(inputs, labels, batch_size={rows}, verbose=0)
+trained = peak()
+model.evaluate(inputs, labels, batch_size={rows}, verbose=0)
+print(json.dumps([before, trained, peak()]))
+"""
+
+
+def measure(run_python, plain):
+    """Growth of the peak of resident memory in MiB: by fit, and by both."""
+    code = MEASURE.format(
+        vocabulary_size=VOCABULARY_SIZE, rows=ROWS, length=LENGTH, plain=plain
+    )
+    # XLA as it is used, whatever the tests save on compilation.
+    output = run_python(code, env={"JAX_DISABLE_MOST_OPTIMIZATIONS": "0"})
+    before, trained, evaluated = json.loads(output.splitlines()[-1])
+    return trained - before, evaluated - before
+
+
+def test_training_never_holds_the_logits(run_python):
+    pytest.importorskip("resource", reason="measures memory as Unix does")
+    (fused, both), (plain, _) = (measure(run_python, plain) for plain in (False, True))
+    assert plain > LOGITS, f"{plain:.0f} MiB: the comparison holds no logits"
+    assert both < plain / 2, f"fused {both:.0f} MiB, plain {plain:.0f} MiB"
+    assert fused < plain / 2

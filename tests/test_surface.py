@@ -1,0 +1,88 @@
+"""The names that people rely on: never renamed, never lost; new ones are added here."""
+
+import importlib
+
+import pytest
+import typer
+
+from keras_transformer.cli.main import application
+
+pytestmark = pytest.mark.no_backend
+
+NAMES = {
+    "keras_transformer": """
+        Transformer TransformerConfig Translator __version__ data decoding evaluation
+        layers losses models training
+    """,
+    "keras_transformer.layers": """
+        AttentionBias DecoderBlock EncoderBlock FeedForward LearnedPositionalEmbedding
+        MultiHeadAttention Residual SinusoidalPositionalEncoding TokenEmbedding
+        additive_attention masks scaled_dot_product_attention sinusoidal_table
+    """,
+    "keras_transformer.data": """
+        CorpusReport EncodedPairs ParallelText TokenBatches TokenRows Tokenizer
+        encode_pairs phrasebook read_lines read_parallel read_tsv
+    """,
+    "keras_transformer.decoding": """
+        SearchResult beam_search greedy_search length_penalty
+    """,
+    "keras_transformer.training": """
+        InverseSquareRoot LabelSmoothedCrossEntropy NegativeLogLikelihood Perplexity
+        RunConfig TokenAccuracy adam average load_config paper_optimizer train
+    """,
+    "keras_transformer.losses": """
+        LabelSmoothedCrossEntropy TokenStatistics default_weights token_losses
+    """,
+    "keras_transformer.evaluation": "Score evaluate",
+    "keras_transformer.models": "Transformer",
+}
+
+COMMANDS = {
+    "train": "CONFIG.yaml --set",
+    "translate": """
+        MODEL --input --output --beam-size --length-penalty --top-beams --batch-size
+        --format
+    """,
+    "score": "MODEL --source --target",
+    "evaluate": """
+        MODEL --source --reference --tokenize --lowercase --beam-size --length-penalty
+        --json --output
+    """,
+    "average": "RUN --output --last",
+    "info": "MODEL",
+}
+
+
+def public_names(module):
+    """`__all__`, or the functions and classes that the module defines."""
+    if hasattr(module, "__all__"):
+        return set(module.__all__)
+    return {
+        name
+        for name, value in vars(module).items()
+        if getattr(value, "__module__", None) == module.__name__
+        and not name.startswith("_")
+    }
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_public_names(name):
+    module = importlib.import_module(name)
+    assert public_names(module) == set(NAMES[name].split())
+    assert all(hasattr(module, public) for public in NAMES[name].split())
+
+
+def test_commands_and_options():
+    program = typer.main.get_command(application())
+    found = {
+        name: {
+            parameter.metavar if parameter.param_type_name == "argument" else option
+            for parameter in command.params
+            for option in parameter.opts
+        }
+        for name, command in program.commands.items()
+    }
+    for options in found.values():
+        options.discard("--help")
+    assert found == {name: set(text.split()) for name, text in COMMANDS.items()}
+    assert {option for p in program.params for option in p.opts} == {"--version"}

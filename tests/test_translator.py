@@ -1,0 +1,222 @@
+"""Strings to strings, and the model folder on disk."""
+
+import json
+import shutil
+from pathlib import Path
+
+import h5py
+import keras
+import numpy as np
+import pytest
+
+import keras_transformer as kt
+from keras_transformer.errors import InputError
+from keras_transformer.models.weights import named_weights
+
+FOLDER = Path(__file__).with_name("fixtures") / "en-de.format-1"
+SOURCES = (FOLDER / "source.txt").read_text(encoding="utf-8").splitlines()
+
+
+def expected(name):
+    return (FOLDER / f"{name}.txt").read_text(encoding="utf-8").splitlines()
+
+
+@pytest.fixture(scope="module")
+def translator():
+    return kt.Translator.load(FOLDER)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return Path(shutil.copytree(FOLDER, tmp_path / "model"))
+
+
+def test_the_format_1_folder_translates_as_ever(translator):
+    assert translator.translate(SOURCES, beam_size=1) == expected("greedy")
+    assert translator.translate(SOURCES, beam_size=4) == expected("beam")
+
+
+def test_each_line_as_if_alone(translator):
+    together = translator.translate(SOURCES, batch_size=7)
+    assert together == [translator.translate([line])[0] for line in SOURCES]
+
+
+def test_empty_lines_give_empty_lines(translator):
+    found = translator.translate(["", SOURCES[0], " \t", ""])
+    assert found == ["", expected("beam")[0], "", ""]
+    assert translator.translate([]) == []
+
+
+def test_details_agree_with_the_score_of_the_same_text(translator):
+    details = translator.translate(SOURCES[:5], top_beams=3, return_details=True)
+    for source, hypotheses in zip(SOURCES, details, strict=False):
+        scores = [h.score for h in hypotheses]
+        assert scores == sorted(scores, reverse=True)
+        best = hypotheses[0]
+        assert best.finished
+        assert best.ids[-1] == translator.model.config.end_id
+        assert translator.target_tokenizer.decode([best.ids]) == [best.text]
+        penalty = ((5 + len(best.ids)) / 6) ** 0.6
+        assert best.score == pytest.approx(best.log_probability / penalty, rel=1e-5)
+        (score,) = translator.score([source], [best.text])
+        if score.num_tokens == len(best.ids):  # the same segmentation
+            assert score.log_probability == pytest.approx(
+                best.log_probability, abs=1e-4
+            )
+
+
+def test_scores_of_a_batch_are_those_of_single_lines(translator):
+    targets = expected("beam")
+    together = translator.score(SOURCES, targets)
+    for source, target, score in zip(SOURCES, targets, together, strict=True):
+        (alone,) = translator.score([source], [target])
+        assert alone.num_tokens == score.num_tokens
+        assert alone.log_probability == pytest.approx(score.log_probability, abs=1e-4)
+    with pytest.raises(InputError, match="2 sources do not pair with 1 targets"):
+        translator.score(["a", "b"], ["c"])
+
+
+def test_attention_weights_belong_to_the_translation(translator):
+    ((best,),) = translator.translate(
+        SOURCES[:1], return_details=True, return_attention_weights=True
+    )
+    config = translator.model.config
+    S, T = len(best.source_tokens), len(best.ids)
+    layers, heads = config.num_decoder_layers, config.num_heads
+    assert best.attention["cross"].shape == (layers, heads, T, S)
+    assert best.attention["decoder"].shape == (layers, heads, T, T)
+    assert best.attention["encoder"].shape == (1, heads, S, S)
+    for weights in best.attention.values():
+        np.testing.assert_allclose(weights.sum(-1), 1.0, atol=1e-5)
+    assert np.triu(best.attention["decoder"][0, 0], 1).max() == 0.0
+
+
+def test_saved_and_loaded_it_translates_the_same(translator, tmp_path):
+    translator.save(tmp_path / "a" / "model")
+    again = kt.Translator.load(tmp_path / "a" / "model")
+    assert again.translate(SOURCES) == expected("beam")
+    assert (again.beam_size, again.length_penalty) == (4, 0.6)
+    again.save(tmp_path / "a" / "model")  # an older model folder is replaced
+    assert [p.name for p in (tmp_path / "a").iterdir()] == ["model"]
+
+
+def test_weights_are_stored_under_names_of_our_own(translator):
+    with h5py.File(FOLDER / "model.weights.h5") as file:
+        names = []
+        file.visititems(
+            lambda name, item: names.append(name) if hasattr(item, "shape") else None
+        )
+    assert sorted(names) == sorted(named_weights(translator.model))
+    assert "decoder_1/cross_attention/key_kernel" in names
+
+
+def test_separate_vocabularies(tmp_path):
+    source = kt.data.Tokenizer.train(["a house"] * 9, 270)
+    target = kt.data.Tokenizer.train(["das kleine Haus"] * 9, 275)
+    config = kt.TransformerConfig(
+        source_vocabulary_size=270,
+        target_vocabulary_size=275,
+        tie_embeddings="target",
+        hidden_dim=8,
+        intermediate_dim=8,
+        num_heads=2,
+        num_encoder_layers=1,
+        num_decoder_layers=1,
+    )
+    translator = kt.Translator(kt.Transformer(config), source, target, beam_size=2)
+    translator.save(tmp_path / "model")
+    again = kt.Translator.load(tmp_path / "model")
+    assert again.translate(["a house"]) == translator.translate(["a house"])
+    with pytest.raises(InputError, match="target: the tokenizer has vocabulary_size"):
+        kt.Translator(translator.model, source)
+
+
+def cut(path):
+    path.write_bytes(path.read_bytes()[:-200])
+
+
+def edit(path, **changes):
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+@pytest.mark.parametrize(
+    ("break_it", "message"),
+    [
+        (lambda f: (f / "config.json").unlink(), "is not a model folder"),
+        (lambda f: (f / "model.weights.h5").unlink(), "model.weights.h5 is missing"),
+        (lambda f: (f / "tokenizer.model").unlink(), "cannot read the tokenizer"),
+        (lambda f: cut(f / "config.json"), "is not JSON, or is cut off"),
+        (lambda f: cut(f / "model.weights.h5"), "is not a weights file"),
+        (lambda f: cut(f / "tokenizer.model"), "tokenizer"),
+        (lambda f: (f / "model.weights.h5").write_bytes(b"PK"), "is not a weights"),
+        (lambda f: edit(f / "config.json", format_version=9), "format_version 9"),
+        (lambda f: edit(f / "config.json", kind="other"), "lacks or misspells"),
+        (
+            lambda f: edit(f / "config.json", tokenizer={"source": "../x"}),
+            "lacks or misspells",
+        ),
+        (
+            lambda f: edit(
+                f / "config.json", tokenizer={"source": "../x", "target": "../x"}
+            ),
+            "which no model folder has",
+        ),
+    ],
+)
+def test_a_broken_folder_gives_one_clear_error(folder, break_it, message):
+    break_it(folder)
+    with pytest.raises(InputError, match=message) as error:
+        kt.Translator.load(folder)
+    assert "\n" not in str(error.value)
+
+
+def test_weights_of_another_model_are_refused(folder, tmp_path):
+    config = json.loads((folder / "config.json").read_text())
+    model = {**config["model"], "intermediate_dim": 8}
+    edit(folder / "config.json", model=model)
+    with pytest.raises(InputError, match=r"has shape .* needs"):
+        kt.Translator.load(folder)
+    edit(folder / "config.json", model={**config["model"], "num_encoder_layers": 2})
+    with pytest.raises(InputError, match="lacks the weight 'encoder_1/"):
+        kt.Translator.load(folder)
+
+
+def test_a_folder_of_something_else_is_not_overwritten(translator, tmp_path):
+    (tmp_path / "letter.txt").write_text("dear")
+    with pytest.raises(InputError, match="exists and is not a model folder"):
+        translator.save(tmp_path)
+    assert [p.name for p in tmp_path.iterdir()] == ["letter.txt"]
+    with pytest.raises(InputError, match="cannot"):
+        translator.save(tmp_path / "letter.txt" / "model")
+
+
+def test_bad_arguments(translator):
+    with pytest.raises(InputError, match="must be a list of strings"):
+        translator.translate("one string")
+    with pytest.raises(InputError, match="top_beams 5 must be between 1 and"):
+        translator.translate(["a"], top_beams=5)
+    with pytest.raises(InputError, match="batch_size must be at least 1"):
+        translator.translate(["a"], batch_size=0)
+    long = "a " * 3000
+    with pytest.raises(InputError, match=r"line 12 has .* tokens, but the model takes"):
+        translator.translate(["a", long], first_line=11)
+
+
+@pytest.mark.slow
+def test_the_same_translations_on_another_backend(run_python, translator, tmp_path):
+    """Saved here, loaded in a fresh process there."""
+    import importlib.util
+
+    translator.save(tmp_path / "model")
+    code = (
+        "import sys, json, keras_transformer as kt\n"
+        f"t = kt.Translator.load({str(tmp_path / 'model')!r})\n"
+        f"lines = open({str(FOLDER / 'source.txt')!r}, encoding='utf-8').read()\n"
+        "print(json.dumps([t.translate(lines.splitlines(), beam_size=k)"
+        " for k in (1, 4)]))"
+    )
+    for other in ("tensorflow", "jax", "torch"):
+        if other == keras.backend.backend() or not importlib.util.find_spec(other):
+            continue
+        found = json.loads(run_python(code, backend=other).splitlines()[-1])
+        assert found == [expected("greedy"), expected("beam")]

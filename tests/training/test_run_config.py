@@ -1,0 +1,286 @@
+"""The config file: what it may say, and one sentence for each thing it may not."""
+
+import re
+from pathlib import Path
+
+import pydantic
+import pytest
+
+from keras_transformer.config import TransformerConfig
+from keras_transformer.errors import InputError
+from keras_transformer.training.config import RunConfig
+from keras_transformer.training.config import difference
+from keras_transformer.training.config import load_config
+
+pytestmark = pytest.mark.no_backend
+
+DATA = "data: {train: [{source: a.en, target: a.de}]}\n"
+PHRASEBOOK = {"phrasebook": "en-de"}
+
+
+@pytest.fixture
+def load(tmp_path):
+    """`load(text, *overrides)` of a file `texts/my.yaml`."""
+    (tmp_path / "texts").mkdir()
+
+    def load_text(text, *overrides):
+        path = tmp_path / "texts" / "my.yaml"
+        path.write_text(text, encoding="utf-8")
+        return load_config(path, overrides)
+
+    return load_text
+
+
+# === What it says ===
+
+
+def test_every_key_but_the_texts_has_the_default_of_the_paper(load):
+    config = load(DATA)
+    paper = TransformerConfig.from_preset("base", vocabulary_size=37_000)
+    assert config.transformer_config(37_000, 37_000) == paper
+    assert config.tokenizer.model_dump(exclude_none=True) == {
+        "vocabulary_size": 37_000,
+        "shared": True,
+        "normalization": "identity",
+        "split_digits": False,
+    }
+    assert config.training.model_dump() == {
+        "steps": 100_000,
+        "warmup_steps": 4000,
+        "learning_rate": None,
+        "schedule": "inverse_square_root",
+        "label_smoothing": 0.1,
+        "validate_every": 1000,
+        "checkpoint_every": 1000,
+        "keep_checkpoints": 10,
+        "average_last": 5,
+        "precision": "float32",
+        "distribution": "none",
+        "devices": "all",
+        "seed": 1,
+    }
+    assert (config.data.batch_tokens, config.data.max_length) == (25_000, 128)
+    assert config.decoding.model_dump() == {"beam_size": 4, "length_penalty": 0.6}
+    assert config.output == Path("runs/my")
+
+
+def test_no_file_is_the_phrasebook():
+    config = load_config(None)
+    assert config.data.phrasebook == "en-de"
+    assert config.output == Path("runs/phrasebook-en-de")
+    other = load_config(None, ["data.phrasebook=fr-en"])
+    assert other.output == Path("runs/phrasebook-fr-en")
+
+
+def test_each_key_of_the_phrasebook_config_is_explained():
+    path = Path(load_config.__code__.co_filename).with_name("phrasebook.yaml")
+    lines = path.read_text(encoding="utf-8").splitlines()
+    keys = [line for line in lines if re.match(r" +\w+: ", line)]
+    assert len(keys) > 10
+    assert not [line for line in keys if " # " not in line]
+
+
+def test_the_model_is_a_preset_and_any_field(load):
+    config = load(DATA + "model: {preset: tiny, kind: transformer, dropout: 0.2}")
+    expected = TransformerConfig.from_preset("tiny", vocabulary_size=9, dropout=0.2)
+    assert config.transformer_config(9, 9) == expected
+
+
+def test_two_vocabularies_may_differ_in_size(load):
+    config = load(DATA + "tokenizer: {shared: false}\nmodel: {tie_embeddings: target}")
+    model = config.transformer_config(300, 400)
+    assert (model.source_vocabulary_size, model.target_vocabulary_size) == (300, 400)
+
+
+def test_texts_are_relative_to_the_file_and_output_is_not(load, tmp_path):
+    config = load(
+        "data:\n"
+        "  train: [{source: [a, /b], target: [c, ../d]}, {tsv: e}]\n"
+        "  validation: {tsv: [f, g]}\n"
+        "  test: {source: h, target: i}\n"
+        "tokenizer: {path: t}\n"
+        "output: out"
+    )
+    here = tmp_path / "texts"
+    first, second = config.data.train
+    assert first.source == (here / "a", Path("/b"))
+    assert first.target == (here / "c", tmp_path / "d")
+    assert second.tsv == (here / "e",)
+    assert config.data.validation.tsv == (here / "f", here / "g")
+    assert config.data.test.source == (here / "h",)
+    assert config.tokenizer.path == here / "t"
+    assert config.output == Path("out")
+
+
+def test_a_trained_tokenizer_decides_what_it_is(load):
+    shared = load(DATA + "tokenizer: {path: t}").tokenizer
+    assert (shared.shared, shared.vocabulary_size) == (True, None)
+    two = "tokenizer: {source_path: s, target_path: t}\nmodel: {tie_embeddings: none}"
+    assert load(DATA + two).tokenizer.shared is False
+
+
+def test_numbers_are_read_as_people_write_them(load):
+    config = load(DATA + "training: {learning_rate: 5e-3}\ndecoding:\n")
+    assert config.training.learning_rate == 0.005
+    assert load(DATA + "decoding: {length_penalty: 1}").decoding.length_penalty == 1.0
+
+
+def test_python_and_file_are_the_same_object(load):
+    text = "data: {phrasebook: en-de}\noutput: runs/phrasebook-en-de"
+    assert RunConfig(data=PHRASEBOOK) == load(text)
+    with pytest.raises(pydantic.ValidationError, match="steps"):
+        RunConfig(data=PHRASEBOOK, training={"steps": "5"})
+    with pytest.raises(pydantic.ValidationError, match="frozen"):
+        RunConfig(data=PHRASEBOOK).output = Path("elsewhere")
+
+
+# === Overrides ===
+
+
+def test_overrides_act_as_if_they_stood_in_the_file(load, tmp_path):
+    config = load(
+        DATA + "training: {steps: 5}",
+        "training.steps=7",
+        "model.preset=tiny",
+        "data.train=[{tsv: x=y}]",
+    )
+    assert config.training.steps == 7
+    assert config.model["hidden_dim"] == 128
+    assert config.data.train[0].tsv == (tmp_path / "texts" / "x=y",)
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("training.steps", "--set training.steps: expected key=value"),
+        ("=5", "--set =5: expected key=value"),
+        ("training.=5", "expected key=value"),
+        ("data.train.0=5", "train has no keys; set it as a whole"),
+        ("training.steps=[", "--set training.steps, line 1: not valid YAML"),
+        ("training.step=5", "my.yaml with --set: unknown key training.step; did"),
+    ],
+)
+def test_bad_overrides_are_refused(override, message, load):
+    with pytest.raises(InputError, match=re.escape(message)):
+        load(DATA, override)
+
+
+# === Back to a file ===
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        DATA,
+        DATA + "model: {preset: big, normalize_first: true, layer_norm_epsilon: 1e-5}",
+        DATA + "tokenizer: {path: t}\noutput: '1e5'",
+        DATA + "tokenizer: {source_path: s, target_path: t}\n"
+        "model: {tie_embeddings: target, attention_window: 5}",
+        "data: {phrasebook: fr-de}\ntraining: {learning_rate: 1e-7}\noutput: 'on'",
+        "data: {train: [{tsv: [a, ü b]}], validation: {tsv: v}, test: {tsv: t}}",
+    ],
+)
+def test_yaml_loads_again_to_an_equal_object(text, load, tmp_path):
+    config = load(text)
+    path = tmp_path / "config.yaml"
+    path.write_text(config.to_yaml(), encoding="utf-8")
+    assert load_config(path) == config
+
+
+def test_the_difference_names_each_key(load):
+    before = load(DATA + "training: {steps: 100}")
+    after = load(
+        DATA + "training: {steps: 200, learning_rate: 0.1}", "model.dropout=0.5"
+    )
+    assert difference(before, after) == [
+        "model.dropout: 0.1 -> 0.5",
+        "training.steps: 100 -> 200",
+        "training.learning_rate: None -> 0.1",
+    ]
+    assert difference(before, load(DATA + "training: {steps: 100}", "output=x")) == []
+
+
+# === What it may not say ===
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "data: give train, a list of corpora, or phrasebook"),
+        ("- 1", "expected keys such as data and training, got [1]"),
+        (DATA + "trainin: {}", "unknown key trainin; did you mean 'training'?"),
+        (DATA + "training: {step: 5}", "unknown key training.step; did you mean 'st"),
+        (DATA + "training: 5", "training: expected keys with values, got 5"),
+        (DATA + "training: {steps: '5'}", "training.steps: Input should be a valid in"),
+        (DATA + "training: {steps: 5.0}", "valid integer, got 5.0"),
+        (DATA + "training: {steps: true}", "valid integer, got True"),
+        (DATA + "training: {steps: 0}", "training.steps: Input should be greater than"),
+        (DATA + "training: {label_smoothing: 1}", "label_smoothing: Input should be l"),
+        (DATA + "training: {schedule: linear}", "'inverse_square_root' or 'cosine', g"),
+        (DATA + "training: {precision: float16}", "'float32' or 'mixed_bfloat16', got"),
+        (DATA + "training: {distribution: mirrored}", "not available yet; use none"),
+        (DATA + "training: {devices: 2}", "devices: 2 is not available yet; use all"),
+        (DATA + "decoding: {length_penalty: .inf}", "valid number, got '.inf'"),
+        (DATA + "output: 5", "output: expected a path, got 5"),
+        # YAML
+        (DATA + DATA, "line 2: not valid YAML: 'data' stands here twice"),
+        ("data:\n  train: [", "line 2: not valid YAML"),
+        (DATA + "a: \x07", "line 2: not valid YAML"),
+        (DATA + "x: !!python/name:os.system", "line 2: not valid YAML"),
+        (DATA + "---\n" + DATA, "line 2: not valid YAML"),
+        # the model
+        (DATA + "model: 5", "model: expected keys such as preset, got 5"),
+        (DATA + "model: {prest: tiny}", "unknown key model.prest; did you mean 'pre"),
+        (DATA + "model: {hiden_dim: 8}", "model.hiden_dim; did you mean 'hidden_dim'?"),
+        (DATA + "model: {preset: tinny}", "model.preset: expected one of tiny, base"),
+        (DATA + "model: {kind: rnn}", "model.kind: 'rnn' is not available; use tra"),
+        (DATA + "model: {dropout: '0'}", "model.dropout: Input should be a valid num"),
+        (DATA + "model: {num_heads: 3}", "model: num_heads 3 does not divide"),
+        (DATA + "model: {vocabulary_size: 9}", "set tokenizer.vocabulary_size"),
+        (DATA + "model: {pad_id: 9}", "model.pad_id is decided by the tokenizer; rem"),
+        # the tokenizer
+        (DATA + "tokenizer: {vocabulary_size: 99}", "greater than or equal to 260, go"),
+        (DATA + "tokenizer: {path: t, vocabulary_size: 999}", "which vocabulary_size"),
+        (DATA + "tokenizer: {path: t, split_digits: true}", "which split_digits cann"),
+        (DATA + "tokenizer: {path: t, source_path: t}", "either path or source_path"),
+        (DATA + "tokenizer: {target_path: t}", "belong together; give both"),
+        (DATA + "tokenizer: {path: t, shared: false}", "shared false does not go wit"),
+        (DATA + "tokenizer: {normalization: nfkc}", "'identity' or 'nmt_nfkc', got"),
+        (
+            DATA + "tokenizer: {shared: false}",
+            'tokenizer.shared is false, but model.tie_embeddings "all" needs one',
+        ),
+        # the texts
+        ("data: {train: {tsv: a}}", "data.train: expected a list of corpora"),
+        ("data: {train: []}", "data.train: expected a list of corpora"),
+        ("data: {train: [{source: a}]}", "data.train.0: give source and target, or"),
+        ("data: {train: [{source: a, target: b, tsv: c}]}", "give source and target"),
+        ("data: {train: [{source: a, targt: b}]}", "0.targt; did you mean 'target'?"),
+        ("data: {train: [{source: 5, target: b}]}", "a path or a list of paths, got 5"),
+        ("data: {train: [{tsv: [a, '']}]}", "data.train.0.tsv.1: expected a path, got"),
+        ("data: {train: [{source: [a, b], target: c}]}", "2 source files do not pair"),
+        ("data: {train: [{tsv: a, weight: 2.0}]}", "weight is not available yet"),
+        ("data: {phrasebook: en-en}", "data.phrasebook: expected one of en-de, en-fr"),
+        ("data: {phrasebook: en-de, test: {tsv: a}}", "remove phrasebook or test"),
+        ("data: {phrasebook: en-de, train: [{tsv: a}]}", "remove phrasebook or train"),
+        ("data: {phrasebook: en-de, batch_tokens: auto}", "auto is not available yet"),
+        (
+            DATA + "model: {position: learned, max_sequence_length: 100}",
+            "data.max_length 128 is more than the 100 positions",
+        ),
+    ],
+)
+def test_each_fault_is_one_sentence_with_file_and_key(text, message, load):
+    with pytest.raises(InputError) as error:
+        load(text)
+    assert message in str(error.value)
+    assert re.match(r"\S*my\.yaml[:,] ", str(error.value))
+    assert "\n" not in str(error.value)
+
+
+def test_a_missing_file_and_one_that_is_no_text_are_named(tmp_path):
+    with pytest.raises(InputError, match=r"cannot read .*no\.yaml: No such file"):
+        load_config(tmp_path / "no.yaml")
+    (tmp_path / "bytes.yaml").write_bytes(b"data:\n  \xff")
+    with pytest.raises(InputError, match=r"bytes\.yaml, line 2: not UTF-8"):
+        load_config(tmp_path / "bytes.yaml")

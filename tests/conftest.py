@@ -14,6 +14,8 @@ from pathlib import Path
 
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+# Compiling takes most of the time of small tests.
+os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 
 if importlib.util.find_spec("torch") and (
     os.environ["KERAS_BACKEND"] == "torch" or importlib.util.find_spec("tensorflow")
@@ -26,12 +28,16 @@ ROOT = Path(__file__).resolve().parents[1]
 
 # Hides modules as if they were not installed, for `import` and `find_spec` alike.
 _HIDE = """
-import importlib.machinery
-_found = importlib.machinery.PathFinder.find_spec
-def _visible(name, *arguments):
-    if name.partition(".")[0] not in {names!r}:
-        return _found(name, *arguments)
-importlib.machinery.PathFinder.find_spec = _visible
+import sys
+class _Hiding:
+    def __init__(self, finder):
+        self._finder = finder
+    def find_spec(self, name, *arguments):
+        if name.partition(".")[0] not in {names!r}:
+            return self._finder.find_spec(name, *arguments)
+    def __getattr__(self, name):
+        return getattr(self._finder, name)
+sys.meta_path[:] = [_Hiding(finder) for finder in sys.meta_path]
 """
 _RUN_MODULE = """
 import runpy, sys

@@ -105,15 +105,17 @@ def greedy_search(
 
 
 def _result(state, alpha):
-    scores = state.log_probabilities / penalty(state.lengths, alpha)
-    parts = (
-        state.tokens,
-        state.lengths,
-        state.log_probabilities,
-        ops.where(state.lengths > 0, scores, -float("inf")),
-        state.finished,
+    log_probabilities = ops.where(
+        state.lengths > 0, state.log_probabilities, -float("inf")
     )
-    return SearchResult(*(ops.expand_dims(part, 1) for part in parts))
+    result = SearchResult(
+        tokens=state.tokens,
+        lengths=state.lengths,
+        log_probabilities=log_probabilities,
+        scores=log_probabilities / penalty(state.lengths, alpha),
+        finished=state.finished,
+    )
+    return SearchResult(*(ops.expand_dims(tensor, 1) for tensor in result))
 
 
 def _best(log_probabilities, suppressed):

@@ -66,6 +66,8 @@ def _attend(scores, value, bias, dropout):
     scores = ops.cast(scores, "float32")
     if bias is not None:
         scores = scores + ops.cast(bias, "float32")
-    weights = ops.softmax(scores, axis=-1)
+    # Keras warns of a softmax over a single key, which is a sentence of one token.
+    single = scores.shape[-1] == 1
+    weights = ops.ones_like(scores) if single else ops.softmax(scores, axis=-1)
     mixture = weights if dropout is None else dropout(weights)
     return ops.matmul(ops.cast(mixture, value.dtype), value), weights

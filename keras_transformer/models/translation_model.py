@@ -19,7 +19,7 @@ class TranslationModel(keras.Model):
     Under `LabelSmoothedCrossEntropy`, the training and test steps of plain `fit` and
     `evaluate` take the hidden states before the output matrix and compute loss,
     gradients and token metrics in chunks (`losses.py`): B x T x V logits never exist.
-    Metrics that need logits turn this off. A call, and `predict`, give logits always.
+    Metrics that need logits and float16 turn this off. A call, and `predict`, give logits always.
 
     A subclass has a `config` and a `config_class`, gives `hidden_states(inputs,
     training)` (B, T, D), `logits(hidden)` and `output_embedding` (with `embeddings`
@@ -48,7 +48,10 @@ class TranslationModel(keras.Model):
         compiled = tree.flatten([metrics, weighted_metrics])
         self._token_metrics = [m for m in compiled if hasattr(m, "update_statistics")]
         others = [m for m in compiled if m is not None and m not in self._token_metrics]
-        self._fused = isinstance(loss, LabelSmoothedCrossEntropy) and not others
+        # In float16 gradients underflow before a loss scale could save them.
+        wide = self.compute_dtype != "float16"
+        fusing = isinstance(loss, LabelSmoothedCrossEntropy)
+        self._fused = fusing and wide and not others
         super().compile(
             optimizer=optimizer,
             loss=loss,

@@ -197,3 +197,12 @@ def test_a_key_bias_changes_no_output():
 def test_an_unknown_scoring_is_refused():
     with pytest.raises(ValueError, match=r"scoring must be one of .*got 'cosine'"):
         MultiHeadAttention(NUM_HEADS, HEAD_DIM, scoring="cosine")
+
+
+def test_a_single_key_gets_all_attention_without_a_warning():
+    query, key = np.ones((2, 3, 5, 7), "float32"), np.full((2, 3, 1, 7), 2.0, "float32")
+    output, weights = scaled_dot_product_attention(
+        ops.convert_to_tensor(query), ops.convert_to_tensor(key), ops.array(key)
+    )
+    assert (ops.convert_to_numpy(weights) == np.ones((2, 3, 5, 1))).all()
+    assert (ops.convert_to_numpy(output) == 2.0).all()

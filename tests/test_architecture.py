@@ -308,3 +308,34 @@ def test_imports_are_seen_wherever_they_stand():
         "    import h\n"
     )
     assert set(imports(source)) == {"a.b", "d.e", "g", "h"}
+
+
+#: What the forward pass is made of -> the only modules that may compute it.
+FORWARD = {
+    "ops.softmax": {"layers/attention.py", "losses.py"},
+    "scaled_dot_product_attention(": {
+        "layers/attention.py",
+        "layers/multi_head_attention.py",
+    },
+    "LayerNormalization(": {"layers/residual.py", "models/transformer.py"},
+    "inner_kernel": {"layers/feed_forward.py"},
+    "query_kernel": {"layers/multi_head_attention.py"},
+}
+
+
+@pytest.mark.parametrize("part", FORWARD)
+def test_the_forward_is_written_once(part):
+    found = {path for path, file in FILES.items() if part in code_of(file)}
+    assert found == FORWARD[part]
+
+
+def code_of(file: Path) -> str:
+    """The source of a module without its docstrings."""
+    source = ast.parse(file.read_text(encoding="utf-8"))
+    for node in ast.walk(source):
+        body = getattr(node, "body", None)
+        if isinstance(body, list) and body and isinstance(body[0], ast.Expr):
+            constant = body[0].value
+            if isinstance(constant, ast.Constant) and isinstance(constant.value, str):
+                body[0] = ast.Expr(ast.Constant(""))
+    return ast.unparse(source)

@@ -19,8 +19,6 @@ from reference.weights import normal
 from reference.weights import numpy
 from reference.weights import targets
 
-pytestmark = pytest.mark.no_tensorflow
-
 NUM_TOKENS = BATCH * TARGET_LENGTH
 LABELS = targets()
 LOGITS = 3.0 * normal(BATCH, TARGET_LENGTH, VOCABULARY_SIZE, seed=1)

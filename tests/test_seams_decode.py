@@ -88,7 +88,6 @@ def equations(jaxpr):
                     yield from equations(inner)
 
 
-@pytest.mark.no_tensorflow
 @pytest.mark.skipif(BACKEND != "jax", reason="reads a jaxpr")
 @pytest.mark.parametrize("kind", SEARCHES)
 def test_a_search_is_one_loop_of_a_jaxpr(model, kind):
@@ -132,7 +131,6 @@ def test_a_search_is_one_loop_of_a_tensorflow_graph(model, kind):
     assert sizes[0] == sizes[1]  # nothing is unrolled
 
 
-@pytest.mark.no_tensorflow
 @pytest.mark.skipif(BACKEND != "torch", reason="counts the traces of PyTorch")
 @pytest.mark.parametrize("kind", SEARCHES)
 def test_a_search_on_pytorch_traces_its_step_once_a_shape(model, kind, monkeypatch):
@@ -160,7 +158,6 @@ def test_a_search_on_pytorch_traces_its_step_once_a_shape(model, kind, monkeypat
     assert len(traces) == 2
 
 
-@pytest.mark.no_tensorflow
 @pytest.mark.skipif(BACKEND != "torch", reason="watches Python frames on PyTorch")
 @pytest.mark.parametrize("kind", SEARCHES)
 def test_no_layer_runs_in_a_loop_on_pytorch(model, kind):

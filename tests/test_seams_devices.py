@@ -141,7 +141,6 @@ def assert_equal(actual, expected):
             np.testing.assert_allclose(one, other, rtol=0, atol=1e-6, err_msg=kind)
 
 
-@pytest.mark.no_tensorflow
 def test_weights_of_the_data_side_are_the_mean_per_token(alone):
     assert_equal({"weighted": alone["plain"], "plain": alone["plain"]}, alone)
 
@@ -151,14 +150,12 @@ def test_two_mirrored_replicas_equal_one(trained, alone):
     assert_equal(trained(MIRRORED, "mirrored"), alone)
 
 
-@pytest.mark.no_tensorflow
 @pytest.mark.skipif(BACKEND != "jax", reason="keras.distribution")
 def test_two_devices_of_jax_equal_one(trained, alone):
     flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=2"}
     assert_equal(trained(DATA_PARALLEL, "data-parallel", flags), alone)
 
 
-@pytest.mark.no_tensorflow
 @pytest.mark.skipif(BACKEND != "torch", reason="torch.distributed")
 def test_two_processes_of_pytorch_equal_one(trained, alone):
     with socket.socket() as probe:

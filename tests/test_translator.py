@@ -13,6 +13,8 @@ import keras_transformer as kt
 from keras_transformer.errors import InputError
 from keras_transformer.models.weights import named_weights
 
+pytestmark = pytest.mark.no_tensorflow
+
 FOLDER = Path(__file__).with_name("fixtures") / "en-de.format-1"
 SOURCES = (FOLDER / "source.txt").read_text(encoding="utf-8").splitlines()
 

@@ -8,6 +8,8 @@ Keras runs on is loaded here, and no other module names a framework.
   hashable options as keywords) that runs `function` as one compiled program a
   combination of shapes and options, without gradients. The model's weights may change
   between calls.
+* `concrete(tensor)`: its values as a NumPy array, where they are known and in the
+  processor's memory; None while a program is traced.
 * `loop(condition, body, state, constants)`: `while condition(state): state =
   body(state, constants)`, one loop of the compiled program; shapes and dtypes of the
   state stay the same.
@@ -33,6 +35,7 @@ name = keras.backend.backend()
 _backend = importlib.import_module(f"{__name__}.{name}")
 
 compile = _backend.compile
+concrete = _backend.concrete
 loop = _backend.loop
 random_state = _backend.random_state
 restore_random_state = _backend.restore_random_state

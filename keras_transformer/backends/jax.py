@@ -22,6 +22,16 @@ def compile(function, model):
     return run
 
 
+def concrete(tensor):
+    tensor = getattr(tensor, "value", tensor)
+    if isinstance(tensor, jax.core.Tracer | keras.KerasTensor):
+        return None
+    if isinstance(tensor, jax.Array):
+        if any(device.platform != "cpu" for device in tensor.devices()):
+            return None
+    return np.asarray(tensor)
+
+
 def loop(condition, body, state, constants):
     return jax.lax.while_loop(condition, lambda state: body(state, constants), state)
 

@@ -2,6 +2,7 @@
 
 import functools
 
+import keras
 import numpy as np
 import tensorflow as tf
 from keras import tree
@@ -21,6 +22,13 @@ def compile(function, model):
         return programs[key](*arguments)
 
     return run
+
+
+def concrete(tensor):
+    if isinstance(tensor, keras.KerasTensor) or tf.is_symbolic_tensor(tensor):
+        return None
+    on_cpu = not tf.is_tensor(tensor) or "GPU" not in tensor.device
+    return np.asarray(tensor) if on_cpu else None
 
 
 def loop(condition, body, state, constants):

@@ -4,6 +4,8 @@ import contextlib
 import contextvars
 import itertools
 
+import keras
+import numpy as np
 import torch
 from keras import ops
 from keras import tree
@@ -34,6 +36,17 @@ def _collecting(graphs, options):
         yield
     finally:
         _graphs.reset(token)
+
+
+def concrete(tensor):
+    if isinstance(tensor, keras.KerasTensor):
+        return None
+    if not isinstance(tensor, torch.Tensor):
+        return np.asarray(tensor)
+    # A fake or meta tensor has a shape alone.
+    if type(tensor) is not torch.Tensor or tensor.device.type != "cpu":
+        return None
+    return tensor.numpy()
 
 
 def loop(condition, body, state, constants):

@@ -10,6 +10,7 @@ from keras import ops
 from keras import tree
 
 from keras_transformer import backends
+from keras_transformer.errors import InputError
 from keras_transformer.losses import LabelSmoothedCrossEntropy
 
 
@@ -19,7 +20,8 @@ class TranslationModel(keras.Model):
     Under `LabelSmoothedCrossEntropy`, the training and test steps of plain `fit` and
     `evaluate` take the hidden states before the output matrix and compute loss,
     gradients and token metrics in chunks (`losses.py`): B x T x V logits never exist.
-    Metrics that need logits and float16 turn this off. A call, and `predict`, give logits always.
+    Metrics that need logits, and float16, turn this off. A call, and `predict`, give
+    logits always.
 
     A subclass has a `config` and a `config_class`, gives `hidden_states(inputs,
     training)` (B, T, D), `logits(hidden)` and `output_embedding` (with `embeddings`
@@ -32,6 +34,8 @@ class TranslationModel(keras.Model):
     _in_step = False  # whether a training or test step is running
 
     def call(self, inputs, training=None, mask=None):
+        for side in ("source", "target"):
+            self._check_ids(side, inputs[side])
         inputs = tree.map_structure(lambda ids: ops.cast(ids, "int32"), inputs)
         hidden = self.hidden_states(inputs, training=training)
         return hidden if self._fused and self._in_step else self.logits(hidden)
@@ -97,6 +101,17 @@ class TranslationModel(keras.Model):
     def test_step(self, *arguments):
         with self._step():
             return super().test_step(*arguments)
+
+    def _check_ids(self, side, ids):
+        """Refuses ids outside of the vocabulary: not every backend would."""
+        ids = backends.concrete(ids)
+        size = getattr(self.config, f"{side}_vocabulary_size")
+        if ids is not None and ids.size and not 0 <= ids.min() <= ids.max() < size:
+            wrong = ids.min() if ids.min() < 0 else ids.max()
+            raise InputError(
+                f"{side} holds the id {wrong}, outside of the vocabulary of {size} "
+                f"entries; encode it with the model's own tokenizer"
+            )
 
     @contextlib.contextmanager
     def _step(self):

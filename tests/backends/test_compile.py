@@ -5,8 +5,6 @@ from keras import ops
 
 from keras_transformer import backends
 
-pytestmark = pytest.mark.no_tensorflow
-
 
 class Scale:
     """A model of one weight."""

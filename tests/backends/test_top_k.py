@@ -5,8 +5,6 @@ from keras import ops
 
 from keras_transformer import backends
 
-pytestmark = pytest.mark.no_tensorflow
-
 
 def stable_top_k(scores, k):
     indices = np.argsort(-scores, axis=-1, kind="stable")[..., :k]

@@ -9,8 +9,6 @@ if keras.backend.backend() != "torch":
 
 from keras_transformer.backends.torch_tracing import trace  # noqa: E402
 
-pytestmark = pytest.mark.no_tensorflow
-
 
 def test_gives_the_same_for_other_values():
     def function(values, nested):

@@ -7,8 +7,6 @@ from lattices import END
 from lattices import Lattice
 from lattices import assert_same
 
-pytestmark = pytest.mark.no_tensorflow
-
 SIZES = [
     (vocabulary_size, beam_size, alpha)
     for (vocabulary_size, beam_size), alpha in zip(

@@ -5,8 +5,6 @@ from lattices import END
 from lattices import Lattice
 from lattices import assert_same
 
-pytestmark = pytest.mark.no_tensorflow
-
 
 @pytest.mark.parametrize(("vocabulary_size", "alpha"), [(5, 0.6), (11, 0.0), (7, 1.0)])
 def test_equals_an_argmax_loop(vocabulary_size, alpha):

@@ -4,8 +4,6 @@ from keras import ops
 
 from keras_transformer.decoding import length_penalty
 
-pytestmark = pytest.mark.no_tensorflow
-
 
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0])
 def test_is_that_of_wu_et_al(alpha):

@@ -10,8 +10,6 @@ from keras_transformer import backends
 from keras_transformer.decoding import beam_search
 from keras_transformer.decoding import greedy_search
 
-pytestmark = pytest.mark.no_tensorflow
-
 VOCABULARY_SIZE, LENGTH = 13, 11
 SENTENCES = [[5, 9, 2], [7, 2], [4, 4, 12, 8, 11, 6, 2], [10, 3, 5, 2]]
 LIMITS = [6, 11, 3, 9]

@@ -24,8 +24,6 @@ from reference.weights import numpy
 from reference.weights import randomize
 from reference.weights import read
 
-pytestmark = pytest.mark.no_tensorflow
-
 CLOSE = {"rtol": 1e-5, "atol": 1e-5}
 QUERY = normal(TARGET_LENGTH, HEAD_DIM, seed=1)
 KEY = normal(SOURCE_LENGTH, HEAD_DIM, seed=2)

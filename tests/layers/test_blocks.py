@@ -23,8 +23,6 @@ from reference.weights import numpy
 from reference.weights import randomize
 from reference.weights import read
 
-pytestmark = pytest.mark.no_tensorflow
-
 CLOSE = {"rtol": 1e-5, "atol": 1e-5}
 TARGET = normal(BATCH, TARGET_LENGTH, HIDDEN_DIM, seed=5)
 SOURCE = normal(BATCH, SOURCE_LENGTH, HIDDEN_DIM, seed=6)

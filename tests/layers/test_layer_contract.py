@@ -22,8 +22,6 @@ from reference.weights import normal
 from reference.weights import sources
 from reference.weights import targets
 
-pytestmark = pytest.mark.no_tensorflow
-
 TARGET = normal(BATCH, TARGET_LENGTH, HIDDEN_DIM, seed=1)
 SOURCE = normal(BATCH, SOURCE_LENGTH, HIDDEN_DIM, seed=2)
 SOURCE_MASK = sources()[:, None, None, :] != 0  # (B, 1, 1, S)

@@ -17,8 +17,6 @@ from reference.sizes import TARGET_LENGTH
 from reference.weights import normal
 from reference.weights import numpy
 
-pytestmark = pytest.mark.no_tensorflow
-
 LAYOUTS = {
     "interleaved": "sinusoidal",
     "halves": "sinusoidal_halves",

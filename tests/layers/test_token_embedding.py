@@ -17,8 +17,6 @@ from reference.weights import randomize
 from reference.weights import read
 from reference.weights import targets
 
-pytestmark = pytest.mark.no_tensorflow
-
 HIDDEN = normal(BATCH, TARGET_LENGTH, HIDDEN_DIM)
 
 

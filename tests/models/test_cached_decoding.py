@@ -15,8 +15,6 @@ from reference.weights import numpy
 from reference.weights import randomize
 from reference.weights import sources
 
-pytestmark = pytest.mark.no_tensorflow
-
 
 def hypotheses(beam_size):
     """(B, W, T): other tokens in each."""

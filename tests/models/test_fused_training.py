@@ -17,8 +17,6 @@ from reference.weights import randomize
 from reference.weights import sources
 from reference.weights import targets
 
-pytestmark = pytest.mark.no_tensorflow
-
 STEPS = 3
 LOSS = LabelSmoothedCrossEntropy(0.1)
 

@@ -76,7 +76,6 @@ def torch_state(config, weights):
     }
 
 
-@pytest.mark.no_tensorflow
 @pytest.mark.parametrize("normalize_first", [False, True])
 def test_torch_transformer(normalize_first):
     if importlib.util.find_spec("torch") is None:

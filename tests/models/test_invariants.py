@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 from keras import ops
 
+from keras_transformer.config import TransformerConfig
+from keras_transformer.errors import InputError
 from keras_transformer.models import Transformer
 from reference import configs
 from reference import models
@@ -12,8 +14,6 @@ from reference.models import logits_of
 from reference.weights import numpy
 from reference.weights import sources
 from reference.weights import targets
-
-pytestmark = pytest.mark.no_tensorflow
 
 KINDS = [
     ("paper", "float32"),
@@ -142,3 +142,13 @@ def test_attention_weights_are_those_of_each_block():
         np.testing.assert_allclose(numpy(weights).sum(axis=-1), 1.0, rtol=1e-5)
     for weights in cross:
         assert (numpy(weights)[blocked] == 0).all()
+
+
+@pytest.mark.parametrize("wrong", [-1, 999])
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_ids_outside_of_the_vocabulary_are_refused(side, wrong):
+    config = TransformerConfig.from_preset("tiny", vocabulary_size=999, hidden_dim=8)
+    inputs = {name: np.full((2, 3), 5) for name in ("source", "target")}
+    inputs[side][1, 2] = wrong
+    with pytest.raises(InputError, match=f"{side} holds the id {wrong}, outside of"):
+        Transformer(config)(inputs)

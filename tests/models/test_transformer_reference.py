@@ -11,8 +11,6 @@ from reference.sizes import TARGET_LENGTHS
 from reference.weights import ids
 from reference.weights import read
 
-pytestmark = pytest.mark.no_tensorflow
-
 
 @pytest.mark.parametrize("name", configs.OPTIONS)
 def test_model_is_the_reference(name):

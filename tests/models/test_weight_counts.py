@@ -8,8 +8,6 @@ from keras_transformer.config import TransformerConfig
 from keras_transformer.models import Transformer
 from reference.weights import numpy
 
-pytestmark = pytest.mark.no_tensorflow
-
 VOCABULARY_SIZE = 37_000
 
 #: The rows of Table 3 of the paper: N, D, F, H, d_k, d_v and the weights that it

@@ -60,6 +60,7 @@ def metrics(folder):
     return [json.loads(line) for line in lines]
 
 
+@pytest.mark.no_tensorflow
 def test_a_run_from_config_to_model_folder(config_file, capsys):
     scores = train(load_config(config_file))
     folder = config_file.parent / "runs" / "small"

@@ -1,0 +1,78 @@
+"""Do the backends translate alike? One model folder, one text, fresh processes.
+
+    python benchmarks/backends_agree.py MODEL --source FILE [--lines 200]
+
+Translates the lines with greedy and beam search on every installed backend and prints,
+for each, how many texts differ from the first backend's. A text may differ only where
+the scores of both lie within 1e-4; each such line is listed with that margin. Exits
+with 1 where one differs by more, or more than 2 in 1000 differ.
+"""
+
+import argparse
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+
+BACKENDS = ("tensorflow", "jax", "torch")
+MARGIN = 1e-4
+
+_TRANSLATE = """
+import json, sys
+import keras_transformer as kt
+folder, path, lines, beam_size = json.loads(sys.argv[1])
+text = kt.data.read_lines(path)[:lines]
+translator = kt.Translator.load(folder)
+found = translator.translate(text, beam_size=beam_size, return_details=True)
+print(json.dumps([[h[0].text, h[0].score] for h in found]))
+"""
+
+
+def translate(backend, *arguments):
+    """`[[text, score], ...]` of a fresh process on this backend."""
+    environment = {**os.environ, "KERAS_BACKEND": backend, "TF_CPP_MIN_LOG_LEVEL": "3"}
+    done = subprocess.run(
+        [sys.executable, "-c", _TRANSLATE, json.dumps(arguments)],
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode:
+        sys.exit(done.stderr)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("model")
+    parser.add_argument("--source", required=True)
+    parser.add_argument("--lines", type=int, default=200)
+    arguments = parser.parse_args()
+    backends = [name for name in BACKENDS if importlib.util.find_spec(name)]
+    good = True
+    for beam_size in (1, 4):
+        found = {
+            name: translate(
+                name, arguments.model, arguments.source, arguments.lines, beam_size
+            )
+            for name in backends
+        }
+        first, *others = backends
+        for name in others:
+            pairs = list(zip(found[first], found[name], strict=True))
+            different = [i for i, (a, b) in enumerate(pairs) if a[0] != b[0]]
+            print(
+                f"beam {beam_size}: {name} against {first}: {len(different)} of "
+                f"{len(pairs)} texts differ"
+            )
+            for i in different:
+                margin = abs(pairs[i][0][1] - pairs[i][1][1])
+                good &= margin <= MARGIN
+                print(f"  line {i + 1}: scores {margin:.1e} apart")
+            good &= len(different) <= max(0.002 * len(pairs), 0)
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -26,9 +26,9 @@ def concrete(tensor):
     tensor = getattr(tensor, "value", tensor)
     if isinstance(tensor, jax.core.Tracer | keras.KerasTensor):
         return None
-    if isinstance(tensor, jax.Array):
-        if any(device.platform != "cpu" for device in tensor.devices()):
-            return None
+    devices = tensor.devices() if isinstance(tensor, jax.Array) else ()
+    if any(device.platform != "cpu" for device in devices):
+        return None
     return np.asarray(tensor)
 
 

@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -52,6 +53,8 @@ def start(tmp_path):
         process = subprocess.Popen(
             [sys.executable, PROGRAM, *map(str, arguments)],
             env={**os.environ, "PYTHONPATH": str(ROOT), **dict(env)},
+            # A test run in the background ignores ctrl-C, and so would its children.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
             **options,
         )
         processes.append(process)
@@ -60,4 +63,7 @@ def start(tmp_path):
     yield run
     for process in processes:
         process.kill()
-        process.communicate()
+        process.wait()
+        for pipe in (process.stdin, process.stdout, process.stderr):
+            if pipe is not None:
+                pipe.close()

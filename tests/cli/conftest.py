@@ -49,13 +49,17 @@ def start(tmp_path):
 
     def run(*arguments, env=(), **options):
         pipe = subprocess.PIPE
-        options = {"stdin": pipe, "stdout": pipe, "stderr": pipe, **options}
+        defaults = {
+            "stdin": pipe,
+            "stdout": pipe,
+            "stderr": pipe,
+            # A test run in the background ignores ctrl-C, and so would its children.
+            "preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        }
         process = subprocess.Popen(
             [sys.executable, PROGRAM, *map(str, arguments)],
             env={**os.environ, "PYTHONPATH": str(ROOT), **dict(env)},
-            # A test run in the background ignores ctrl-C, and so would its children.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-            **options,
+            **{**defaults, **options},
         )
         processes.append(process)
         return process

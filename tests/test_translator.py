@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import subprocess
 from pathlib import Path
 
 import h5py
@@ -190,6 +191,28 @@ def test_a_folder_of_something_else_is_not_overwritten(translator, tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["letter.txt"]
     with pytest.raises(InputError, match="cannot"):
         translator.save(tmp_path / "letter.txt" / "model")
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 64 KiB."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(disk)]
+    if (
+        not shutil.which("mount")
+        or subprocess.run(command, capture_output=True).returncode
+    ):
+        pytest.skip("only root can mount a small disk")
+    yield disk
+    subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_a_full_disk_leaves_nothing_half_written(translator, small_disk):
+    with pytest.raises(InputError, match=r"cannot write .*: No space left") as error:
+        translator.save(small_disk / "model")
+    assert "\n" not in str(error.value)
+    assert list(small_disk.iterdir()) == []
 
 
 def test_bad_arguments(translator):

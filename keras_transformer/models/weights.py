@@ -5,6 +5,7 @@ names that this package gives its layers (`encoder_0/self_attention/query_kernel
 of class names or creation order: renaming a class breaks no file.
 """
 
+import io
 import os
 from pathlib import Path
 
@@ -32,15 +33,18 @@ def write_arrays(arrays, path):
     """Writes `{name: array}`, whole or not at all."""
     path = Path(path)
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    contents = io.BytesIO()  # HDF5's own messages of a full disk are no help to anyone
+    with h5py.File(contents, "w") as file:
+        for name, value in arrays.items():
+            file.create_dataset(name, data=value)
     try:
-        with h5py.File(temporary, "w") as file:
-            for name, value in arrays.items():
-                file.create_dataset(name, data=value)
+        temporary.write_bytes(contents.getbuffer())
         temporary.replace(path)
     except OSError as error:
         temporary.unlink(missing_ok=True)
-        reason = error.strerror or str(error).splitlines()[0]
-        raise InputError(f"cannot write {path}: {reason}; check the folder") from None
+        raise InputError(
+            f"cannot write {path}: {error.strerror}; check the folder and its disk"
+        ) from None
 
 
 def read_arrays(path):

@@ -7,6 +7,7 @@ import time
 import keras
 from keras import ops
 
+from keras_transformer import backends
 from keras_transformer.evaluation import evaluate
 
 
@@ -115,6 +116,23 @@ class StopOnSignal(keras.callbacks.Callback):
         for number, handler in self._before.items():
             signal.signal(number, handler)
         self._before = {}
+
+
+class KeepRandomState(keras.callbacks.Callback):
+    """Dropout goes on as if `fit` had not begun anew.
+
+    On PyTorch the start of `fit` draws from the same random numbers as dropout, so
+    that what a step draws would depend on where a run was stopped.
+    """
+
+    def __init__(self):
+        super().__init__()
+        self._state = backends.random_state()
+
+    def on_train_batch_begin(self, batch, logs=None):
+        if self._state is not None:
+            backends.restore_random_state(self._state)
+            self._state = None
 
 
 def learning_rate(optimizer):

@@ -16,6 +16,7 @@ from keras_transformer.evaluation import evaluate
 from keras_transformer.losses import LabelSmoothedCrossEntropy
 from keras_transformer.models import Transformer
 from keras_transformer.models.weights import assign
+from keras_transformer.training.callbacks import KeepRandomState
 from keras_transformer.training.callbacks import Progress
 from keras_transformer.training.callbacks import StopOnSignal
 from keras_transformer.training.callbacks import learning_rate
@@ -181,7 +182,7 @@ class Run:
             steps_per_epoch=end - self.step,
             shuffle=False,
             verbose=0,
-            callbacks=[progress, stop],
+            callbacks=[progress, stop, KeepRandomState()],
         )
         self.seconds += time.monotonic() - began
         self.step += stop.step

@@ -1,44 +1,32 @@
 """The Transformer of "Attention Is All You Need" for Keras 3.
 
 Importing this package costs nothing and runs nothing: a public name is loaded when
-it is first used, and only then Keras and its backend.
+it is first used, and only then Keras and its backend (PEP 562).
 """
 
-import importlib
-from typing import Any
+import lazy_loader
 
 __version__ = "0.1.0"
 
-_CLASSES = {
-    "TransformerConfig": "config",
-    "Transformer": "models.transformer",
-    "Translator": "translator",
-}
-_SUBMODULES = (
-    "layers",
-    "models",
-    "losses",
-    "decoding",
-    "data",
-    "training",
-    "evaluation",
+__getattr__, _, __all__ = lazy_loader.attach(
+    __name__,
+    submodules=[
+        "data",
+        "decoding",
+        "evaluation",
+        "layers",
+        "losses",
+        "models",
+        "training",
+    ],
+    submod_attrs={
+        "config": ["TransformerConfig"],
+        "models.transformer": ["Transformer"],
+        "translator": ["Translator"],
+    },
 )
-
-__all__ = [*_CLASSES, *_SUBMODULES, "__version__"]
-
-
-def __getattr__(name: str) -> Any:
-    """Loads a public name on its first use (PEP 562)."""
-    if name in _CLASSES:
-        module = importlib.import_module(f"{__name__}.{_CLASSES[name]}")
-        value = getattr(module, name)
-    elif name in _SUBMODULES:
-        value = importlib.import_module(f"{__name__}.{name}")
-    else:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = value
-    return value
+__all__ += ["__version__"]
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return __all__

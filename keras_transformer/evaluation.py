@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import json
+from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
 
 import sacrebleu
 from sacrebleu.metrics.base import Metric
+from sacrebleu.significance import PairedTest
+from sacrebleu.tokenizers.tokenizer_base import BaseTokenizer
 
 from keras_transformer.errors import InputError
 
@@ -16,7 +19,10 @@ METRICS = ("bleu", "chrf", "ter")
 #: How BLEU can split text into words: `"13a"` for European languages, `"zh"` and
 #: `"char"` for Chinese, `"none"` for text that is tokenized already; `"ja-mecab"` and
 #: `"ko-mecab"` need `sacrebleu[ja]` and `sacrebleu[ko]`, `"flores..."` a download.
+#: Besides these, `"moses-de"` normalizes and splits as Moses does for a language, and
+#: needs `sacremoses`.
 TOKENIZATIONS = tuple(sacrebleu.BLEU.TOKENIZERS)
+_MOSES = "moses-"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,6 +52,22 @@ class Score:
         return f"{self.name} = {self.score:.2f}{interval} ({self.signature})"
 
 
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """Two systems by one metric, on the same sentences.
+
+    Args:
+        baseline: the score of the one.
+        score: the score of the other.
+        p_value: how likely so large a difference is if there is none between them;
+            below 0.05 it is called significant.
+    """
+
+    baseline: Score
+    score: Score
+    p_value: float
+
+
 def evaluate(
     hypotheses: Sequence[str],
     references: Sequence[str],
@@ -63,7 +85,10 @@ def evaluate(
     Args:
         hypotheses: the translations, one string a sentence.
         references: the right answers, in the same order.
-        tokenize: how BLEU splits text into words: one of `TOKENIZATIONS`.
+        tokenize: how BLEU splits text into words: one of `TOKENIZATIONS`, or
+            `"moses-de"`, with any language that Moses knows. Papers that report
+            lower-cased, Moses-tokenized BLEU ("lc.tok") mean this with `lowercase`;
+            of text that is lower-cased and tokenized already, `"none"`.
         lowercase: BLEU and chrF ignore case.
         metrics: which of `METRICS`, in the order of the result.
         confidence: samples of the bootstrap that estimates `Score.interval`; 0 for
@@ -86,20 +111,101 @@ def evaluate(
     https://arxiv.org/abs/1804.08771).
     """
     _check_texts(hypotheses, references)
-    if tokenize not in TOKENIZATIONS:
-        raise InputError(
-            f"unknown tokenization {tokenize!r} for BLEU; use one of "
-            f"{', '.join(TOKENIZATIONS)}"
-        )
     if confidence < 0 or confidence == 1:
         raise InputError(
             f"confidence {confidence} is not a number of bootstrap samples; use 0 for "
             f"none, or 1000"
         )
-    return [
-        _score(_metric(name, tokenize, lowercase), hypotheses, references, confidence)
-        for name in metrics
-    ]
+    chosen = {name: _metric(name, tokenize, lowercase) for name in metrics}
+    if confidence:
+        found = _bootstrap([hypotheses], references, chosen, confidence)
+        return [scores[0] for scores, _ in found]
+    return [_score(metric, hypotheses, references) for metric in chosen.values()]
+
+
+def compare(
+    hypotheses: Sequence[str],
+    baseline: Sequence[str],
+    references: Sequence[str],
+    *,
+    tokenize: str = "13a",
+    lowercase: bool = False,
+    metrics: Sequence[str] = METRICS,
+    confidence: int = 1000,
+) -> list[Comparison]:
+    """Compares the translations of two systems by paired bootstrap, with sacreBLEU.
+
+    Each sample draws sentences with replacement, the same for both systems. The random
+    numbers are always the same, unless the variable `SACREBLEU_SEED` says otherwise.
+
+    Args:
+        hypotheses: the translations of one system, one string a sentence.
+        baseline: those of the system that it is compared with.
+        references: the right answers, in the same order.
+        tokenize: see `evaluate`.
+        lowercase: see `evaluate`.
+        metrics: see `evaluate`.
+        confidence: samples of the bootstrap.
+
+    Returns:
+        One `Comparison` a metric.
+
+    Raises:
+        InputError: no sentences, unequal counts, or an unknown option.
+
+    Example:
+
+    >>> bleu, = compare(["Ein Mann schläft ."] * 9, ["Ein Mann ruht ."] * 9,
+    ...                 ["Ein Mann schläft ."] * 9, metrics=["bleu"])
+    >>> bleu.score.score > bleu.baseline.score, bleu.p_value < 0.05
+    (True, True)
+
+    Reference: Koehn, 2004, [Statistical Significance Tests for Machine Translation
+    Evaluation](https://aclanthology.org/W04-3250).
+    """
+    _check_texts(hypotheses, references)
+    _check_texts(baseline, references)
+    if confidence < 2:
+        raise InputError(
+            f"confidence {confidence} is not a number of bootstrap samples; use 1000"
+        )
+    chosen = {name: _metric(name, tokenize, lowercase) for name in metrics}
+    found = _bootstrap([baseline, hypotheses], references, chosen, confidence)
+    return [Comparison(*scores, p_value) for scores, p_value in found]
+
+
+def _score(
+    metric: Metric, hypotheses: Sequence[str], references: Sequence[str]
+) -> Score:
+    result = metric.corpus_score(hypotheses, [references])
+    return Score(result.name, float(result.score), str(metric.get_signature()))
+
+
+def _bootstrap(
+    systems: Sequence[Sequence[str]],
+    references: Sequence[str],
+    metrics: Mapping[str, Metric],
+    num_samples: int,
+) -> Iterator[tuple[list[Score], float | None]]:
+    """For each metric the scores of one or two systems, and the p-value of two."""
+    signatures, results = PairedTest(
+        [(str(number), system) for number, system in enumerate(systems)],
+        metrics,
+        [references],
+        test_type="bs",
+        n_samples=num_samples,
+    )()
+    for name, signature in signatures.items():
+        scores = [
+            Score(name, float(result.score), str(signature), float(result.ci))
+            for result in results[name]
+        ]
+        p_value = results[name][-1].p_value
+        # sacreBLEU counts samples that differ by more than the systems do, and finds
+        # none where nothing differs: for equal systems it says that they are not.
+        if p_value is not None and scores[0].score == scores[1].score:
+            p_value = 1.0
+        yield scores, p_value
 
 
 def _check_texts(hypotheses: Sequence[str], references: Sequence[str]) -> None:
@@ -119,17 +225,7 @@ def _check_texts(hypotheses: Sequence[str], references: Sequence[str]) -> None:
 
 def _metric(name: str, tokenize: str, lowercase: bool) -> Metric:
     if name == "bleu":
-        # Without force, sacreBLEU logs a warning where the text is tokenized, which
-        # is just what "none" is for.
-        force = tokenize == "none"
-        try:
-            return sacrebleu.BLEU(tokenize=tokenize, lowercase=lowercase, force=force)
-        except (ImportError, RuntimeError, OSError) as error:
-            reason = " ".join(str(error).split())
-            raise InputError(
-                f"tokenization {tokenize!r} is not installed ({reason}); install what "
-                f"it needs, or use another one"
-            ) from error
+        return _bleu(tokenize, lowercase)
     if name == "chrf":
         return sacrebleu.CHRF(lowercase=lowercase)
     if name == "ter":
@@ -137,18 +233,52 @@ def _metric(name: str, tokenize: str, lowercase: bool) -> Metric:
     raise InputError(f"unknown metric {name!r}; use one of {', '.join(METRICS)}")
 
 
-def _score(
-    metric: Metric,
-    hypotheses: Sequence[str],
-    references: Sequence[str],
-    confidence: int,
-) -> Score:
-    result = metric.corpus_score(hypotheses, [references], n_bootstrap=confidence)
-    signature = str(metric.get_signature())
-    interval = None
-    if confidence:
-        # sacreBLEU tells the interval in its printed forms alone, and leaves it out
-        # where the mean of all samples is zero.
-        printed = json.loads(result.format(6, signature=signature, is_json=True))
-        interval = printed.get("confidence_var", 0.0)
-    return Score(result.name, result.score, signature, interval)
+def _bleu(tokenize: str, lowercase: bool) -> sacrebleu.BLEU:
+    is_moses = tokenize.startswith(_MOSES)
+    if tokenize not in TOKENIZATIONS and not is_moses:
+        raise InputError(
+            f"unknown tokenization {tokenize!r} for BLEU; use one of "
+            f"{', '.join(TOKENIZATIONS)}, or {_MOSES} and a language"
+        )
+    try:
+        if is_moses:
+            moses = _Moses(tokenize.removeprefix(_MOSES))
+            bleu = sacrebleu.BLEU(tokenize="none", lowercase=lowercase, force=True)
+            bleu.tokenizer, bleu.tokenizer_signature = moses, moses.signature()
+            return bleu
+        # Without force, sacreBLEU logs a warning where the text is tokenized, which
+        # is just what "none" is for.
+        force = tokenize == "none"
+        return sacrebleu.BLEU(tokenize=tokenize, lowercase=lowercase, force=force)
+    except (ImportError, RuntimeError, OSError) as error:
+        reason = " ".join(str(error).split())
+        raise InputError(
+            f"tokenization {tokenize!r} is not installed ({reason}); install what it "
+            f"needs, or use another one"
+        ) from error
+
+
+class _Moses(BaseTokenizer):
+    """Moses' scripts `normalize-punctuation` and `tokenizer` for one language."""
+
+    def __init__(self, language: str) -> None:
+        import sacremoses
+        from sacremoses.corpus import NonbreakingPrefixes
+
+        languages = set(NonbreakingPrefixes().available_langs.values())
+        if language not in languages:  # sacremoses would take English
+            raise InputError(
+                f"Moses has no rules for the language {language!r}; use one of "
+                f"{', '.join(sorted(languages))}"
+            )
+        self._signature = f"{_MOSES}{language}-{sacremoses.__version__}"
+        self._normalizer = sacremoses.MosesPunctNormalizer(language)
+        self._tokenizer = sacremoses.MosesTokenizer(language)
+
+    def signature(self) -> str:
+        return self._signature
+
+    def __call__(self, line: str) -> str:
+        # The scripts read a line with its end, which one of their rules looks at.
+        normal = self._normalizer.normalize(f"{line}\n")
+        return self._tokenizer.tokenize(normal, return_str=True)

@@ -69,7 +69,7 @@ def read(folder: str | Path) -> Contents:
     """
     folder = Path(folder)
     path = folder / "config.json"
-    config = _read_config(folder)
+    config = read_config(folder)
     try:
         kind = KINDS[config["kind"]]
         names = [config["tokenizer"][side] for side in ("source", "target")]
@@ -96,6 +96,31 @@ def read(folder: str | Path) -> Contents:
     model = kind(model_config)
     load_weights(model, folder / "model.weights.h5")
     return Contents(model, *tokenizers, decoding)
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """The `config.json` of a model folder of this format.
+
+    Raises:
+        InputError: where it is missing or foreign.
+    """
+    path = folder / "config.json"
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(
+            f"{folder} is not a model folder: cannot read {path.name} "
+            f"({error.strerror}); give the folder that training wrote"
+        ) from None
+    except ValueError:
+        raise InputError(f"{path} is not JSON, or is cut off; copy it again") from None
+    version = config.get("format_version") if isinstance(config, dict) else None
+    if version != FORMAT_VERSION:
+        raise InputError(
+            f"{path} has format_version {version!r}, but this version reads "
+            f"{FORMAT_VERSION}; update keras-transformer, or check the folder"
+        )
+    return config
 
 
 def _write_files(folder: Path, contents: Contents, card: str) -> None:
@@ -129,23 +154,3 @@ def _is_model_folder(folder: Path) -> bool:
     raise InputError(
         f"{folder} exists and is not a model folder; choose another name, or remove it"
     )
-
-
-def _read_config(folder: Path) -> dict[str, Any]:
-    path = folder / "config.json"
-    try:
-        config = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(
-            f"{folder} is not a model folder: cannot read {path.name} "
-            f"({error.strerror}); give the folder that training wrote"
-        ) from None
-    except ValueError:
-        raise InputError(f"{path} is not JSON, or is cut off; copy it again") from None
-    version = config.get("format_version") if isinstance(config, dict) else None
-    if version != FORMAT_VERSION:
-        raise InputError(
-            f"{path} has format_version {version!r}, but this version reads "
-            f"{FORMAT_VERSION}; update keras-transformer, or check the folder"
-        )
-    return config

@@ -173,9 +173,9 @@ class Translator:
 
     def _encode(self, lines: Sequence[str], numbers: Sequence[int]) -> list[list[int]]:
         """Source ids of each line, with the end token if the model wants one."""
-        config = self.model.config
-        end = [config.end_id] if config.source_end else []
-        rows = [ids + end for ids in self.tokenizer.encode(lines)]
+        end = [self.model.config.end_id] * self.model.config.source_end
+        encoded = self.tokenizer.encode(lines, numbers=numbers)
+        rows = [ids + end for ids in encoded]
         self._check_lengths(rows, numbers)
         return rows
 

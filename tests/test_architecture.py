@@ -62,6 +62,7 @@ ACTING = (
     "export/",
     "serving/",
     "training/callbacks.py",
+    "training/logs.py",
     "training/run.py",
     "translator.py",
     "visualization.py",
@@ -74,6 +75,13 @@ ACTING_TOO: dict[str, str] = {
     "models/weights.py": "the weights file of model folders and checkpoints",
     "training/config.py": "reads the config file of a run",
     "training/checkpoints.py": "a part of `training/run.py`",
+    "training/report.py": "a part of `training/run.py`: it prints the test's scores",
+    "training/run_folder.py": "a part of `training/run.py`",
+    "data/encoded_corpus.py": "the cache of the encoded corpus",
+    "data/encoded_writer.py": "the cache of the encoded corpus",
+    "data/line_reader.py": "a part of `data/corpus.py`",
+    "training/assembly.py": "a part of `training/run.py`: it seeds",
+    "backends/host_memory.py": "reads the memory limit of a container",
 }
 
 ACTING_IMPORTS = {"logging", "shutil", "tempfile"}
@@ -318,8 +326,8 @@ FORWARD = {
         "layers/multi_head_attention.py",
     },
     "LayerNormalization(": {"layers/residual.py", "models/transformer.py"},
-    "inner_kernel": {"layers/feed_forward.py"},
-    "query_kernel": {"layers/multi_head_attention.py"},
+    "self.inner_kernel": {"layers/feed_forward.py"},
+    "self.query_kernel": {"layers/multi_head_attention.py"},
 }
 
 

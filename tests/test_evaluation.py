@@ -2,7 +2,9 @@
 
 import json
 import re
+import sys
 
+import numpy as np
 import pytest
 import sacrebleu
 
@@ -10,6 +12,7 @@ from keras_transformer.errors import InputError
 from keras_transformer.evaluation import METRICS
 from keras_transformer.evaluation import TOKENIZATIONS
 from keras_transformer.evaluation import Score
+from keras_transformer.evaluation import compare
 from keras_transformer.evaluation import evaluate
 
 pytestmark = pytest.mark.no_backend
@@ -110,6 +113,143 @@ def test_interval_of_a_perfect_score_is_zero():
     assert [score.interval for score in perfect] == [0, 0, 0]
 
 
+# === Two systems ===
+
+GOOD = ["Ein Mann schläft auf der Bank.", *REFERENCES[1:]] * 7
+POOR = ["Ein Mann schläft.", "Zwei Katzen spielen im Schnee.", REFERENCES[2]] * 7
+
+
+def test_paired_bootstrap_is_what_koehn_describes():
+    samples, references = 40, REFERENCES * 7
+    (found,) = compare(GOOD, POOR, references, metrics=["chrf"], confidence=samples)
+    rng = np.random.default_rng(12345)  # sacreBLEU's
+    scores = []
+    for rows in rng.choice(21, size=(samples, 21)):
+        pair = [
+            evaluate(
+                [t[i] for i in rows], [references[i] for i in rows], metrics=["chrf"]
+            )
+            for t in (GOOD, POOR)
+        ]
+        scores.append([score.score for (score,) in pair])
+    differences = np.abs(np.diff(scores).ravel())
+    observed = found.score.score - found.baseline.score
+    extreme = np.sum(differences - differences.mean() > observed)
+    assert found.p_value == pytest.approx((extreme + 1) / (samples + 1))
+    for index, side in enumerate((found.score, found.baseline)):
+        ordered = np.sort([pair[index] for pair in scores])
+        assert side.interval == pytest.approx((ordered[-2] - ordered[1]) / 2, abs=1e-4)
+
+
+def test_both_sides_are_scored_as_if_alone():
+    references = REFERENCES * 7
+    found = compare(GOOD, POOR, references, lowercase=True, confidence=50)
+    for side, system in (("score", GOOD), ("baseline", POOR)):
+        alone = evaluate(system, references, lowercase=True, confidence=50)
+        for one, other in zip(
+            [getattr(row, side) for row in found], alone, strict=True
+        ):
+            assert (one.name, one.signature) == (other.name, other.signature)
+            assert one.score == pytest.approx(other.score)
+            assert one.interval == pytest.approx(other.interval, abs=1e-5)
+
+
+def test_a_comparison_is_the_same_again_and_the_other_way_round():
+    references = REFERENCES * 7
+    found = compare(GOOD, POOR, references, confidence=100)
+    assert compare(GOOD, POOR, references, confidence=100) == found
+    for row, turned in zip(
+        found, compare(POOR, GOOD, references, confidence=100), strict=True
+    ):
+        assert turned.p_value == row.p_value
+        assert (turned.score, turned.baseline) == (row.baseline, row.score)
+
+
+def test_equal_systems_do_not_differ():
+    for found in compare(POOR, POOR, REFERENCES * 7, confidence=100):
+        assert found.p_value == 1
+        assert found.score == found.baseline
+
+
+def test_a_clear_difference_is_significant_and_a_small_one_is_not():
+    references = REFERENCES * 40
+    poor = ["Ein Mann schläft auf dem Sofa.", *REFERENCES[1:]] * 40
+    (clear,) = compare(references, poor, references, metrics=["bleu"])
+    assert clear.p_value == pytest.approx(1 / 1001)
+    almost = [*references[:-1], "Eine Frau liest das Buch."]
+    (small,) = compare(references, almost, references, metrics=["bleu"])
+    assert small.p_value > 0.1
+
+
+def test_a_comparison_needs_three_texts_of_one_length():
+    with pytest.raises(InputError, match="1 hypotheses but 2 references"):
+        compare(["a", "b"], ["a"], ["a", "b"])
+    with pytest.raises(InputError, match="confidence 0 is not"):
+        compare(["a"], ["a"], ["a"], confidence=0)
+
+
+# === Moses ===
+
+
+@pytest.mark.parametrize("language", ["en", "de", "fr"])
+def test_lowercase_moses_is_the_published_text_of_multi30k(shared_data, language):
+    pytest.importorskip("sacremoses")
+    raw, published = (
+        (shared_data / "multi30k" / name).read_text(encoding="utf-8").split("\n")[:-1]
+        for name in (
+            f"raw/test_2016_flickr.{language}",
+            f"tok/test_2016_flickr.lc.norm.tok.{language}",
+        )
+    )
+    seen = []
+
+    class Seeing(sacrebleu.BLEU):
+        def _preprocess_segment(self, line):
+            seen.append(super()._preprocess_segment(line))
+            return seen[-1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sacrebleu, "BLEU", Seeing)
+        (bleu,) = evaluate(
+            raw, raw, tokenize=f"moses-{language}", lowercase=True, metrics=["bleu"]
+        )
+    assert bleu.score == pytest.approx(100)
+    assert len(raw) == len(published) == 1000
+    assert set(seen) == set(published)
+
+
+def test_moses_equals_scoring_its_tokens(caplog):
+    pytest.importorskip("sacremoses")
+    hypotheses = ["Er kommt z.B. „heute“.", "Ja – nein!"] * 60
+    references = ["Er kommt heute.", "Ja, ja - nein!"] * 60
+    options = {"metrics": ["bleu"], "confidence": 20}
+    (moses,) = evaluate(
+        hypotheses, references, tokenize="moses-de", lowercase=True, **options
+    )
+    (tokens,) = evaluate(
+        ["er kommt z.B. &quot; heute &quot; .", "ja - nein !"] * 60,
+        ["er kommt heute .", "ja , ja - nein !"] * 60,
+        tokenize="none",
+        **options,
+    )
+    assert moses.score == pytest.approx(tokens.score)
+    assert "|case:lc|" in moses.signature
+    assert re.search(r"\|tok:moses-de-\d+\.\d+", moses.signature)
+    assert not caplog.records
+
+
+def test_moses_knows_its_languages():
+    pytest.importorskip("sacremoses")
+    with pytest.raises(InputError, match="no rules for the language 'xx'; use one of"):
+        evaluate(["a"], ["a"], tokenize="moses-xx")
+
+
+def test_moses_that_is_not_installed_is_bad_input(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sacremoses", None)
+    with pytest.raises(InputError, match=r"'moses-de' is not installed .*sacremoses"):
+        evaluate(["a"], ["a"], tokenize="moses-de")
+
+
 def test_an_empty_hypothesis_is_scored():
     assert 0 < scores([*REFERENCES[:2], ""])["BLEU"].score < 100
 
@@ -141,3 +281,12 @@ def test_a_tokenization_that_is_not_installed_is_bad_input(monkeypatch):
     monkeypatch.setattr(sacrebleu, "BLEU", missing)
     with pytest.raises(InputError, match=r"requires extra dependencies\); install"):
         evaluate(["a"], ["a"], tokenize="ja-mecab")
+
+
+def test_an_interval_where_some_samples_share_no_letter():
+    # sacreBLEU's own interval fails there: it mixes two kinds of numbers.
+    options = {"metrics": ["chrf"], "confidence": 50}
+    (some,) = evaluate(["q", "abcdefg"], ["xx yy zz", "abcdefg"], **options)
+    assert 0 < some.interval <= 50
+    (none,) = evaluate(["q", "q"], ["xx yy zz", "xx yy zz"], **options)
+    assert none.interval == 0

@@ -64,7 +64,7 @@ def test_all_names_are_listed_and_an_unknown_one_is_an_attribute_error():
     import keras_transformer
 
     assert set(keras_transformer.__all__) <= set(dir(keras_transformer))
-    with pytest.raises(AttributeError, match="no attribute 'Transfomer'"):
+    with pytest.raises(AttributeError, match="attribute Transfomer"):
         _ = keras_transformer.Transfomer
 
 

@@ -1,177 +1,206 @@
-"""The seam between loss and devices: a split batch trains as the whole one does.
+"""The seam between training and devices: a split batch trains as the whole one does.
 
-Each set-up runs plain `fit` in fresh processes. The halves of every batch hold very
-different numbers of tokens, so that a mean of means would be wrong.
+Each set-up runs `devices_program.py`, plain `fit` and `evaluate`, in fresh processes.
+The shares of every batch hold very different numbers of tokens, so that a mean of
+means would be wrong.
 """
 
-import concurrent.futures
+import contextlib
+import json
+import os
+import signal
 import socket
+import subprocess
+import sys
+from pathlib import Path
 
 import keras
 import numpy as np
 import pytest
 
 BACKEND = keras.backend.backend()
-# So many rows that no weight has a gradient of the size of its rounding errors, which
-# Adam would blow up.
-STEPS, ROWS = 20, 32
+PROGRAM = ["-m", "tests.devices_program"]
+LIMIT = 300  # seconds, after which a process hangs
 
-TRAIN = """
-import os
-import keras
-import numpy as np
-from keras_transformer import Transformer
-from keras_transformer import TransformerConfig
-from keras_transformer.losses import LabelSmoothedCrossEntropy
+tensorflow = pytest.mark.skipif(BACKEND != "tensorflow", reason="tf.distribute")
+jax = pytest.mark.skipif(BACKEND != "jax", reason="keras.distribution")
+torch = pytest.mark.skipif(BACKEND != "torch", reason="torch.distributed")
 
-STEPS, ROWS = {steps}, {rows}
-{set_up}
 
-def batches():
-    rng = np.random.default_rng(0)
-    def ids(*lengths):
-        table = rng.integers(3, 23, (STEPS, ROWS, 9))
-        ends = np.concatenate([rng.integers(*low_high, (STEPS, ROWS // 2))
-                               for low_high in lengths], axis=1)
-        return np.where(np.arange(9) < ends[..., None], table, 0).astype("int32")
-    source, labels = ids((2, 9), (2, 9)), ids((7, 10), (1, 3))
-    target = np.concatenate([np.ones_like(labels[..., :1]), labels[..., :-1]], axis=-1)
-    mask = (labels != 0).astype("float32")
-    weights = mask / mask.sum((1, 2), keepdims=True)  # the whole batch's tokens
-    return source, target, labels, weights
+def free_ports(count):
+    with contextlib.ExitStack() as stack:
+        probes = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return [probe.getsockname()[1] for probe in probes]
 
-def train(weighted):
-    keras.utils.set_random_seed(0)
-    config = TransformerConfig.from_preset(
-        "tiny", vocabulary_size=23, hidden_dim=16, intermediate_dim=32, num_heads=2,
-        num_encoder_layers=2, num_decoder_layers=2, dropout=0.0)
-    with scope():
-        model = Transformer(config)
-        model.compile(
-            optimizer=keras.optimizers.Adam(1e-3, beta_2=0.98, epsilon=1e-9),
-            loss=LabelSmoothedCrossEntropy(0.1), weighted_metrics=[])
-    start = model.get_weights()
-    arrays = [own_rows(array) for array in batches()]
-    size = arrays[0].shape[1]
-    source, target, labels, weights = [a.reshape(-1, a.shape[-1]) for a in arrays]
-    model.fit(
-        {{"source": source, "target": target}}, labels,
-        sample_weight=weights if weighted else None,
-        batch_size=size, epochs=1, shuffle=False, verbose=0)
-    assert model.optimizer.iterations == STEPS
-    assert model._fused
-    moved = [abs(a - b).max() for a, b in zip(start, model.get_weights())]
-    assert min(moved) > 1e-3, moved
-    return model.get_weights()
 
-for name, weighted in (("weighted", True), ("plain", False)):
-    np.savez({path!r} + name, *train(weighted))
-"""
+def environments():
+    """Of two processes of this backend that meet."""
+    first, second = free_ports(2)
+    both = {
+        "tensorflow": {},
+        "jax": {
+            "KERAS_DISTRIBUTION_JOB_ADDRESSES": f"127.0.0.1:{first}",
+            "KERAS_DISTRIBUTION_NUM_PROCESSES": "2",
+        },
+        "torch": {
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": str(first),
+            "WORLD_SIZE": "2",
+            "LOCAL_WORLD_SIZE": "2",
+        },
+    }[BACKEND]
+    cluster = {"worker": [f"127.0.0.1:{port}" for port in (first, second)]}
+    for index in range(2):
+        task = {"type": "worker", "index": index}
+        own = {
+            "tensorflow": {"TF_CONFIG": json.dumps({"cluster": cluster, "task": task})},
+            "jax": {"KERAS_DISTRIBUTION_PROCESS_ID": str(index)},
+            "torch": {"RANK": str(index), "LOCAL_RANK": str(index)},
+        }[BACKEND]
+        yield {**os.environ, "OMP_NUM_THREADS": "1", **both, **own}
 
-ALONE = """
-import contextlib
-scope = contextlib.nullcontext
-def own_rows(array):
-    return array
-"""
 
-MIRRORED = (
-    ALONE
-    + """
-import tensorflow as tf
-tf.config.set_logical_device_configuration(
-    tf.config.list_physical_devices("CPU")[0],
-    [tf.config.LogicalDeviceConfiguration()] * 2)
-strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
-assert strategy.num_replicas_in_sync == 2
-scope = strategy.scope
-"""
-)
+@contextlib.contextmanager
+def started(commands_and_environments):
+    """Processes, none of which outlives the block."""
+    root = Path(__file__).parents[1]
+    processes = []
+    try:
+        for command, environment in commands_and_environments:
+            processes.append(
+                subprocess.Popen(
+                    [sys.executable, *command],
+                    cwd=root,
+                    env=environment,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    encoding="utf-8",
+                )
+            )
+        yield processes
+    finally:
+        for process in processes:
+            process.kill()
+            process.communicate()
 
-DATA_PARALLEL = (
-    ALONE
-    + """
-import jax
-assert jax.device_count() == 2
-keras.distribution.set_distribution(keras.distribution.DataParallel())
-"""
-)
 
-PROCESSES = (
-    ALONE
-    + """
-import datetime
-import torch
-torch.distributed.init_process_group("gloo", timeout=datetime.timedelta(seconds=60))
-rank = torch.distributed.get_rank()
-assert torch.distributed.get_world_size() == 2
-def own_rows(array):
-    half = ROWS // 2
-    return array[:, rank * half : (rank + 1) * half]
-"""
-)
+def finish(processes):
+    """Output of each; fails where one of them does."""
+    outputs = []
+    for process in processes:
+        outputs.append(process.communicate(timeout=LIMIT))
+        if process.returncode:
+            pytest.fail(f"exit code {process.returncode}\n{outputs[-1][1]}")
+    return outputs
 
 
 @pytest.fixture(scope="module")
-def trained(run_python, tmp_path_factory):
-    """Runs training under a set-up; gives the weights it ends with, by name."""
-    folder = tmp_path_factory.mktemp("weights")
+def trained(tmp_path_factory):
+    """Trains under a set-up; gives what each process ends with."""
+    folder = tmp_path_factory.mktemp("trained")
 
-    def train(set_up, name, env=None):
-        path = str(folder / f"{name}-")
-        code = TRAIN.format(set_up=set_up, path=path, steps=STEPS, rows=ROWS)
-        run_python(code, env={"OMP_NUM_THREADS": "1", **(env or {})})
-        weights = {}
-        for kind in ("weighted", "plain"):
-            with np.load(f"{path}{kind}.npz") as arrays:
-                weights[kind] = list(arrays.values())
-        return weights
+    def train(kind, devices, *variants, several=False):
+        path = folder / f"{kind}-{devices}-{several}"
+        command = [*PROGRAM, kind, str(devices), str(path), *variants]
+        single = {**os.environ, "OMP_NUM_THREADS": "1"}
+        where = list(environments()) if several else [single]
+        with started([(command, environment) for environment in where]) as processes:
+            finish(processes)
+        ends = []
+        for rank in range(len(where)):
+            with np.load(f"{path}-{rank}.npz") as arrays:
+                ends.append(dict(arrays))
+        return ends
 
     return train
 
 
 @pytest.fixture(scope="module")
 def alone(trained):
-    return trained(ALONE, "alone")
+    (end,) = trained("none", "all")
+    return end
 
 
-def assert_equal(actual, expected):
-    for kind in ("weighted", "plain"):
-        for one, other in zip(actual[kind], expected[kind], strict=True):
-            np.testing.assert_allclose(one, other, rtol=0, atol=1e-6, err_msg=kind)
+def assert_equal(end, alone, num_replicas, variants=("weighted", "parts")):
+    assert end.pop("num_replicas") == num_replicas
+    expected = {key: v for key, v in alone.items() if key.startswith(variants)}
+    assert end.keys() == expected.keys()
+    for key, value in expected.items():
+        # Sums of logs are rounded at their own size; the weights' bound is absolute.
+        rtol = 2e-6 if "/logs/" in key else 0
+        np.testing.assert_allclose(end[key], value, rtol, atol=1e-6, err_msg=key)
 
 
-def test_weights_of_the_data_side_are_the_mean_per_token(alone):
-    assert_equal({"weighted": alone["plain"], "plain": alone["plain"]}, alone)
-
-
-@pytest.mark.skipif(BACKEND != "tensorflow", reason="tf.distribute")
+@tensorflow
 def test_two_mirrored_replicas_equal_one(trained, alone):
-    assert_equal(trained(MIRRORED, "mirrored"), alone)
+    (end,) = trained("mirrored", 2)
+    assert_equal(end, alone, 2)
 
 
-@pytest.mark.skipif(BACKEND != "jax", reason="keras.distribution")
+@tensorflow
+def test_four_mirrored_replicas_equal_one(trained, alone):
+    (end,) = trained("mirrored", 4, "parts")
+    assert_equal(end, alone, 4, ("parts",))
+
+
+@tensorflow
+def test_two_workers_of_tensorflow_equal_one(trained, alone):
+    for end in trained("multi_worker", "all", several=True):
+        assert_equal(end, alone, 2)
+
+
+@jax
 def test_two_devices_of_jax_equal_one(trained, alone):
-    flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=2"}
-    assert_equal(trained(DATA_PARALLEL, "data-parallel", flags), alone)
+    (end,) = trained("data_parallel", 2)
+    assert_equal(end, alone, 2)
 
 
-@pytest.mark.skipif(BACKEND != "torch", reason="torch.distributed")
-def test_two_processes_of_pytorch_equal_one(trained, alone):
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    variables = [
-        {
-            "RANK": str(rank),
-            "WORLD_SIZE": "2",
-            "MASTER_ADDR": "127.0.0.1",
-            "MASTER_PORT": str(port),
-        }
-        for rank in range(2)
-    ]
-    with concurrent.futures.ThreadPoolExecutor() as pool:
-        names = [f"process-{rank}" for rank in range(2)]
-        ends = list(pool.map(trained, [PROCESSES] * 2, names, variables))
-    for end in ends:
-        assert_equal(end, alone)
+@jax
+def test_four_devices_of_jax_equal_one(trained, alone):
+    (end,) = trained("data_parallel", 4, "parts")
+    assert_equal(end, alone, 4, ("parts",))
+
+
+@jax
+@pytest.mark.parametrize("devices", [2, 4])
+def test_devices_of_jax_that_share_the_weights_equal_one(trained, alone, devices):
+    (end,) = trained("model_parallel", devices, "parts")
+    assert_equal(end, alone, 1, ("parts",))
+
+
+@jax
+@pytest.mark.parametrize(
+    ("kind", "num_replicas"), [("data_parallel", 4), ("model_parallel", 2)]
+)
+def test_two_processes_of_jax_equal_one(trained, alone, kind, num_replicas):
+    for end in trained(kind, 2, "parts", several=True):
+        assert_equal(end, alone, num_replicas, ("parts",))
+
+
+@torch
+def test_two_processes_of_torchrun_equal_one(alone, tmp_path):
+    command = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    command += [*PROGRAM, "torchrun", "2", str(tmp_path / "end")]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    with started([(command, environment)]) as processes:
+        finish(processes)
+    for rank in range(2):
+        with np.load(tmp_path / f"end-{rank}.npz") as end:
+            assert_equal(dict(end), alone, 2)
+
+
+@pytest.mark.parametrize("victim", [0, 1])
+def test_a_dead_worker_ends_the_others(tmp_path, victim):
+    kind = {"tensorflow": "multi_worker", "jax": "data_parallel", "torch": "torchrun"}
+    command = [*PROGRAM, kind[BACKEND], "all", str(tmp_path / "none"), "endless"]
+    pairs = [(command, environment) for environment in environments()]
+    with started(pairs) as processes:
+        for process in processes:
+            assert "training\n" in iter(process.stdout.readline, "")
+        processes[victim].send_signal(signal.SIGKILL)
+        survivor = processes[1 - victim]
+        _, errors = survivor.communicate(timeout=60)
+        assert survivor.returncode != 0
+        assert "another process of this training has ended" in errors

@@ -27,13 +27,14 @@ NAMES = {
         SearchResult beam_search greedy_search length_penalty
     """,
     "keras_transformer.training": """
-        InverseSquareRoot LabelSmoothedCrossEntropy NegativeLogLikelihood Perplexity
-        RunConfig TokenAccuracy adam average load_config paper_optimizer train
+        AverageWeights GradientNorm InverseSquareRoot LabelSmoothedCrossEntropy
+        NegativeLogLikelihood Perplexity RunConfig TokenAccuracy TranslationScores
+        WorkerLost adam average load_config open_distribution paper_optimizer train
     """,
     "keras_transformer.losses": """
         LabelSmoothedCrossEntropy TokenStatistics default_weights token_losses
     """,
-    "keras_transformer.evaluation": "Score evaluate",
+    "keras_transformer.evaluation": "Comparison Score compare evaluate",
     "keras_transformer.models": "Transformer",
 }
 
@@ -45,8 +46,11 @@ COMMANDS = {
     """,
     "score": "MODEL --source --target",
     "evaluate": """
-        MODEL --source --reference --tokenize --lowercase --beam-size --length-penalty
-        --json --output
+        MODEL --source --reference --tokenize --lowercase --confidence --beam-size
+        --length-penalty --json --output
+    """,
+    "compare": """
+        BASELINE HYPOTHESES --reference --tokenize --lowercase --confidence --json
     """,
     "average": "RUN --output --last",
     "info": "MODEL",

@@ -215,6 +215,12 @@ def test_a_full_disk_leaves_nothing_half_written(translator, small_disk):
     assert list(small_disk.iterdir()) == []
 
 
+def test_a_bad_line_is_named_by_its_own_number(translator):
+    lines = ["", SOURCES[0], "", "a \ud800 b"]
+    with pytest.raises(InputError, match=r"line 13 holds the lone surrogate U\+D800"):
+        translator.translate(lines, first_line=10)
+
+
 def test_bad_arguments(translator):
     with pytest.raises(InputError, match="must be a list of strings"):
         translator.translate("one string")

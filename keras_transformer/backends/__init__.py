@@ -18,11 +18,25 @@ Keras runs on is loaded here, and no other module names a framework.
   freed before the next.
 * `update_cache(cache, update, position)`: `cache` (..., L, K) with `update`
   (..., 1, K) written at `position`.
+* `to_numpy(variable)`: a copy of its whole value, also where devices share it.
 * `top_k(scores, k)`: the k largest along the last axis with their indices, descending,
   exact ties of finite scores in order of the index, the cut included.
-* `sum_over_replicas(value)`: the sum over the replicas of the current step.
-* `train_step(model, default, *arguments)`: Keras' own step, or what a set-up of
-  several processes needs instead.
+* `sum_over_replicas(values)`: nested tensors, each summed over the replicas of the
+  current step, be they devices or processes.
+* `num_separate_losses()`: over how many processes the loss of a step is split without
+  Keras knowing of it; 1 where it knows, or where there is one process.
+* `symbolic_build(default, model, iterator, data_batch)`: what Keras does with the first
+  batch before it trains or evaluates.
+* `train_step(model, default, *arguments)`: Keras' own step `default` on each of
+  `model.micro_batches` parts of the batch, one after the other, and one update with the
+  mean of their gradients, summed over replicas (over separate processes: their mean),
+  which `model.note_gradients` is given first. Clipping sees that sum.
+* `test_step(model, default, *arguments)`: Keras' own step. Both give the logs of all
+  replicas together.
+* `distributions`: `{kind: function}` of the set-ups of several devices; the function
+  takes `devices`, "all" or a number, and gives a context manager of a `Distribution`.
+* `peak_memory()`, `memory_limit()`: the most bytes that this process has held on its
+  first device so far, and that it could hold.
 * `random_state()`, `restore_random_state(state)`: what dropout draws from beside Keras'
   seed generators, as a uint8 array.
 """
@@ -36,11 +50,18 @@ _backend = importlib.import_module(f"{__name__}.{name}")
 
 compile = _backend.compile
 concrete = _backend.concrete
+distributions = _backend.distributions
 loop = _backend.loop
+memory_limit = _backend.memory_limit
+num_separate_losses = _backend.num_separate_losses
+peak_memory = _backend.peak_memory
 random_state = _backend.random_state
 restore_random_state = _backend.restore_random_state
 scan = _backend.scan
 sum_over_replicas = _backend.sum_over_replicas
+symbolic_build = _backend.symbolic_build
+test_step = _backend.test_step
+to_numpy = _backend.to_numpy
 top_k = _backend.top_k
 train_step = _backend.train_step
 update_cache = _backend.update_cache

@@ -5,6 +5,13 @@ import functools
 import jax
 import keras
 import numpy as np
+from jax import numpy as jnp
+
+from keras_transformer.backends import host_memory
+from keras_transformer.backends.jax_distribution import distributions  # noqa: F401
+from keras_transformer.backends.steps import added
+from keras_transformer.backends.steps import divided
+from keras_transformer.backends.steps import replaced
 
 
 def compile(function, model):
@@ -50,12 +57,92 @@ def top_k(scores, k):
     return jax.lax.top_k(scores, k)  # ties in order of the index
 
 
-def sum_over_replicas(value):
-    return value  # arrays are global: a sum over a sharded axis is the whole sum
+def sum_over_replicas(values):
+    return values  # arrays are global: a sum over a sharded axis is the whole sum
 
 
-def train_step(model, default, *arguments):
-    return default(*arguments)
+def num_separate_losses():
+    return 1
+
+
+def symbolic_build(default, model, iterator, data_batch):
+    return default(iterator, data_batch)
+
+
+def train_step(model, default, state, data):
+    trainable, non_trainable, optimizer_variables, metrics = state
+    optimizer = model.optimizer
+
+    def gradients_of(part, non_trainable, metrics):
+        collected = []
+
+        def collect(optimizer_variables, gradients, trainable):
+            collected.extend(gradients)
+            return trainable, optimizer_variables
+
+        with replaced(optimizer, "stateless_apply", collect):
+            before = (trainable, non_trainable, optimizer_variables, metrics)
+            _, (_, non_trainable, _, metrics) = default(before, part)
+        return collected, non_trainable, metrics
+
+    count = model.micro_batches
+    if count == 1:
+        gradients, non_trainable, metrics = gradients_of(data, non_trainable, metrics)
+    else:
+
+        def step(carry, part):  # a scan: one part's activations at a time
+            total, non_trainable, metrics = carry
+            gradients, non_trainable, metrics = gradients_of(
+                part, non_trainable, metrics
+            )
+            return (added(total, gradients), non_trainable, metrics), None
+
+        parts = jax.tree.map(functools.partial(_split, count=count), data)
+        zeros = [jnp.zeros_like(value) for value in trainable]
+        carry, _ = jax.lax.scan(step, (zeros, non_trainable, metrics), parts)
+        gradients, non_trainable, metrics = carry
+        gradients = divided(gradients, count)
+
+    mapping = [*zip(model.metrics_variables, metrics, strict=True)]
+    mapping += zip(optimizer.variables, optimizer_variables, strict=True)
+    with keras.StatelessScope(state_mapping=mapping) as scope:
+        model.note_gradients(gradients)
+        logs = model.get_metrics_result()
+    metrics = [scope.get_current_value(v) for v in model.metrics_variables]
+    trainable, optimizer_variables = optimizer.stateless_apply(
+        optimizer_variables, gradients, trainable
+    )
+    return logs, (trainable, non_trainable, optimizer_variables, metrics)
+
+
+def _split(array, count):
+    """(B, ...) to (count, B / count, ...): each part holds rows of each device."""
+    return array.reshape(-1, count, *array.shape[1:]).swapaxes(0, 1)
+
+
+def test_step(model, default, state, data):
+    return default(state, data)
+
+
+def to_numpy(variable):
+    value = getattr(variable, "value", variable)
+    if value.is_fully_addressable or value.is_fully_replicated:
+        return np.array(value)
+    # Its parts lie on the devices of each process: `model_parallel` sees to that.
+    whole = np.empty(value.shape, value.dtype)
+    for shard in value.addressable_shards:
+        whole[shard.index] = shard.data
+    return whole
+
+
+def peak_memory():
+    stats = jax.local_devices()[0].memory_stats()
+    return stats["peak_bytes_in_use"] if stats else host_memory.peak_memory()
+
+
+def memory_limit():
+    stats = jax.local_devices()[0].memory_stats()
+    return stats["bytes_limit"] if stats else host_memory.memory_limit()
 
 
 def random_state():

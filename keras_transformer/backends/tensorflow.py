@@ -7,6 +7,14 @@ import numpy as np
 import tensorflow as tf
 from keras import tree
 
+from keras_transformer.backends import host_memory
+from keras_transformer.backends.steps import added
+from keras_transformer.backends.steps import divided
+from keras_transformer.backends.steps import replaced
+from keras_transformer.backends.tensorflow_distribution import distributions  # noqa: F401
+from keras_transformer.backends.tensorflow_distribution import several_workers
+from keras_transformer.errors import InputError
+
 
 def compile(function, model):
     programs = {}  # one each: tf.function warns where one is traced again and again
@@ -55,15 +63,143 @@ def top_k(scores, k):
     return tuple(tf.math.top_k(scores, k))  # ties in order of the index
 
 
-def sum_over_replicas(value):
+def sum_over_replicas(values):
+    if _num_replicas() == 1:
+        return values
     context = tf.distribute.get_replica_context()
-    if context is None or context.num_replicas_in_sync == 1:
-        return value
-    return context.all_reduce(tf.distribute.ReduceOp.SUM, value)
+    # Copies, which lie on the device of the replica: the sums are sent there.
+    tensors = [tf.identity(value) for value in tree.flatten(values)]
+    sums = context.all_reduce(tf.distribute.ReduceOp.SUM, tensors)
+    return tree.pack_sequence_as(values, sums)
 
 
-def train_step(model, default, *arguments):
-    return default(*arguments)
+def _num_replicas():
+    """Of the step that is running; 1 outside of one."""
+    context = tf.distribute.get_replica_context()
+    return 1 if context is None else context.num_replicas_in_sync
+
+
+def num_separate_losses():
+    return 1
+
+
+def symbolic_build(default, model, iterator, data_batch):
+    # Keras takes the mean of a batch over its replicas, which workers cannot.
+    strategy = model.distribute_strategy
+    if iterator is not None and several_workers(strategy):
+        _, _, batches = next(iter(iterator))
+        data_batch = tree.map_structure(
+            lambda value: strategy.experimental_local_results(value)[0], next(batches)
+        )
+        iterator = None
+    return default(iterator, data_batch)
+
+
+def train_step(model, default, data):
+    optimizer, count = model.optimizer, model.micro_batches
+    variables = model.trainable_weights
+
+    def gradients_of(part):
+        collected = []
+
+        def collect(gradients, trainable_variables=None):
+            collected.extend(gradients)
+
+        with replaced(optimizer, "apply", collect):
+            default(part)
+        # Dense: the norm of slices that name a row twice would be wrong.
+        return [g if g is None else tf.convert_to_tensor(g) for g in collected]
+
+    if count == 1:
+        gradients = gradients_of(data)
+    else:
+        gradients = _accumulated(gradients_of, data, variables, count)
+    if _num_replicas() == 1:
+        model.note_gradients(gradients)
+        optimizer.apply(gradients, variables)
+    else:
+        gradients = _over_replicas(gradients, optimizer)
+        model.note_gradients(gradients)
+        # Summed before Keras clips, not after.
+        with replaced(optimizer, "_all_reduce_sum_gradients", list):
+            optimizer.apply(gradients, variables)
+    return _logs(model)
+
+
+def _accumulated(gradients_of, data, variables, count):
+    """The mean of the gradients of all parts; memory holds one part at a time."""
+    num_rows = tf.shape(tree.flatten(data)[0])[0]
+    message = f"the rows of a batch must divide by micro_batches {count}"
+    tf.debugging.assert_equal(num_rows % count, 0, message)
+
+    def part(tensor, index):
+        if tensor is None:
+            return None
+        shape = tf.concat([[-1, count], tf.shape(tensor)[1:]], axis=0)
+        return tf.gather(tf.reshape(tensor, shape), index, axis=1)
+
+    def body(index, total):
+        gradients = gradients_of(tree.map_structure(lambda t: part(t, index), data))
+        return index + 1, added(total, gradients)
+
+    start = (tf.constant(0), [tf.zeros_like(variable) for variable in variables])
+    _, total = tf.while_loop(
+        lambda index, _: index < count, body, start, parallel_iterations=1
+    )
+    return divided(total, count)
+
+
+def _over_replicas(gradients, optimizer):
+    if hasattr(optimizer, "inner_optimizer"):
+        raise InputError(
+            "several replicas of TensorFlow cannot train in mixed_float16; use "
+            "mixed_bfloat16"
+        )
+    if not hasattr(optimizer, "_all_reduce_sum_gradients"):
+        raise RuntimeError("this version of Keras sums gradients elsewhere")
+    present = [index for index, g in enumerate(gradients) if g is not None]
+    sums = sum_over_replicas([gradients[index] for index in present])
+    gradients = list(gradients)
+    for index, total in zip(present, sums, strict=True):
+        gradients[index] = total
+    return gradients
+
+
+def test_step(model, default, data):
+    default(data)
+    return _logs(model)
+
+
+def _logs(model):
+    """The metrics over all replicas; Keras would take the mean of their ratios."""
+    variables = model.metrics_variables
+    sums = sum_over_replicas([variable.value for variable in variables])
+    mapping = list(zip(variables, sums, strict=True))
+    with keras.StatelessScope(state_mapping=mapping):
+        logs = model.get_metrics_result()
+    if several_workers(model.distribute_strategy):
+        # Keras takes the mean along the first axis, which scalars have not.
+        logs = {name: tf.reshape(value, (1,)) for name, value in logs.items()}
+    return logs
+
+
+def to_numpy(variable):
+    return np.array(keras.ops.convert_to_numpy(variable))
+
+
+def peak_memory():
+    if not tf.config.list_physical_devices("GPU"):
+        return host_memory.peak_memory()
+    return tf.config.experimental.get_memory_info("GPU:0")["peak"]
+
+
+def memory_limit():
+    if not tf.config.list_physical_devices("GPU"):
+        return host_memory.memory_limit()
+    from tensorflow.python.client import device_lib  # says what TensorFlow may take
+
+    devices = device_lib.list_local_devices()
+    return next(d.memory_limit for d in devices if d.device_type == "GPU")
 
 
 def random_state():

@@ -11,6 +11,11 @@ from keras import ops
 from keras import tree
 from torch.utils import _pytree as pytree
 
+from keras_transformer.backends import host_memory
+from keras_transformer.backends.steps import added
+from keras_transformer.backends.steps import divided
+from keras_transformer.backends.steps import replaced
+from keras_transformer.backends.torch_distribution import distributions  # noqa: F401
 from keras_transformer.backends.torch_tracing import trace
 
 # Of the program that is running: {(loop, options, shapes): traced body}, its options,
@@ -107,46 +112,110 @@ def _(scores, k):
     return values, torch.empty_like(values, dtype=torch.int32)
 
 
-def sum_over_replicas(value):
-    if not _several_processes():
-        return value
-    value = value.clone()
-    torch.distributed.all_reduce(value)
-    return value
+def sum_over_replicas(values):
+    tensors = tree.flatten(values)
+    if num_separate_losses() == 1 or any(tensor.is_meta for tensor in tensors):
+        return values
+    # In float64, so that one collective serves all dtypes.
+    sums = _summed([tensor.detach().double() for tensor in tensors])
+    sums = [s.to(tensor.dtype) for s, tensor in zip(sums, tensors, strict=True)]
+    return tree.pack_sequence_as(values, sums)
 
 
-def train_step(model, default, *arguments):
-    if not _several_processes():
-        return default(*arguments)
-    with _summed_gradients(model.optimizer):
-        return default(*arguments)
+def num_separate_losses():
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        return torch.distributed.get_world_size()
+    return 1
 
 
-def _several_processes():
-    return (
-        torch.distributed.is_available()
-        and torch.distributed.is_initialized()
-        and torch.distributed.get_world_size() > 1
+def _summed(tensors):
+    """The sums over all processes of tensors of one dtype, in one collective."""
+    flat = torch.cat([tensor.reshape(-1) for tensor in tensors])
+    torch.distributed.all_reduce(flat)
+    sums = flat.split([tensor.numel() for tensor in tensors])
+    return [s.view_as(tensor) for s, tensor in zip(sums, tensors, strict=True)]
+
+
+def symbolic_build(default, model, iterator, data_batch):
+    return default(iterator, data_batch)
+
+
+def train_step(model, default, data):
+    _begin_alike(model)
+    optimizer, count = model.optimizer, model.micro_batches
+    total = None
+    with _metrics_of_all(model):
+        for index in range(count):
+            collected = []
+
+            def collect(gradients, trainable_variables=None, collected=collected):
+                collected.extend(gradients)
+
+            with replaced(optimizer, "apply", collect):
+                default(_rows(data, index, count))
+            total = added(total, collected)
+    num_processes = num_separate_losses()
+    if num_processes > 1:
+        present = [index for index, g in enumerate(total) if g is not None]
+        sums = _summed([total[index] for index in present])
+        for index, gradient in zip(present, sums, strict=True):
+            total[index] = gradient
+    gradients = divided(total, count * num_processes)
+    with torch.no_grad():
+        model.note_gradients(gradients)
+        optimizer.apply(gradients, model.trainable_weights)
+    return model.get_metrics_result()
+
+
+def _begin_alike(model):
+    """Before its first step: all processes take the weights of the first one."""
+    if num_separate_losses() > 1 and not hasattr(model, "_alike"):
+        for variable in model.variables:
+            torch.distributed.broadcast(variable.value.data, 0)
+        vars(model)["_alike"] = True
+
+
+def _rows(data, index, count):
+    return tree.map_structure(
+        lambda tensor: None if tensor is None else tensor[index::count], data
     )
 
 
+def test_step(model, default, data):
+    with _metrics_of_all(model):
+        default(data)
+    return model.get_metrics_result()
+
+
 @contextlib.contextmanager
-def _summed_gradients(optimizer):
-    """Within it, the optimizer applies the sum of all processes' gradients."""
-    apply = optimizer.apply
-
-    def apply_sums(gradients, trainable_variables=None):
-        flat = torch.cat([gradient.reshape(-1) for gradient in gradients])
-        torch.distributed.all_reduce(flat)
-        sums = flat.split([gradient.numel() for gradient in gradients])
-        gradients = [s.view_as(g) for s, g in zip(sums, gradients, strict=True)]
-        return apply(gradients, trainable_variables)
-
-    optimizer.apply = apply_sums
-    try:
+def _metrics_of_all(model):
+    """What is added to the metrics within it is summed over all processes."""
+    if num_separate_losses() == 1:
         yield
-    finally:
-        del optimizer.apply
+        return
+    variables = model.metrics_variables
+    before = [variable.value.detach().double() for variable in variables]
+    yield
+    after = [variable.value.detach().double() for variable in variables]
+    sums = _summed([new - old for new, old in zip(after, before, strict=True)])
+    for variable, old, change in zip(variables, before, sums, strict=True):
+        variable.assign(old + change)
+
+
+def to_numpy(variable):
+    return np.array(ops.convert_to_numpy(variable))
+
+
+def peak_memory():
+    if not torch.cuda.is_available():
+        return host_memory.peak_memory()
+    return torch.cuda.max_memory_allocated()
+
+
+def memory_limit():
+    if not torch.cuda.is_available():
+        return host_memory.memory_limit()
+    return torch.cuda.mem_get_info()[1]
 
 
 def random_state():

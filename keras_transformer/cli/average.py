@@ -23,6 +23,6 @@ def average(
     """Average the last checkpoints of a run."""
     model_folder.check(run, "a run folder")
     backend.activate()
-    from keras_transformer.training.run import average as average_checkpoints
+    from keras_transformer.training import averaging
 
-    average_checkpoints(run, last, output)
+    averaging.average(run, last, output)

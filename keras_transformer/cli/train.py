@@ -35,9 +35,10 @@ def train(
     backend.activate(training=True)
     from keras_transformer.training import config as configs
     from keras_transformer.training import run
+    from keras_transformer.training.distribution import WorkerLost
 
     try:
         run.train(configs.load_config(config, overrides or ()))
-    except run.Interrupted as stop:
+    except (run.Interrupted, WorkerLost) as stop:
         print(stop, file=sys.stderr)
         raise typer.Exit(stop.exit_code) from None

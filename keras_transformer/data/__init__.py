@@ -3,13 +3,13 @@
 import importlib
 
 _HOME = {
-    "CorpusReport": "corpus",
-    "EncodedPairs": "corpus",
-    "ParallelText": "corpus",
+    "CorpusReport": "filters",
+    "EncodedPairs": "token_rows",
+    "ParallelText": "parallel_text",
     "TokenBatches": "batching",
-    "TokenRows": "corpus",
+    "TokenRows": "token_rows",
     "Tokenizer": "tokenizer",
-    "encode_pairs": "corpus",
+    "encode_pairs": "encoding",
     "phrasebook": None,
     "read_lines": "corpus",
     "read_parallel": "corpus",

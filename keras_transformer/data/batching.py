@@ -5,15 +5,19 @@ B batch, T target positions, S source positions.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 
 import keras
 import numpy as np
 
+from keras_transformer.data.bpe_dropout import BPEDropout
 from keras_transformer.data.buckets import Shape
+from keras_transformer.data.buckets import Share
 from keras_transformer.data.buckets import plan_batches
-from keras_transformer.data.corpus import EncodedPairs
-from keras_transformer.data.corpus import TokenRows
+from keras_transformer.data.epoch_order import EpochOrder
+from keras_transformer.data.token_rows import EncodedPairs
+from keras_transformer.data.token_rows import TokenRows
 from keras_transformer.errors import InputError
 
 Batch = tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]
@@ -65,6 +69,8 @@ class TokenBatches(keras.utils.PyDataset):
     random state; `fit(..., shuffle=False)` keeps the one of this class. Keras' epochs
     of `steps_per_epoch` steps are not epochs of the corpus: see `from_step`.
 
+    The ids may be mapped from a file: what is held in memory is 12 bytes a pair.
+
     Args:
         pairs: the sentence pairs.
         batch_tokens: the most target positions of a batch, padding included; a longer
@@ -78,14 +84,21 @@ class TokenBatches(keras.utils.PyDataset):
         start_id: begins the decoder's input.
         end_id: ends labels and source.
         source_end: whether the source ends with `end_id`.
+        shares: where `pairs` are those of several corpora one after the other: of each
+            how many pairs it has, and how often an epoch sees each of them. Of a
+            corpus with 0.25 every epoch sees another quarter.
+        bpe_dropout: segments the pairs anew each time they are used, as a function of
+            `seed`, epoch and batch. The shapes leave room for most segmentations; a
+            row that does not fit is used in its plain one.
 
     Attributes:
         epoch: the number of the epoch that index 0 begins, from 0; may be set. The end
             of an epoch moves it by one, and so does the start of `fit`, because
             Keras announces an epoch's end there too.
         shapes: (rows, S, T) of each bucket, the longest first.
-        num_tokens: target tokens in an epoch, end tokens included.
-        padding: the share of the target positions that holds no token.
+        num_tokens: target tokens in an epoch, end tokens included, in the plain
+            segmentation; a mean where `shares` let the epochs differ.
+        padding: the share of the target positions that holds none of these tokens.
 
     Raises:
         InputError: where there are no pairs, or a number is not positive.
@@ -93,8 +106,8 @@ class TokenBatches(keras.utils.PyDataset):
     Example:
 
     >>> from keras_transformer.data.batching import TokenBatches
-    >>> from keras_transformer.data.corpus import EncodedPairs
-    >>> from keras_transformer.data.corpus import TokenRows
+    >>> from keras_transformer.data.token_rows import EncodedPairs
+    >>> from keras_transformer.data.token_rows import TokenRows
     >>> rows = TokenRows.from_lists([[5, 6, 7], [8, 9, 4], [3]])
     >>> batches = TokenBatches(EncodedPairs(rows, rows), batch_tokens=8)
     >>> batches.shapes
@@ -116,6 +129,8 @@ class TokenBatches(keras.utils.PyDataset):
         start_id: int = 1,
         end_id: int = 2,
         source_end: bool = True,
+        shares: Sequence[Share] | None = None,
+        bpe_dropout: BPEDropout | None = None,
     ) -> None:
         super().__init__(workers=0)
         if not len(pairs):
@@ -128,19 +143,29 @@ class TokenBatches(keras.utils.PyDataset):
         self.pairs = pairs
         self.shuffle = shuffle
         self.seed = seed
+        self.rows_multiple_of = rows_multiple_of
         self.pad_id = pad_id
         self.start_id = start_id
         self.end_id = end_id
         self.source_end = source_end
+        self.shares = _checked(shares or [(len(pairs), 1.0)], len(pairs))
+        self.bpe_dropout = bpe_dropout
         self.epoch = 0
-        source_lengths = pairs.source.lengths + source_end
-        target_lengths = pairs.target.lengths + 1
+        self._part = (0, 1)
+        lengths = pairs.source.lengths, pairs.target.lengths
+        if bpe_dropout is not None:
+            lengths = bpe_dropout.room(pairs)
         self._plan = plan_batches(
-            source_lengths, target_lengths, batch_tokens, max_buckets, rows_multiple_of
+            lengths[0] + np.int32(source_end),
+            lengths[1] + np.int32(1),
+            self.shares,
+            batch_tokens,
+            max_buckets,
+            rows_multiple_of,
         )
-        self._current_order: tuple[int, np.ndarray, np.ndarray] | None = None
+        self._order = EpochOrder(self._plan, shuffle, seed)
         self.shapes = self._plan.shapes
-        self.num_tokens = int(target_lengths.sum())
+        self.num_tokens = self._count_tokens()
         shapes = (self.shapes[bucket] for bucket in self._plan.buckets)
         self.padding = 1.0 - self.num_tokens / sum(rows * T for rows, _, T in shapes)
 
@@ -151,25 +176,64 @@ class TokenBatches(keras.utils.PyDataset):
         if index < 0:
             raise IndexError(f"batch {index}: the index must not be negative")
         epoch, index = divmod(index, len(self))
-        pairs_in_order, batches_in_order = self._order(self.epoch + epoch)
-        batch = batches_in_order[index]
+        epoch += self.epoch
+        slots, batches = self._order(epoch)
+        batch = batches[index]
         first, end = self._plan.cuts[batch : batch + 2]
-        shape = self.shapes[self._plan.buckets[batch]]
-        return self._batch(self.pairs.take(pairs_in_order[first:end]), shape)
+        rows, (B, S, T) = slots[first:end], self.shapes[self._plan.buckets[batch]]
+        part, parts = self._part
+        if self.bpe_dropout is None:
+            tokens = int(self.pairs.target.lengths_of(rows).sum()) + len(rows)
+            pairs = self.pairs.take(rows[part::parts])
+        else:
+            # Whole: only this tells how many tokens the other parts have.
+            pairs = self.bpe_dropout(
+                self.pairs.take(rows),
+                (S - self.source_end, T - 1),
+                (self.seed, epoch, batch),
+            )
+            tokens = len(pairs.target.ids) + len(rows)
+            pairs = pairs.take(np.arange(part, len(rows), parts))
+        return self._batch(pairs, (B // parts, S, T), tokens)
 
     def on_epoch_end(self) -> None:
         self.epoch += 1
 
-    def from_step(self, step: int) -> keras.utils.PyDataset:
+    def part(self, index: int, count: int) -> TokenBatches:
+        """The same batches with every `count`-th row of each, from row `index` on.
+
+        For one of `count` processes that train together. The weights are those of the
+        whole batch: they sum to 1 over all parts. No row of another part is built.
+
+        Raises:
+            InputError: where `rows_multiple_of` is not a multiple of `count`.
+        """
+        if not 0 <= index < count or self.rows_multiple_of % count:
+            raise InputError(
+                f"part {index} of {count} does not go with rows_multiple_of "
+                f"{self.rows_multiple_of}; give a multiple of the number of parts"
+            )
+        part = copy.copy(self)
+        part._part = (index, count)
+        return part
+
+    def from_step(
+        self, step: int, part: tuple[int, int] = (0, 1)
+    ) -> keras.utils.PyDataset:
         """The batches `self[step]`, `self[step + 1]`, ... without end.
 
         For training by steps, and for resuming it in the middle of an epoch:
         `fit(batches.from_step(done), steps_per_epoch=..., shuffle=False)` goes on with
         the next step from one of Keras' epochs to the following.
-        """
-        return _Endless(self, step)
 
-    def _batch(self, pairs: EncodedPairs, shape: Shape) -> Batch:
+        Args:
+            step: of the first batch.
+            part: index and count of `part`, for one of several processes.
+        """
+        return _Endless(self.part(*part), step)
+
+    def _batch(self, pairs: EncodedPairs, shape: Shape, tokens: int) -> Batch:
+        """Pads pairs to a shape; `tokens` are those of the whole batch."""
         B, S, T = shape
         rows = np.arange(len(pairs))
         target_lengths = pairs.target.lengths
@@ -185,35 +249,25 @@ class TokenBatches(keras.utils.PyDataset):
         target[rows, 0] = self.start_id
         target[:, 1:] = labels[:, :-1]
         labels[rows, target_lengths] = self.end_id
-        tokens = target_lengths.sum() + len(pairs)
         weights[rows] = (np.arange(T) <= target_lengths[:, None]) / tokens
         return {"source": source, "target": target}, labels, weights
 
-    def _order(self, epoch: int) -> tuple[np.ndarray, np.ndarray]:
-        """Pair numbers, which the plan cuts into batches, and batch numbers."""
-        plan, numbers = self._plan, np.arange(len(self))
-        if not self.shuffle:
-            return plan.pairs, _longest_and_shortest_first(numbers)
-        current = self._current_order
-        if current is None or current[0] != epoch:
-            random = np.random.default_rng((self.seed, epoch))
-            # Within its bucket only, and so always in a bucket that is long enough.
-            parts = np.split(plan.pairs, plan.bucket_ends[:-1])
-            pairs = np.concatenate([random.permutation(part) for part in parts])
-            numbers[1:-1] = random.permutation(numbers[1:-1])
-            current = (epoch, pairs, _longest_and_shortest_first(numbers))
-            self._current_order = current
-        return current[1:]
+    def _count_tokens(self) -> int:
+        tokens = 0.0
+        for stratum in (s for bucket in self._plan.strata for s in bucket):
+            lengths = self.pairs.target.lengths_of(stratum.pairs)
+            once = int(lengths.sum()) + len(lengths)
+            tokens += once * stratum.slots / len(lengths)
+        return round(tokens)
 
 
-def _longest_and_shortest_first(batches: np.ndarray) -> np.ndarray:
-    """Puts the last batch, the shortest, behind the first, the longest.
-
-    Keras with TensorFlow reads two batches and takes a size for fixed where both agree:
-    these two differ in S and in T unless all batches agree. And what does not fit into
-    memory fails in the first step.
-    """
-    return np.concatenate([batches[:1], batches[1:][-1:], batches[1:-1]])
+def _checked(shares: Sequence[Share], pairs: int) -> list[Share]:
+    if sum(count for count, _ in shares) != pairs or any(w <= 0 for _, w in shares):
+        raise InputError(
+            f"shares {list(shares)} do not fit {pairs} pairs; give the number of pairs "
+            f"of each corpus, and a positive number for how often each is seen"
+        )
+    return list(shares)
 
 
 class _Endless(keras.utils.PyDataset):

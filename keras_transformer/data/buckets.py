@@ -6,10 +6,28 @@ S source positions, T target positions.
 from __future__ import annotations
 
 import dataclasses
+import math
+from collections.abc import Sequence
 
 import numpy as np
 
 Shape = tuple[int, int, int]  # rows, S, T
+
+#: How many pairs one corpus has, and how often an epoch sees each.
+Share = tuple[int, float]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Stratum:
+    """The pairs of one corpus in one bucket.
+
+    Args:
+        pairs: their numbers, longest first, (pairs,) int32.
+        slots: how many of them, with repetitions, an epoch sees.
+    """
+
+    pairs: np.ndarray
+    slots: int
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -17,15 +35,14 @@ class BatchPlan:
     """What all epochs have in common.
 
     Args:
-        pairs: the numbers of the pairs, longest bucket first, (pairs,).
-        bucket_ends: where each bucket ends in `pairs`.
-        cuts: where each batch begins in `pairs`, and the end, (batches + 1,).
+        strata: of each bucket, longest bucket first, its strata. An epoch is a row of
+            slots, bucket after bucket, each with as many as its strata say.
+        cuts: where each batch begins in the slots, and the end, (batches + 1,).
         buckets: which of the shapes each batch has, (batches,).
         shapes: (rows, S, T) of each bucket that has batches.
     """
 
-    pairs: np.ndarray
-    bucket_ends: np.ndarray
+    strata: list[list[Stratum]]
     cuts: np.ndarray
     buckets: np.ndarray
     shapes: list[Shape]
@@ -34,6 +51,7 @@ class BatchPlan:
 def plan_batches(
     source_lengths: np.ndarray,
     target_lengths: np.ndarray,
+    shares: Sequence[Share],
     batch_tokens: int,
     max_buckets: int,
     rows_multiple_of: int,
@@ -45,21 +63,28 @@ def plan_batches(
     sentences; the shortest bucket spreads its pairs evenly over its batches.
     """
     # One length for both sides, the source scaled to the target.
-    ratio = target_lengths.sum() / source_lengths.sum()
-    lengths = np.maximum(np.ceil(source_lengths * ratio).astype(int), target_lengths)
-    ascending = np.lexsort((source_lengths, target_lengths, lengths))
+    ratio = target_lengths.sum(dtype=np.int64) / source_lengths.sum(dtype=np.int64)
+    scaled = np.ceil(np.arange(source_lengths.max() + 1) * ratio).astype(np.int32)
+    lengths = np.maximum(scaled[source_lengths], target_lengths)
+    ascending = _sorted(lengths, target_lengths, source_lengths)
+    starts = np.flatnonzero(np.diff(lengths[ascending], prepend=-1))
     ends, source_sizes, target_sizes = _buckets(
-        lengths[ascending],
-        np.maximum.accumulate(source_lengths[ascending]),
-        np.maximum.accumulate(target_lengths[ascending]),
+        np.append(starts, len(lengths)),
+        np.maximum.reduceat(source_lengths[ascending], starts),
+        np.maximum.reduceat(target_lengths[ascending], starts),
         max_buckets,
     )
-    total = len(lengths)
     # From here on the longest comes first, so that it can take what it lacks.
-    bucket_ends = total - np.append(0, ends[:-1])[::-1]
-    source_sizes, target_sizes = source_sizes[::-1], target_sizes[::-1]
-    cuts, buckets, shapes, start = [], [], [], 0
-    for end, S, T in zip(bucket_ends, source_sizes, target_sizes, strict=True):
+    strata = [
+        _strata(ascending[start:end][::-1], shares)
+        for start, end in zip([0, *ends[:-1]], ends, strict=True)
+    ][::-1]
+    slots = [sum(stratum.slots for stratum in bucket) for bucket in strata]
+    sizes = zip(source_sizes[::-1], target_sizes[::-1], strict=True)
+    total, start, end = sum(slots), 0, 0
+    cuts, buckets, shapes = [], [], []
+    for own, (S, T) in zip(slots, sizes, strict=True):
+        end += own
         if start >= end:  # longer buckets took all of it
             continue
         rows = batch_tokens // T // rows_multiple_of * rows_multiple_of
@@ -72,38 +97,59 @@ def plan_batches(
         shapes.append((int(rows), int(S), int(T)))
         start += taken
     return BatchPlan(
-        pairs=ascending[::-1],
-        bucket_ends=bucket_ends,
+        strata=strata,
         cuts=np.append(np.concatenate(cuts), total),
         buckets=np.concatenate(buckets),
         shapes=shapes,
     )
 
 
+def _sorted(*keys: np.ndarray) -> np.ndarray:
+    """Row numbers sorted by the first key, then by the second, ..., (rows,) int32.
+
+    One stable sort a key; of 16 bits NumPy sorts in linear time.
+    """
+    order = np.arange(len(keys[0]), dtype=np.int32)
+    for key in reversed(keys):
+        narrow = key.astype(np.uint16) if key.max() < 2**16 else key
+        order = order[np.argsort(narrow[order], kind="stable")]
+    return order
+
+
+def _strata(pairs: np.ndarray, shares: Sequence[Share]) -> list[Stratum]:
+    """The pairs of a bucket by corpus; of each pair every epoch sees some slots."""
+    strata, first = [], 0
+    for count, weight in shares:
+        own = pairs
+        if len(shares) > 1:
+            own = pairs[(pairs >= first) & (pairs < first + count)]
+        if len(own):
+            # Rounded up, so that a rare pair comes at times; 0.7 * 10 is 7.000...1.
+            strata.append(Stratum(own, math.ceil(len(own) * weight - 1e-6)))
+        first += count
+    return strata
+
+
 def _buckets(
-    lengths: np.ndarray,
-    source_lengths: np.ndarray,
-    target_lengths: np.ndarray,
-    max_buckets: int,
+    ends: np.ndarray, sources: np.ndarray, targets: np.ndarray, max_buckets: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Where to cut pairs sorted by `lengths` so that padding is least.
+    """Where to cut pairs sorted by length so that padding is least.
 
     Dynamic programming over the distinct lengths: `cost[j, i]` is what one bucket of
     lengths j to i costs, its pairs times its S + T positions.
 
     Args:
-        lengths: ascending.
-        source_lengths: the longest source up to each pair.
-        target_lengths: the longest target up to each pair.
+        ends: 0, and where each length ends in the sorted pairs, (lengths + 1,).
+        sources: the longest source of each length.
+        targets: the longest target of each length.
         max_buckets: the most buckets.
 
     Returns:
         Of each bucket: its end in the sorted pairs, S and T.
     """
-    ends = np.append(np.flatnonzero(np.diff(lengths)) + 1, len(lengths))
-    starts = np.append(0, ends[:-1])
-    positions = source_lengths[ends - 1] + target_lengths[ends - 1]
-    cost = (ends - starts[:, None]) * positions.astype(float)
+    sources, targets = np.maximum.accumulate(sources), np.maximum.accumulate(targets)
+    starts, ends = ends[:-1], ends[1:]
+    cost = (ends - starts[:, None]) * (sources + targets).astype(float)
     cost[np.tril_indices(len(ends), -1)] = np.inf
 
     least = cost[0]  # with one bucket, up to each length
@@ -117,5 +163,4 @@ def _buckets(
     last = [len(ends) - 1]
     for first in reversed(first_lengths):
         last.insert(0, first[last[0]] - 1)
-    chosen = ends[last]
-    return chosen, source_lengths[chosen - 1], target_lengths[chosen - 1]
+    return ends[last], sources[last], targets[last]

@@ -158,18 +158,53 @@ class Tokenizer:
         """V: the number of ids, special ids included."""
         return self._processor.vocab_size()
 
-    def encode(self, lines: Sequence[str], *, first_line: int = 1) -> list[list[int]]:
+    def __reduce__(self) -> tuple[type[Tokenizer], tuple[bytes]]:
+        return type(self), (self.model,)
+
+    def encode(
+        self,
+        lines: Sequence[str],
+        *,
+        first_line: int = 1,
+        numbers: Sequence[int] | None = None,
+    ) -> list[list[int]]:
         """The ids of each line, without special ids; no ids for an empty line.
 
         Args:
             lines: any text, line ends included.
             first_line: the number of the first line, for messages.
+            numbers: the number of each line, where they do not follow each other.
 
         Raises:
             InputError: where a line holds a lone surrogate, with its number.
         """
-        texts = list(_utf8(lines, first_line))
+        texts = list(_utf8(lines, first_line, numbers))
         return self._processor.encode(texts, out_type=int) if texts else []
+
+    def scores(self) -> list[float | None]:
+        """How early each id comes to be; None for one that is no piece of text.
+
+        Byte-pair encoding joins the two neighbours whose joint piece has the highest
+        score. Special ids and bytes are no pieces.
+
+        Raises:
+            InputError: where the tokenizer is not byte-pair encoding.
+        """
+        processor = self._processor
+        try:
+            processor.nbest_encode_as_ids("a", 1)
+        except RuntimeError:  # only unigram models have more than one best encoding
+            kinds = ("is_control", "is_unknown", "is_byte", "is_unused")
+            return [
+                None
+                if any(getattr(processor, kind)(token) for kind in kinds)
+                else processor.get_score(token)
+                for token in range(self.vocabulary_size)
+            ]
+        raise InputError(
+            "the tokenizer is a unigram model, which has no merges to leave out; set "
+            "data.bpe_dropout to 0 or use a tokenizer of byte-pair encoding"
+        )
 
     def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
         """The text of each row of ids; special ids are dropped.
@@ -251,11 +286,14 @@ def count_space_marks(lines: Iterable[str]) -> int:
     return sum(SPACE_MARK in line for line in lines)
 
 
-def _utf8(lines: Iterable[str], first_line: int = 1) -> Iterator[bytes]:
-    for number, line in enumerate(lines, first_line):
+def _utf8(
+    lines: Iterable[str], first_line: int = 1, numbers: Sequence[int] | None = None
+) -> Iterator[bytes]:
+    for row, line in enumerate(lines):
         try:
             yield line.encode()
         except UnicodeEncodeError as error:
+            number = first_line + row if numbers is None else numbers[row]
             raise InputError(
                 f"line {number} holds the lone surrogate "
                 f"U+{ord(line[error.start]):04X}, which is no character; remove it"

@@ -4,6 +4,9 @@ B batch, T target positions, D hidden_dim, V target vocabulary.
 """
 
 import contextlib
+import contextvars
+from typing import Any
+from typing import NamedTuple
 
 import keras
 from keras import ops
@@ -12,6 +15,26 @@ from keras import tree
 from keras_transformer import backends
 from keras_transformer.errors import InputError
 from keras_transformer.losses import LabelSmoothedCrossEntropy
+from keras_transformer.models.gradients import GradientNorm
+from keras_transformer.models.gradients import global_norm
+
+
+class _Step(NamedTuple):
+    """What the loss must know of the training or test step of `model` that is running.
+
+    `num_shares` counts the parts of the batch whose losses Keras averages: parts that
+    follow one another, and processes that do not know of each other. `num_tokens` is
+    the number of target tokens in the whole batch, where it comes without weights.
+    """
+
+    model: Any
+    training: bool
+    num_shares: int
+    num_tokens: Any
+
+
+# TensorFlow runs the steps of its replicas in threads, each with a value of its own.
+_running_step = contextvars.ContextVar("running_step", default=None)
 
 
 class TranslationModel(keras.Model):
@@ -31,14 +54,41 @@ class TranslationModel(keras.Model):
     """
 
     _fused = False  # whether a compiled loss and metrics allow it
-    _in_step = False  # whether a training or test step is running
+    _micro_batches = 1
 
     def call(self, inputs, training=None, mask=None):
         for side in ("source", "target"):
             self._check_ids(side, inputs[side])
         inputs = tree.map_structure(lambda ids: ops.cast(ids, "int32"), inputs)
         hidden = self.hidden_states(inputs, training=training)
-        return hidden if self._fused and self._in_step else self.logits(hidden)
+        return hidden if self._fused and self._step else self.logits(hidden)
+
+    @property
+    def micro_batches(self):
+        """In how many parts, one after the other, `fit` works off each batch.
+
+        Memory is that of one part; the update, the schedule, the moving average of
+        weights, loss and metrics are those of the whole batch. Its rows must divide by
+        this number. Needs `LabelSmoothedCrossEntropy`; no file keeps it.
+        """
+        return self._micro_batches
+
+    @micro_batches.setter
+    def micro_batches(self, count):
+        if type(count) is not int or count < 1:
+            raise InputError(f"micro_batches must be a positive number, got {count!r}")
+        self._micro_batches = count
+        self.train_function = None  # Keras makes it anew, as after `compile`
+
+    @property
+    def _step(self):
+        step = _running_step.get()
+        return step if step is not None and step.model is self else None
+
+    @property
+    def fed_metrics(self):
+        """The compiled metrics that the training step feeds, not Keras."""
+        return [*self._token_metrics, *self._gradient_norms]
 
     def compile(
         self,
@@ -51,7 +101,8 @@ class TranslationModel(keras.Model):
         """`keras.Model.compile`; see the class for what is fused."""
         compiled = tree.flatten([metrics, weighted_metrics])
         self._token_metrics = [m for m in compiled if hasattr(m, "update_statistics")]
-        others = [m for m in compiled if m is not None and m not in self._token_metrics]
+        self._gradient_norms = [m for m in compiled if isinstance(m, GradientNorm)]
+        others = [m for m in compiled if m not in [None, *self.fed_metrics]]
         # In float16 gradients underflow before a loss scale could save them.
         wide = self.compute_dtype != "float16"
         fusing = isinstance(loss, LabelSmoothedCrossEntropy)
@@ -72,7 +123,9 @@ class TranslationModel(keras.Model):
     def compute_loss(
         self, x=None, y=None, y_pred=None, sample_weight=None, training=True
     ):
-        if not (self._fused and self._in_step):
+        if self._step and isinstance(self.loss, LabelSmoothedCrossEntropy):
+            sample_weight = self._loss_weights(y, sample_weight)
+        if not (self._fused and self._step):
             return super().compute_loss(x, y, y_pred, sample_weight, training)
         loss, statistics = self.loss.fused(
             y_pred,
@@ -87,20 +140,81 @@ class TranslationModel(keras.Model):
         return loss
 
     def compute_metrics(self, x, y, y_pred, sample_weight=None):
-        if self._fused and self._in_step:  # `compute_loss` has updated them
+        if self._fused and self._step:  # `compute_loss` has updated them
             metrics = self._compile_metrics
             if metrics is not None and not metrics.built:
                 metrics.build(y, y_pred)
             return self.get_metrics_result()
         return super().compute_metrics(x, y, y_pred, sample_weight)
 
+    def get_metrics_result(self):
+        results = super().get_metrics_result()
+        if self._step and not self._step.training:
+            for metric in self._gradient_norms:
+                results.pop(metric.name, None)
+        return results
+
+    def note_gradients(self, gradients):
+        """Called in each training step with the gradient that is to be applied."""
+        if self._gradient_norms:
+            norm = global_norm(gradients) / self.optimizer.scale_loss(1.0)
+            for metric in self._gradient_norms:
+                metric.update_norm(norm)
+
     def train_step(self, *arguments):
-        with self._step():
+        with self._running(arguments[-1], training=True):
             return backends.train_step(self, super().train_step, *arguments)
 
     def test_step(self, *arguments):
-        with self._step():
-            return super().test_step(*arguments)
+        with self._running(arguments[-1], training=False):
+            return backends.test_step(self, super().test_step, *arguments)
+
+    def _maybe_symbolic_build(self, iterator=None, data_batch=None):
+        default = super()._maybe_symbolic_build
+        backends.symbolic_build(default, self, iterator, data_batch)
+
+    @contextlib.contextmanager
+    def _running(self, data, training):
+        """A step on a batch (x, y, weights)."""
+        inputs, labels, weights = keras.utils.unpack_x_y_sample_weight(data)
+        parts = self.micro_batches if training else 1
+        if parts > 1:
+            self._check_parts(tree.flatten(inputs)[0].shape[0])
+        num_tokens = None
+        if weights is None and isinstance(self.loss, LabelSmoothedCrossEntropy):
+            mask = self._token_mask(labels)
+            num_tokens = backends.sum_over_replicas(ops.sum(mask))
+        num_shares = parts * backends.num_separate_losses()
+        token = _running_step.set(_Step(self, training, num_shares, num_tokens))
+        try:
+            yield
+        finally:
+            _running_step.reset(token)
+
+    def _check_parts(self, num_rows):
+        parts = self.micro_batches
+        if not isinstance(self.loss, LabelSmoothedCrossEntropy):
+            raise InputError(
+                f"micro_batches {parts} needs the loss LabelSmoothedCrossEntropy; "
+                f"compile with it, or set micro_batches to 1"
+            )
+        if num_rows is not None and num_rows % parts:
+            raise InputError(
+                f"a batch of {num_rows} rows cannot be split into micro_batches "
+                f"{parts}; give TokenBatches rows_multiple_of={parts} (times the "
+                f"number of replicas)"
+            )
+
+    def _token_mask(self, labels):
+        tokens = ops.not_equal(ops.cast(labels, "int32"), self.loss.pad_id)
+        return ops.cast(tokens, "float32")
+
+    def _loss_weights(self, labels, weights):
+        """Such that the mean of the losses of all shares is the loss of the batch."""
+        step = self._step
+        if weights is None:
+            weights = self._token_mask(labels) / ops.maximum(step.num_tokens, 1.0)
+        return weights if step.num_shares == 1 else weights * step.num_shares
 
     def _check_ids(self, side, ids):
         """Refuses ids outside of the vocabulary: not every backend would."""
@@ -112,14 +226,6 @@ class TranslationModel(keras.Model):
                 f"{side} holds the id {wrong}, outside of the vocabulary of {size} "
                 f"entries; encode it with the model's own tokenizer"
             )
-
-    @contextlib.contextmanager
-    def _step(self):
-        self._in_step = True
-        try:
-            yield
-        finally:
-            self._in_step = False
 
     def get_config(self):
         return {

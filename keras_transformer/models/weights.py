@@ -10,9 +10,8 @@ import os
 from pathlib import Path
 
 import h5py
-import numpy as np
-from keras import ops
 
+from keras_transformer import backends
 from keras_transformer.errors import InputError
 
 
@@ -24,7 +23,7 @@ def named_weights(model):
 def weight_values(model):
     """`{path: float32 array}`, copies."""
     return {
-        path: np.array(ops.convert_to_numpy(ops.cast(weight.value, "float32")))
+        path: backends.to_numpy(weight).astype("float32")
         for path, weight in named_weights(model).items()
     }
 

@@ -1,31 +1,19 @@
 """Training: metrics, schedule and optimizer for plain `fit`, and whole runs."""
 
-import importlib
+import lazy_loader
 
-_HOME = {
-    "InverseSquareRoot": "training.schedules",
-    "LabelSmoothedCrossEntropy": "losses",
-    "NegativeLogLikelihood": "training.metrics",
-    "Perplexity": "training.metrics",
-    "RunConfig": "training.config",
-    "TokenAccuracy": "training.metrics",
-    "adam": "training.schedules",
-    "average": "training.run",
-    "load_config": "training.config",
-    "paper_optimizer": "training.schedules",
-    "train": "training.run",
-}
-
-__all__ = list(_HOME)
-
-
-def __getattr__(name):
-    # On first use: a config can be read, and refused, before Keras is loaded.
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = importlib.import_module(f"keras_transformer.{_HOME[name]}")
-    return getattr(module, name)
-
-
-def __dir__():
-    return __all__
+# On first use: a config can be read, and refused, before Keras is loaded.
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    "keras_transformer",
+    submod_attrs={
+        "losses": ["LabelSmoothedCrossEntropy"],
+        "models.gradients": ["GradientNorm"],
+        "training.averaging": ["average"],
+        "training.callbacks": ["AverageWeights", "TranslationScores"],
+        "training.config": ["RunConfig", "load_config"],
+        "training.distribution": ["WorkerLost", "open_distribution"],
+        "training.metrics": ["NegativeLogLikelihood", "Perplexity", "TokenAccuracy"],
+        "training.run": ["train"],
+        "training.schedules": ["InverseSquareRoot", "adam", "paper_optimizer"],
+    },
+)

@@ -1,10 +1,13 @@
 """Callbacks for `model.fit`: progress in words, BLEU after each epoch, a clean stop."""
 
+import collections
+import math
 import signal
 import sys
 import time
 
 import keras
+import numpy as np
 from keras import ops
 
 from keras_transformer import backends
@@ -81,13 +84,19 @@ class StopOnSignal(keras.callbacks.Callback):
 
     A second signal ends it at once, as without this.
 
+    Args:
+        agree: whether it holds on any of the processes that train together; all of
+            them ask after the same step.
+
     Attributes:
-        signal: the number of the signal that came, or None.
+        signal: the number of the signal that came, or None; SIGTERM where it came to
+            another process.
         step: steps done since `fit` began.
     """
 
-    def __init__(self):
+    def __init__(self, agree=bool):
         super().__init__()
+        self.agree = agree
         self.signal = None
         self.step = 0
         self._before = {}
@@ -97,7 +106,8 @@ class StopOnSignal(keras.callbacks.Callback):
 
     def on_train_batch_end(self, batch, logs=None):
         self.step += 1
-        if self.signal is not None:
+        if self.agree(self.signal is not None):
+            self.signal = self.signal or signal.SIGTERM
             self.model.stop_training = True
 
     def __enter__(self):
@@ -118,21 +128,69 @@ class StopOnSignal(keras.callbacks.Callback):
         self._before = {}
 
 
-class KeepRandomState(keras.callbacks.Callback):
-    """Dropout goes on as if `fit` had not begun anew.
+class ResumeState(keras.callbacks.Callback):
+    """The first step goes on as if `fit` had not begun anew.
 
-    On PyTorch the start of `fit` draws from the same random numbers as dropout, so
-    that what a step draws would depend on where a run was stopped.
+    `fit` sets metrics to zero when it begins, and on PyTorch draws from the same random
+    numbers as dropout: what a step draws would depend on where a run was stopped.
+
+    Args:
+        metrics: `(variable, value)` of metrics that go on counting.
+    """
+
+    def __init__(self, metrics=()):
+        super().__init__()
+        self._metrics = metrics
+        self._random_state = backends.random_state()
+
+    def on_train_batch_begin(self, batch, logs=None):
+        for variable, value in self._metrics:
+            variable.assign(value)
+        if self._random_state is not None:
+            backends.restore_random_state(self._random_state)
+        self._metrics, self._random_state = (), None
+
+
+class StopOnNaN(keras.callbacks.Callback):
+    """Ends `fit` after a step whose loss is not a finite number.
+
+    Attributes:
+        batch: the number of that step since `fit` began, from 0; None so far.
     """
 
     def __init__(self):
         super().__init__()
-        self._state = backends.random_state()
+        self.batch = None
 
-    def on_train_batch_begin(self, batch, logs=None):
-        if self._state is not None:
-            backends.restore_random_state(self._state)
-            self._state = None
+    def on_train_batch_end(self, batch, logs=None):
+        # The mean of all losses since `fit` began: finite until the first that is not.
+        if not math.isfinite(logs["loss"]):
+            self.batch = batch
+            self.model.stop_training = True
+
+
+class AverageWeights(keras.callbacks.Callback):
+    """At the end of `fit`, the model is the mean of its last epochs.
+
+    For plain `fit`; a run of `train` averages its checkpoints.
+
+    Args:
+        last: epochs whose weights are averaged; they are kept in memory.
+
+    Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 6.1.
+    """
+
+    def __init__(self, last=5):
+        super().__init__()
+        self._kept = collections.deque(maxlen=last)
+
+    def on_epoch_end(self, epoch, logs=None):
+        self._kept.append(self.model.get_weights())
+
+    def on_train_end(self, logs=None):
+        if self._kept:
+            mean = [np.mean(values, axis=0) for values in zip(*self._kept, strict=True)]
+            self.model.set_weights(mean)
 
 
 def learning_rate(optimizer):

@@ -5,9 +5,9 @@ import re
 import shutil
 import tempfile
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
-from keras import ops
 
 from keras_transformer import backends
 from keras_transformer.errors import InputError
@@ -20,92 +20,126 @@ _NAME = re.compile(r"step-(\d{7,})")
 
 
 def list_checkpoints(folder):
-    """`[(step, path)]` of the whole checkpoints below a run folder, oldest first."""
-    found = []
+    """`{step: path}` of the whole checkpoints below a run folder, oldest first."""
+    found = {}
     for path in Path(folder, "checkpoints").glob("step-*"):
         if match := _NAME.fullmatch(path.name):
-            found.append((int(match[1]), path))
-    return sorted(found)
+            found[int(match[1])] = path
+    return dict(sorted(found.items()))
 
 
-def save_checkpoint(folder, model, step, state, keep):
-    """Writes `checkpoints/step-NNNNNNN` whole or not at all, and drops the oldest.
+class Snapshot(NamedTuple):
+    """All values of a model that learns, `{name: array}`."""
+
+    weights: dict
+    others: dict  # optimizer, seed generators, metrics and random state
+
+
+def take_snapshot(model):
+    """The values of a compiled model.
+
+    Where several processes train, all of them must ask: some values are sums over all.
+    """
+    variables = _other_variables(model)
+    others = {name: backends.to_numpy(v) for name, v in variables.items()}
+    others["random_state"] = backends.random_state()
+    return Snapshot(weight_values(model), others)
+
+
+def save_checkpoint(folder, snapshot, step, state):
+    """Writes `checkpoints/step-NNNNNNN`, whole or not at all.
 
     Args:
         folder: the run folder.
-        model: compiled; its weights, optimizer and seed generators are kept.
+        snapshot: of the model.
         step: updates done.
         state: what else the run wants to know, as JSON can hold it.
-        keep: how many checkpoints stay.
+
+    Raises:
+        InputError: where it cannot be written; older checkpoints are untouched.
     """
     path = Path(folder, "checkpoints", f"step-{step:07d}")
-    path.parent.mkdir(exist_ok=True)
-    for old in path.parent.glob(".step-*"):  # left by a run that was killed
-        shutil.rmtree(old, ignore_errors=True)
-    new = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    new = None
     try:
-        write_arrays(weight_values(model), new / "model.weights.h5")
-        write_arrays(_other_values(model), new / "state.h5")
+        path.parent.mkdir(exist_ok=True)
+        for old in path.parent.glob(".step-*"):  # left by a run that was killed
+            shutil.rmtree(old, ignore_errors=True)
+        new = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+        write_arrays(snapshot.weights, new / "model.weights.h5")
+        write_arrays(snapshot.others, new / "state.h5")
         (new / "state.json").write_text(json.dumps({"step": step, **state}))
         if path.exists():
-            shutil.rmtree(path)
+            _remove(path)
         new.rename(path)
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror}") from None
     finally:
-        shutil.rmtree(new, ignore_errors=True)
-    for _, old in list_checkpoints(folder)[:-keep]:
-        shutil.rmtree(old, ignore_errors=True)
+        if new is not None:
+            shutil.rmtree(new, ignore_errors=True)
 
 
 def restore_checkpoint(path, model):
-    """Gives the model what `save_checkpoint` kept; returns its `state`."""
+    """Gives the model what `save_checkpoint` kept.
+
+    Returns:
+        Its `state`, and `(variable, value)` of the metrics: they are to be assigned
+        when `fit` has begun, which sets them to zero.
+
+    Raises:
+        InputError: where a file is missing or cut off, or does not fit the model.
+    """
     assign(model, read_arrays(path / "model.weights.h5"), path / "model.weights.h5")
     arrays = read_arrays(path / "state.h5")
+    random_state = arrays.pop("random_state", np.zeros((0,), np.uint8))
     variables = _other_variables(model)
-    wrong = [
-        name
-        for name, variable in variables.items()
-        if name not in arrays or arrays[name].shape != tuple(variable.shape)
-    ]
-    if wrong or len(arrays) != len(variables) + 1:
+    shapes = {name: tuple(variable.shape) for name, variable in variables.items()}
+    if shapes != {name: array.shape for name, array in arrays.items()}:
         raise InputError(
             f"{path / 'state.h5'} does not fit the optimizer of this config; begin a "
             f"new run folder"
         )
+    metrics = []
     for name, variable in variables.items():
-        variable.assign(arrays[name])
-    backends.restore_random_state(arrays["random_state"])
-    return json.loads((path / "state.json").read_text())
+        if name.startswith("metrics/"):
+            metrics.append((variable, arrays[name]))
+        else:
+            variable.assign(arrays[name])
+    backends.restore_random_state(random_state)
+    return json.loads((path / "state.json").read_text()), metrics
 
 
-def average_checkpoints(paths):
-    """`{path: array}`: the mean of the weights of several checkpoints.
+def remove_checkpoints(folder, keep):
+    """Drops every checkpoint whose step is not in `keep`."""
+    for step, path in list_checkpoints(folder).items():
+        if step not in keep:
+            _remove(path)
 
-    Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 6.1.
-    """
-    total = None
-    for path in paths:
-        arrays = read_arrays(Path(path, "model.weights.h5"))
-        if total is None:
-            total = {name: a.astype(np.float64) for name, a in arrays.items()}
-            continue
-        if total.keys() != arrays.keys():
-            raise InputError(f"{path} has other weights than {paths[0]}")
-        for name, array in arrays.items():
-            total[name] += array
-    return {name: (a / len(paths)).astype(np.float32) for name, a in total.items()}
+
+def _remove(path):
+    """Under another name first: a checkpoint that is there is whole."""
+    hidden = path.with_name(f".{path.name}")
+    shutil.rmtree(hidden, ignore_errors=True)
+    path.rename(hidden)
+    shutil.rmtree(hidden, ignore_errors=True)
+
+
+def metric_variables(model):
+    """The variables of the loss and of the metrics, in a stable order."""
+    # Not `model.metrics_variables`: before the first step Keras knows no metric.
+    metrics = [model.metrics[0], *model.fed_metrics]
+    return [variable for metric in metrics for variable in metric.variables]
 
 
 def _other_variables(model):
-    """Optimizer and seed generators: `{name: variable}` in a stable order."""
+    """Optimizer, seed generators, metrics: `{name: variable}` in a stable order."""
     weights = {id(weight) for weight in model.weights}
-    seeds = [v for v in model.non_trainable_variables if id(v) not in weights]
-    named = {f"optimizer/{i:04d}": v for i, v in enumerate(model.optimizer.variables)}
-    return named | {f"seeds/{i:04d}": v for i, v in enumerate(seeds)}
-
-
-def _other_values(model):
-    variables = _other_variables(model)
-    arrays = {name: ops.convert_to_numpy(v.value) for name, v in variables.items()}
-    return arrays | {"random_state": backends.random_state()}
+    groups = {
+        "optimizer": model.optimizer.variables,
+        "seeds": [v for v in model.non_trainable_variables if id(v) not in weights],
+        "metrics": metric_variables(model),
+    }
+    return {
+        f"{group}/{i:04d}": variable
+        for group, variables in groups.items()
+        for i, variable in enumerate(variables)
+    }

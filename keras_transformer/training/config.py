@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -19,20 +20,24 @@ from keras_transformer.config import describe
 from keras_transformer.config import nearest
 from keras_transformer.errors import InputError
 from keras_transformer.training import strict_yaml
-from keras_transformer.training.sections import VOCABULARY_SIZE
-from keras_transformer.training.sections import DataSection
-from keras_transformer.training.sections import DecodingSection
-from keras_transformer.training.sections import Section
-from keras_transformer.training.sections import TokenizerSection
-from keras_transformer.training.sections import TrainingSection
+from keras_transformer.training.data_section import VOCABULARY_SIZE
+from keras_transformer.training.data_section import DataSection
+from keras_transformer.training.data_section import TokenizerSection
+from keras_transformer.training.section import Section
+from keras_transformer.training.training_section import DecodingSection
+from keras_transformer.training.training_section import EvaluationSection
+from keras_transformer.training.training_section import TrainingSection
 
 PHRASEBOOK = Path(__file__).with_name("phrasebook.yaml")
 
 _SIZES = ("vocabulary_size", "source_vocabulary_size", "target_vocabulary_size")
 _IDS = ("pad_id", "start_id", "end_id")
+_SECTIONS = ("tokenizer", "data", "training", "decoding", "evaluation")
+_OF_NO_NUMBER = ("output", "data.cache", "data.workers")
 _MODEL_KEYS = [
     "kind",
     "preset",
+    "folder",
     *(key for key in TransformerConfig.model_fields if key not in _SIZES + _IDS),
 ]
 
@@ -42,12 +47,14 @@ class RunConfig(Section):
 
     Args:
         model: `preset` (`"base"` if left out) and any field of `TransformerConfig` but
-            vocabulary sizes and special ids, which are the tokenizer's; kept with
-            every field filled in.
+            vocabulary sizes and special ids, which are the tokenizer's; or `folder`, a
+            trained model folder to go on from, with its own tokenizer. Kept with every
+            field filled in.
         tokenizer: see `TokenizerSection`.
         data: see `DataSection`; must be given.
         training: see `TrainingSection`.
         decoding: see `DecodingSection`.
+        evaluation: see `EvaluationSection`.
         output: the run folder; `runs/<name of the config file>`, or
             `runs/phrasebook-en-de`, in the working directory.
 
@@ -67,6 +74,7 @@ class RunConfig(Section):
     data: DataSection
     training: TrainingSection
     decoding: DecodingSection
+    evaluation: EvaluationSection
     output: Path
 
     @pydantic.model_validator(mode="before")
@@ -75,9 +83,18 @@ class RunConfig(Section):
         if not isinstance(fields, Mapping):
             return fields
         given = {key: value for key, value in fields.items() if value is not None}
-        for section in ("tokenizer", "data", "training", "decoding"):
+        for section in _SECTIONS:
             given.setdefault(section, {})
-        given["model"] = _resolve_model(given.get("model", {}))
+        folder = Path((info.context or {}).get("folder", ""))
+        given["model"] = _resolve_model(given.get("model", {}), folder)
+        if initial := given["model"].get("folder"):
+            trained = _trained_tokenizer(Path(initial))
+            named = {k: v for k, v in given["tokenizer"].items() if k != "shared"}
+            if named and named != trained:
+                raise ValueError(
+                    "the tokenizer is that of model.folder; remove the tokenizer"
+                )
+            given["tokenizer"] = trained
         data = given["data"]
         phrasebook = data.get("phrasebook") if isinstance(data, Mapping) else None
         name = (info.context or {}).get("name") or (
@@ -98,8 +115,8 @@ class RunConfig(Section):
                 'vocabulary; set model.tie_embeddings to "target" or "none", or share '
                 "the tokenizer"
             )
-        rows = model["max_sequence_length"] - model["position_offset"]
-        if model["position"] == "learned" and self.data.max_length > rows:
+        rows = self.longest
+        if rows is not None and self.data.max_length > rows:
             raise ValueError(
                 f"data.max_length {self.data.max_length} is more than the {rows} "
                 f"positions of model.max_sequence_length and model.position_offset; "
@@ -113,13 +130,22 @@ class RunConfig(Section):
         self, source_vocabulary_size: int, target_vocabulary_size: int
     ) -> TransformerConfig:
         """The model's config, with the vocabulary sizes of its tokenizers."""
-        fields = {key: value for key, value in self.model.items() if key != "kind"}
+        fields = {**self.model}
+        for key in ("kind", "folder"):
+            fields.pop(key, None)
         if source_vocabulary_size == target_vocabulary_size:
             fields["vocabulary_size"] = source_vocabulary_size
         sizes = (source_vocabulary_size, target_vocabulary_size)
         return TransformerConfig.from_dict(
             {**fields, **dict(zip(_SIZES[1:], sizes, strict=True))}
         )
+
+    @property
+    def longest(self) -> int | None:
+        """Tokens that the learned positions of the model allow; None for any."""
+        if self.model["position"] != "learned":
+            return None
+        return self.model["max_sequence_length"] - self.model["position_offset"]
 
     def to_yaml(self) -> str:
         """The config file of an equal object, everything resolved, paths absolute."""
@@ -166,17 +192,18 @@ def load_config(path: str | Path | None, overrides: Sequence[str] = ()) -> RunCo
 def difference(before: RunConfig, after: RunConfig) -> list[str]:
     """A line such as `training.steps: 100 -> 200` for each key that differs.
 
-    `output` is left out: it says where a run is, not what it is.
+    Keys that say where a run is, or how it is encoded, are left out: they change no
+    number.
     """
     old, new = (dict(_flat(_plain(config))) for config in (before, after))
     return [
         f"{key}: {old.get(key)} -> {new.get(key)}"
         for key in {**old, **new}
-        if old.get(key) != new.get(key) and key != "output"
+        if old.get(key) != new.get(key) and key not in _OF_NO_NUMBER
     ]
 
 
-def _resolve_model(section: Any) -> dict[str, Any]:
+def _resolve_model(section: Any, folder: Path) -> dict[str, Any]:
     """The model section with every field."""
     if not isinstance(section, Mapping):
         raise ValueError(f"model: expected keys such as preset, got {section!r}")
@@ -193,7 +220,17 @@ def _resolve_model(section: Any) -> dict[str, Any]:
     kind = fields.pop("kind", "transformer")
     if kind != "transformer":
         raise ValueError(f"model.kind: {kind!r} is not available; use transformer")
-    preset = fields.pop("preset", None) or "base"
+    preset = fields.pop("preset", None)
+    initial = fields.pop("folder", None)
+    if initial is not None:
+        if preset is not None:
+            raise ValueError(
+                "model.folder names a trained model, which model.preset cannot "
+                "change; remove one of the two"
+            )
+        initial = os.path.abspath(folder / Path(initial).expanduser())
+        return {"kind": kind, "folder": initial, **_trained_fields(initial, fields)}
+    preset = preset or "base"
     if preset not in list(PRESETS):
         raise ValueError(
             f"model.preset: expected one of {', '.join(PRESETS)}, got {preset!r}"
@@ -202,6 +239,31 @@ def _resolve_model(section: Any) -> dict[str, Any]:
         preset, vocabulary_size=VOCABULARY_SIZE, **fields
     )
     return {"kind": kind, **config.model_dump(exclude={*_SIZES, *_IDS})}
+
+
+def _trained_fields(folder: str, fields: dict[str, Any]) -> dict[str, Any]:
+    """The config of a trained model; only its dropout may be another one."""
+    from keras_transformer.model_folder import read_config  # loads Keras
+
+    trained = TransformerConfig.from_dict(read_config(Path(folder))["model"])
+    before = trained.model_dump(exclude={*_SIZES, *_IDS})
+    for key, value in fields.items():
+        if value != before[key] and not key.endswith("dropout"):
+            raise ValueError(
+                f"model.{key} {value!r} is not that of the trained model.folder, "
+                f"{before[key]!r}; remove it"
+            )
+    config = TransformerConfig.from_dict({**trained.model_dump(), **fields})
+    return config.model_dump(exclude={*_SIZES, *_IDS})
+
+
+def _trained_tokenizer(folder: Path) -> dict[str, str]:
+    """The tokenizer section for what a model folder holds."""
+    if (folder / "tokenizer.model").exists():
+        return {"path": str(folder / "tokenizer.model")}
+    return {
+        f"{side}_path": str(folder / f"{side}.model") for side in ("source", "target")
+    }
 
 
 def _override(document: dict[str, Any], text: str) -> None:

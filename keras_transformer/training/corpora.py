@@ -1,83 +1,244 @@
 """The sentence pairs that a run config names, and their tokenizers."""
 
+from __future__ import annotations
+
 import dataclasses
+import itertools
+from collections.abc import Callable
 from pathlib import Path
 
 from keras_transformer.data import phrasebook
-from keras_transformer.data.corpus import ParallelText
-from keras_transformer.data.corpus import read_parallel
-from keras_transformer.data.corpus import read_tsv
+from keras_transformer.data.bpe_dropout import BPEDropout
+from keras_transformer.data.buckets import Share
+from keras_transformer.data.corpus import CorpusFiles
+from keras_transformer.data.corpus import read_shards
+from keras_transformer.data.encoded_corpus import encode_corpora
+from keras_transformer.data.encoding import PairEncoder
+from keras_transformer.data.encoding import encode_pairs
+from keras_transformer.data.filters import CorpusReport
+from keras_transformer.data.filters import Filters
+from keras_transformer.data.line_reader import FileRecord
+from keras_transformer.data.line_reader import record_of
+from keras_transformer.data.parallel_text import ParallelText
+from keras_transformer.data.parallel_text import spread
+from keras_transformer.data.token_rows import EncodedPairs
 from keras_transformer.data.tokenizer import Tokenizer
+from keras_transformer.errors import InputError
+from keras_transformer.training.data_section import Corpus
+from keras_transformer.training.data_section import DataSection
+from keras_transformer.training.data_section import TokenizerSection
+
+_SAMPLE = 1_000_000  # pairs that a tokenizer is trained on at most
+
+Fingerprint = dict[str, list[dict[str, str | int]]]
 
 
 @dataclasses.dataclass(frozen=True)
+class TrainingPairs:
+    """The training text as ids, with the arguments of `TokenBatches` that go with it.
+
+    Args:
+        pairs: the sentence pairs, in their plain segmentation.
+        report: what was dropped.
+        shares: of each corpus its pairs and its weight.
+        bpe_dropout: None where the config wants none.
+    """
+
+    pairs: EncodedPairs
+    report: CorpusReport
+    shares: list[Share]
+    bpe_dropout: BPEDropout | None
+
+
 class Corpora:
-    """Texts of a run; validation and test where the config names them."""
+    """The texts of a run.
 
-    train: ParallelText
-    validation: ParallelText | None
-    test: ParallelText | None
+    The training text is read only as it is needed, and never held whole unless it is
+    the phrasebook.
+
+    Args:
+        data: the `data` section of a `RunConfig`.
+
+    Attributes:
+        validation: in memory; None where the config names none.
+        test: see `validation`.
+
+    Raises:
+        InputError: where a file of `validation` or `test` is not right.
+    """
+
+    def __init__(self, data: DataSection) -> None:
+        self._data = data
+        self._train = tuple(map(_files, data.train or ()))
+        if data.phrasebook is None:
+            self.validation, self.test = _read(data.validation), _read(data.test)
+        else:
+            languages = data.phrasebook.split("-")
+            self._phrases, self.validation, self.test = (
+                ParallelText(*phrasebook.load(*languages, split))
+                for split in phrasebook.SPLITS
+            )
+
+    def sample(self) -> ParallelText:
+        """Training text for a tokenizer: all, or a million pairs spread evenly."""
+        if self._data.phrasebook is not None:
+            return self._phrases
+        shards = itertools.chain.from_iterable(files.shards() for files in self._train)
+        return spread(read_shards(shards), _SAMPLE)
+
+    def encode(
+        self,
+        source_tokenizer: Tokenizer,
+        target_tokenizer: Tokenizer,
+        folder: Path,
+        longest: int | None = None,
+        say: Callable[[str], None] = lambda text: None,
+    ) -> TrainingPairs:
+        """The training text as ids; encoded once, and then mapped from the cache.
+
+        Args:
+            source_tokenizer: of the source.
+            target_tokenizer: of the target; the same for a shared vocabulary.
+            folder: of the cache where the config names none.
+            longest: the most tokens, with the end token, to which `bpe_dropout` may
+                lengthen a row: the learned positions of the model; None for any.
+            say: is given a line of progress now and then.
+
+        Raises:
+            InputError: where a file is not right, nothing is left of a corpus, or the
+                cache cannot be written.
+        """
+        data, tokenizers = self._data, (source_tokenizer, target_tokenizer)
+        filters = data.filters.model_dump()
+        dropout = None
+        if data.bpe_dropout:
+            dropout = BPEDropout(*tokenizers, data.bpe_dropout, longest)
+        if data.phrasebook is not None:
+            pairs, report = encode_pairs(
+                self._phrases, *tokenizers, data.max_length, **filters
+            )
+            return TrainingPairs(pairs, report, [(len(pairs), 1.0)], dropout)
+        encoded = encode_corpora(
+            data.cache or folder,
+            self._train,
+            PairEncoder(*tokenizers, Filters(data.max_length, **filters)),
+            workers=None if data.workers == "all" else data.workers,
+            say=say,
+        )
+        if len(self._train) > 1:
+            for files, report in zip(self._train, encoded.reports, strict=True):
+                say(f"{files}: {report}")
+        weights = [corpus.weight for corpus in data.train]
+        kept = [report.kept for report in encoded.reports]
+        shares = list(zip(kept, weights, strict=True))
+        return TrainingPairs(encoded.pairs, encoded.report, shares, dropout)
+
+    def fingerprint(self, known: Fingerprint | None = None) -> Fingerprint:
+        """What the files are now, as JSON can hold it.
+
+        Args:
+            known: an earlier fingerprint: of a file that still has its size and time
+                nothing is read.
+
+        Raises:
+            InputError: where a file cannot be read.
+        """
+        records = [
+            FileRecord(**file) for part in (known or {}).values() for file in part
+        ]
+        untouched = {record.path: record for record in records if record.is_untouched()}
+        return {
+            part: [
+                dataclasses.asdict(untouched.get(str(path)) or record_of(path))
+                for path in paths
+            ]
+            for part, paths in self._paths().items()
+        }
+
+    def _paths(self) -> dict[str, list[Path]]:
+        if self._data.phrasebook is not None:
+            return {split: [phrasebook.path(split)] for split in phrasebook.SPLITS}
+        others = {"validation": self._data.validation, "test": self._data.test}
+        parts = {"train": self._train} | {
+            part: (_files(corpus),) for part, corpus in others.items() if corpus
+        }
+        return {
+            part: [path for files in corpora for path in files.paths]
+            for part, corpora in parts.items()
+        }
 
 
-def read_corpora(data):
-    """The texts of the `data` section of a `RunConfig`."""
-    if data.phrasebook is not None:
-        languages = data.phrasebook.split("-")
-        splits = ("train", "validation", "test")
-        texts = (ParallelText(*phrasebook.load(*languages, split)) for split in splits)
-        return Corpora(*texts)
-    train = ParallelText([], [])
-    for files in data.train:
-        text = _read(files)
-        train.source.extend(text.source)
-        train.target.extend(text.target)
-    validation = None if data.validation is None else _read(data.validation)
-    test = None if data.test is None else _read(data.test)
-    return Corpora(train, validation, test)
+def changes(before: Fingerprint, now: Fingerprint) -> list[str]:
+    """A line a changed file: `data.train: a.en: 9 lines, ... -> 8 lines, ...`."""
+    lines = []
+    for part in {**before, **now}:
+        files = itertools.zip_longest(before.get(part, ()), now.get(part, ()))
+        for old, new in files:
+            was, is_now = (file and FileRecord(**file) for file in (old, new))
+            if not (was and is_now and was.same_content(is_now)):
+                path = (is_now or was).path
+                lines.append(f"data.{part}: {path}: {was} -> {is_now}")
+    return lines
 
 
-def _read(files):
-    if files.tsv:
-        return read_tsv(files.tsv)
-    return read_parallel(files.source, files.target)
-
-
-def make_tokenizers(section, text, folder):
+def make_tokenizers(
+    section: TokenizerSection, sample: Callable[[], ParallelText], folder: Path
+) -> list[Tokenizer]:
     """Source and target tokenizer: of the run folder, given, or trained and kept.
 
     Args:
         section: the `tokenizer` section of a `RunConfig`.
-        text: the training text.
+        sample: gives the text to train on, such as `Corpora.sample`.
         folder: the run folder, which keeps them.
 
     Returns:
         Two `Tokenizer`s; the same one twice for a shared vocabulary.
+
+    Raises:
+        InputError: where a file is not right, or the text cannot fill the vocabulary.
     """
     names = ["tokenizer.model"] if section.shared else ["source.model", "target.model"]
     paths = [folder / name for name in names]
     if not all(path.exists() for path in paths):
-        for tokenizer, path in zip(_make(section, text), paths, strict=True):
+        for tokenizer, path in zip(_make(section, sample), paths, strict=True):
             tokenizer.save(path)
     tokenizers = [Tokenizer.load(path) for path in paths]
     return tokenizers * 2 if section.shared else tokenizers
 
 
-def _make(section, text):
+def _make(
+    section: TokenizerSection, sample: Callable[[], ParallelText]
+) -> list[Tokenizer]:
     """One tokenizer for a shared vocabulary, or two."""
     given = (
         [section.path] if section.shared else [section.source_path, section.target_path]
     )
     if all(given):
-        return [Tokenizer.load(Path(path)) for path in given]
+        return [Tokenizer.load(path) for path in given]
+    text = sample()
     texts = (
         [text.source + text.target] if section.shared else [text.source, text.target]
     )
-    return [
-        Tokenizer.train(
-            lines,
-            section.vocabulary_size,
-            normalization=section.normalization,
-            split_digits=section.split_digits,
-        )
-        for lines in texts
-    ]
+    try:
+        return [
+            Tokenizer.train(
+                lines,
+                section.vocabulary_size,
+                normalization=section.normalization,
+                split_digits=section.split_digits,
+            )
+            for lines in texts
+        ]
+    except InputError as error:
+        key = "vocabulary_size"
+        raise InputError(str(error).replace(key, f"tokenizer.{key}", 1)) from None
+
+
+def _files(corpus: Corpus) -> CorpusFiles:
+    return CorpusFiles(corpus.source or (), corpus.target or (), corpus.tsv or ())
+
+
+def _read(corpus: Corpus | None) -> ParallelText | None:
+    if corpus is None:
+        return None
+    return ParallelText.concatenate(read_shards(_files(corpus).shards()))

@@ -162,7 +162,16 @@ def test_update_cache_keeps_the_dtype_of_the_cache():
 
 def test_one_process_is_one_replica():
     assert numbers(backends.sum_over_replicas(tensor(3, 4))) == [3.0, 4.0]
+    assert backends.num_separate_losses() == 1
 
 
-def test_one_process_takes_the_step_of_keras():
-    assert backends.train_step(None, lambda *batch: batch, 1, 2) == (1, 2)
+def test_to_numpy_gives_a_copy():
+    variable = keras.Variable([1.0, 2.0])
+    values = backends.to_numpy(variable)
+    variable.assign([3.0, 5.0])
+    assert values.tolist() == [1.0, 2.0]
+    assert backends.to_numpy(variable).tolist() == [3.0, 5.0]
+
+
+def test_memory_is_measured_in_bytes():
+    assert 10**6 < backends.peak_memory() < backends.memory_limit()

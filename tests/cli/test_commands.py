@@ -7,6 +7,7 @@ import pytest
 import sacrebleu
 
 from keras_transformer.errors import InputError
+from keras_transformer.training import averaging
 from keras_transformer.training import run
 
 pytestmark = pytest.mark.no_backend
@@ -118,7 +119,7 @@ def test_a_stopped_training_says_how_to_go_on(number, model, invoke, monkeypatch
 
 def test_average_passes_its_arguments_on(model, invoke, monkeypatch, tmp_path):
     calls = []
-    monkeypatch.setattr(run, "average", lambda *call: calls.append(call))
+    monkeypatch.setattr(averaging, "average", lambda *call: calls.append(call))
     invoke("average", model, "--output", "new")
     invoke("average", model, "--output", "new", "--last", 2)
     assert [(str(call[2]), call[1]) for call in calls] == [("new", 5), ("new", 2)]

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from keras_transformer.data.corpus import EncodedPairs
-from keras_transformer.data.corpus import TokenRows
+from keras_transformer.data.token_rows import EncodedPairs
+from keras_transformer.data.token_rows import TokenRows
 
 PAD, END, FIRST = 0, 2, 4
 VOCABULARY_SIZE = 53
@@ -41,3 +41,13 @@ def as_tuples(pairs):
         (tuple(source.tolist()), tuple(target.tolist()))
         for source, target in zip(pairs.source, pairs.target, strict=True)
     ]
+
+
+def same(one, other):
+    """Whether two batches are equal in every bit."""
+    return all(
+        np.array_equal(a, b)
+        for a, b in zip(
+            (*one[0].values(), *one[1:]), (*other[0].values(), *other[1:]), strict=True
+        )
+    )

@@ -9,8 +9,8 @@ from random_pairs import contents
 from random_pairs import random_pairs
 
 from keras_transformer.data.batching import TokenBatches
-from keras_transformer.data.corpus import encode_pairs
 from keras_transformer.data.corpus import read_parallel
+from keras_transformer.data.encoding import encode_pairs
 from keras_transformer.data.tokenizer import Tokenizer
 
 no_backend = pytest.mark.no_backend

@@ -7,25 +7,17 @@ import pytest
 from random_pairs import as_tuples
 from random_pairs import contents
 from random_pairs import random_pairs
+from random_pairs import same
 
 from keras_transformer.data.batching import TokenBatches
 from keras_transformer.data.batching import pad_rows
-from keras_transformer.data.corpus import EncodedPairs
-from keras_transformer.data.corpus import TokenRows
+from keras_transformer.data.token_rows import EncodedPairs
+from keras_transformer.data.token_rows import TokenRows
 from keras_transformer.errors import InputError
 
 no_backend = pytest.mark.no_backend
 
 PAD, START, END = 0, 1, 2
-
-
-def same(one, other):
-    return all(
-        np.array_equal(a, b)
-        for a, b in zip(
-            (*one[0].values(), *one[1:]), (*other[0].values(), *other[1:]), strict=True
-        )
-    )
 
 
 @no_backend

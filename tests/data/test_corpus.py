@@ -1,18 +1,21 @@
 """Corpus files: what is read, what is dropped, what is refused."""
 
 import gzip
+import hashlib
+import os
 
-import numpy as np
 import pytest
 
-from keras_transformer.data.corpus import EncodedPairs
-from keras_transformer.data.corpus import ParallelText
-from keras_transformer.data.corpus import TokenRows
-from keras_transformer.data.corpus import encode_pairs
+from keras_transformer.data.corpus import CorpusFiles
 from keras_transformer.data.corpus import read_lines
 from keras_transformer.data.corpus import read_parallel
+from keras_transformer.data.corpus import read_shards
 from keras_transformer.data.corpus import read_tsv
-from keras_transformer.data.tokenizer import Tokenizer
+from keras_transformer.data.line_reader import LineReader
+from keras_transformer.data.line_reader import record_of
+from keras_transformer.data.line_reader import same_content_now
+from keras_transformer.data.parallel_text import ParallelText
+from keras_transformer.data.parallel_text import spread
 from keras_transformer.errors import InputError
 
 pytestmark = pytest.mark.no_backend
@@ -26,11 +29,6 @@ def write(tmp_path):
         return path
 
     return write_file
-
-
-@pytest.fixture(scope="module")
-def tokenizer():
-    return Tokenizer.train(["a b c d e f g h"], 268 + 1)
 
 
 @pytest.mark.parametrize(
@@ -115,99 +113,100 @@ def test_tsv_lines_have_two_columns(write, line, columns):
         read_tsv([path])
 
 
-def test_encoded_pairs_hold_the_tokens_of_the_kept_pairs(tokenizer):
-    source = ["a b", "", "c", "d", "a b c d e f g h", "h", " \t", "g"]
-    target = ["A", "B", "f e", "\u3000", "x", "a b c d e f g h" * 9, "a", "g"]
-    pairs, report = encode_pairs(ParallelText(source, target), tokenizer, tokenizer, 9)
-    kept = [0, 2, 7]
-    for rows, lines in ((pairs.source, source), (pairs.target, target)):
-        assert rows.ids.dtype == np.int32
-        expected = tokenizer.encode([lines[row] for row in kept])
-        assert [row.tolist() for row in rows] == expected
-        assert rows.lengths.tolist() == [len(row) for row in expected]
-    assert len(pairs) == report.kept == 3
-    assert (report.empty, report.too_long) == (3, 2)
-    assert str(report) == ("3 pairs kept, 5 dropped: 3 empty, 2 longer than 9 tokens")
+# === Streams ===
 
 
-@pytest.mark.parametrize("side", ["source", "target"])
-def test_the_limit_counts_the_end_token(tokenizer, side):
-    (ids,) = tokenizer.encode(["a b c"])
-    lines = {"source": ["a", "a"], "target": ["b", "b"], side: ["a b c", "a"]}
-    kept = {
-        limit: encode_pairs(ParallelText(**lines), tokenizer, tokenizer, limit)[1].kept
-        for limit in (len(ids), len(ids) + 1)
-    }
-    assert kept == {len(ids): 1, len(ids) + 1: 2}
+def numbered(first, end):
+    return "".join(f"{number}\n" for number in range(first, end))
 
 
-def test_a_line_of_100_000_characters_is_dropped_and_counted(tokenizer):
-    text = ParallelText(["a", "x" * 100_000, "b " * 50_000], ["A", "B", "C"])
-    pairs, report = encode_pairs(text, tokenizer, tokenizer, 128)
-    assert (len(pairs), report.too_long) == (1, 2)
+def test_a_stream_is_the_text_in_chunks(write):
+    sources = (write("1.en", numbered(0, 7)), write("2.en", numbered(7, 9)))
+    targets = (write("1.de", numbered(100, 107)), write("2.de", numbered(107, 109)))
+    columns = write("3.tsv", "9\t109\n10\t110\n")
+    texts = list(read_shards(CorpusFiles(sources, targets, (columns,)).shards(), 3))
+    assert [len(text) for text in texts] == [3, 3, 1, 2, 2]
+    whole = ParallelText.concatenate(texts)
+    assert whole.source == [str(number) for number in range(11)]
+    assert whole.target == [str(number) for number in range(100, 111)]
 
 
-def test_space_marks_are_counted(tokenizer):
-    text = ParallelText(["a\u2581b", "c"], ["\u2581\u2581", "d\u2581"])
-    _, report = encode_pairs(text, tokenizer, tokenizer, 128)
-    assert report.space_marks == 3
-    assert str(report) == "2 pairs kept, 0 dropped; U+2581 became a space in 3 lines"
+def test_a_stream_reads_no_more_than_it_needs(write):
+    path = write("long", "a line of text\n" * 400_000)
+    with LineReader(path) as reader:
+        assert reader.read(2) == ["a line of text"] * 2
+        assert 0 < reader.bytes_read < path.stat().st_size / 2
+        assert reader.lines == 2
 
 
-def test_nothing_left_is_refused(tokenizer):
-    text = ParallelText(["", "a b c d"], ["a", "b"])
-    with pytest.raises(InputError, match=r"no pair .*1 empty, 1 longer than 2 tokens"):
-        encode_pairs(text, tokenizer, tokenizer, 2)
-    with pytest.raises(InputError, match="no pair"):
-        encode_pairs(ParallelText([], []), tokenizer, tokenizer, 2)
+@pytest.mark.parametrize("lines", [(4, 9), (9, 4), (6, 7), (6, 3)])
+def test_a_stream_counts_both_files_where_they_do_not_match(write, lines):
+    source, target = (write(f"f{i}", numbered(0, n)) for i, n in enumerate(lines))
+    stream = read_shards(CorpusFiles((source,), (target,)).shards(), 3)
+    message = rf"f0 has {lines[0]} lines but .*f1 has {lines[1]}; line i of one must"
+    with pytest.raises(InputError, match=message):
+        list(stream)
 
 
-def test_large_corpora_are_encoded_in_order(tokenizer):
-    lines = [f"{number} a" for number in range(25_000)]
-    text = ParallelText(lines, lines[::-1])
-    pairs, report = encode_pairs(text, tokenizer, tokenizer, 128)
-    assert report.kept == 25_000
-    for row in (0, 9_999, 10_000, 20_001, 24_999):
-        ids = [pairs.source[row], pairs.target[row]]
-        assert tokenizer.decode(ids) == [lines[row], lines[::-1][row]]
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"a\tb\n" * 8 + b"\xff\tb\n", "line 9: not UTF-8"),
+        (b"a\tb\n" * 7 + b"a\n", "line 8: expected 2 columns"),
+        (gzip.compress(b"a\tb\n" * 9)[:-9], "cut off or damaged"),
+        (b"", "is empty"),
+    ],
+)
+def test_a_fault_is_named_when_the_stream_meets_it(write, content, message):
+    stream = read_shards(CorpusFiles(tsv=(write("pairs.tsv", content),)).shards(), 2)
+    with pytest.raises(InputError, match=message):
+        list(stream)
 
 
-def test_a_lone_surrogate_far_into_the_text_is_named(tokenizer):
-    text = ParallelText(["a"] * 12_000, [*["b"] * 11_999, "\ud800"])
-    with pytest.raises(InputError, match="line 12000 holds the lone surrogate"):
-        encode_pairs(text, tokenizer, tokenizer, 128)
+def test_every_nth_pair_is_kept_of_a_long_stream():
+    lines = [str(number) for number in range(1000)]
+    text = ParallelText(lines, lines)
+    for most in (1000, 999, 100, 7, 1):
+        kept = spread(text.chunks(13), most)
+        assert kept.source == kept.target
+        numbers = list(map(int, kept.source))
+        assert most / 2 < len(numbers) <= most
+        interval = numbers[1] - numbers[0] if most > 1 else 1024
+        assert numbers == list(range(0, 1000, interval))
 
 
-def test_two_tokenizers(tokenizer):
-    other = Tokenizer.train(["x y z"], 264)
-    pairs, _ = encode_pairs(ParallelText(["a"], ["z y"]), tokenizer, other, 9)
-    assert tokenizer.decode([pairs.source[0]]) == ["a"]
-    assert other.decode([pairs.target[0]]) == ["z y"]
+# === Records ===
 
 
-def test_token_rows_take_and_concatenate():
-    lists = [[1, 2], [], [3], [4, 5, 6]]
-    rows = TokenRows.from_lists(lists)
-    taken = rows.take(np.array([3, 1, 0, 3]))
-    assert [row.tolist() for row in taken] == [[4, 5, 6], [], [1, 2], [4, 5, 6]]
-    assert len(rows.take(np.array([], int))) == 0
-    both = TokenRows.concatenate([rows, taken])
-    assert [row.tolist() for row in both] == [*lists, *(row.tolist() for row in taken)]
-    assert rows[-1].tolist() == [4, 5, 6]
-    with pytest.raises(IndexError):
-        rows[4]
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_a_record_says_what_a_file_was(write, pack):
+    content = pack(b"a\nb\nc")
+    path = write("file", content)
+    record = record_of(path)
+    assert record.path == str(path)
+    assert (record.size, record.lines) == (len(content), 3)
+    assert record.sha256 == hashlib.sha256(content).hexdigest()
+    assert record.is_untouched()
+    assert same_content_now(record) is record
 
 
-def test_encoded_pairs_must_match():
-    one, two = TokenRows.from_lists([[1]]), TokenRows.from_lists([[1], [2]])
-    with pytest.raises(InputError, match=r"1 source rows .* 2 target"):
-        EncodedPairs(one, two)
+def test_the_content_decides_where_the_time_differs(write):
+    record = record_of(write("file", "one\n"))
+    os.utime(record.path, ns=(5, 5))
+    assert not record.is_untouched()
+    again = same_content_now(record)
+    assert (again.mtime_ns, again.sha256) == (5, record.sha256)
+    for content in ("two\n", "one\ntwo\n"):
+        write("file", content)
+        assert same_content_now(record) is None
+    os.remove(record.path)
+    assert same_content_now(record) is None
 
 
-def test_real_corpus(shared_data):
-    folder = shared_data / "multi30k" / "raw"
-    text = read_parallel([folder / "train.en.gz"], [folder / "train.de.gz"])
-    tokenizer = Tokenizer.train(text.source + text.target, 8000)
-    pairs, report = encode_pairs(text, tokenizer, tokenizer, 128)
-    assert len(text) == len(pairs) == 29_000
-    assert str(report) == "29000 pairs kept, 0 dropped"
+def test_a_file_that_changes_while_it_is_read_is_refused(write):
+    path = write("file", "one\n")
+    with LineReader(path) as reader:
+        reader.count()
+        path.write_text("two\nthree\n")
+    with pytest.raises(InputError, match="changed while it was read"):
+        reader.record()

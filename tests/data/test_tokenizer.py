@@ -1,6 +1,7 @@
 """Text to ids and back: nothing is lost, and what cannot work is refused."""
 
 import hashlib
+import pickle
 import random
 import sys
 
@@ -103,8 +104,17 @@ def test_lone_surrogates_are_refused_with_the_line(tokenizer):
         tokenizer.encode(["fine", "a\ud800b"])
     with pytest.raises(InputError, match=r"line 12 .* U\+DFFF"):
         tokenizer.encode(["fine", "\udfff"], first_line=11)
+    with pytest.raises(InputError, match=r"line 40 .* U\+DFFF"):
+        tokenizer.encode(["fine", "\udfff", "fine"], numbers=[7, 40, 41])
     with pytest.raises(InputError, match=r"line 13 .* U\+DC80"):
         Tokenizer.train([*TEXT, "\udc80"], 320)
+
+
+@no_backend
+def test_it_goes_to_another_process_whole(tokenizer):
+    other = pickle.loads(pickle.dumps(tokenizer))
+    assert other.model == tokenizer.model
+    assert other.encode(TEXT) == tokenizer.encode(TEXT)
 
 
 @no_backend

@@ -50,16 +50,29 @@ def test_every_key_but_the_texts_has_the_default_of_the_paper(load):
         "learning_rate": None,
         "schedule": "inverse_square_root",
         "label_smoothing": 0.1,
+        "clip_norm": None,
+        "micro_batches": 1,
+        "freeze": (),
         "validate_every": 1000,
         "checkpoint_every": 1000,
         "keep_checkpoints": 10,
+        "keep_best": 0,
+        "best_metric": "bleu",
+        "patience": None,
         "average_last": 5,
+        "average_best": None,
+        "ema": None,
         "precision": "float32",
         "distribution": "none",
         "devices": "all",
         "seed": 1,
     }
     assert (config.data.batch_tokens, config.data.max_length) == (25_000, 128)
+    assert (config.data.bpe_dropout, config.data.cache) == (0.0, None)
+    filters = {"min_length": 1, "max_ratio": None, "unique": False}
+    assert config.data.filters.model_dump() == filters
+    assert config.data.workers == "all"
+    assert config.data.train[0].weight == 1.0
     assert config.decoding.model_dump() == {"beam_size": 4, "length_penalty": 0.6}
     assert config.output == Path("runs/my")
 
@@ -98,6 +111,7 @@ def test_texts_are_relative_to_the_file_and_output_is_not(load, tmp_path):
         "  train: [{source: [a, /b], target: [c, ../d]}, {tsv: e}]\n"
         "  validation: {tsv: [f, g]}\n"
         "  test: {source: h, target: i}\n"
+        "  cache: j\n"
         "tokenizer: {path: t}\n"
         "output: out"
     )
@@ -108,6 +122,7 @@ def test_texts_are_relative_to_the_file_and_output_is_not(load, tmp_path):
     assert second.tsv == (here / "e",)
     assert config.data.validation.tsv == (here / "f", here / "g")
     assert config.data.test.source == (here / "h",)
+    assert config.data.cache == here / "j"
     assert config.tokenizer.path == here / "t"
     assert config.output == Path("out")
 
@@ -178,6 +193,8 @@ def test_bad_overrides_are_refused(override, message, load):
         "model: {tie_embeddings: target, attention_window: 5}",
         "data: {phrasebook: fr-de}\ntraining: {learning_rate: 1e-7}\noutput: 'on'",
         "data: {train: [{tsv: [a, ü b]}], validation: {tsv: v}, test: {tsv: t}}",
+        "data: {train: [{tsv: a, weight: 2}, {tsv: b, weight: 0.1}], workers: 3, "
+        "bpe_dropout: 0.1, cache: c, filters: {max_ratio: 3, unique: true}}",
     ],
 )
 def test_yaml_loads_again_to_an_equal_object(text, load, tmp_path):
@@ -218,8 +235,18 @@ def test_the_difference_names_each_key(load):
         (DATA + "training: {label_smoothing: 1}", "label_smoothing: Input should be l"),
         (DATA + "training: {schedule: linear}", "'inverse_square_root' or 'cosine', g"),
         (DATA + "training: {precision: float16}", "'float32' or 'mixed_bfloat16', got"),
-        (DATA + "training: {distribution: mirrored}", "not available yet; use none"),
-        (DATA + "training: {devices: 2}", "devices: 2 is not available yet; use all"),
+        (DATA + "training: {distribution: miror}", "'mirrored', 'multi_worker', "),
+        (DATA + "training: {devices: 2}", "devices 2 need a distribution; set it to"),
+        (DATA + "training: {ema: 0.9, average_last: 3}", "give one of them"),
+        (
+            DATA + "training: {ema: 1.5}",
+            "ema: Input should be less than 1, got",
+        ),
+        (DATA + "training: {freeze: [encodr]}", "'embeddings', 'encoder' or 'decoder'"),
+        (
+            DATA + "training: {keep_best: 2, validate_every: 3, checkpoint_every: 2}",
+            "validate_every 3 is not a multiple of checkpoint_every 2; make it one",
+        ),
         (DATA + "decoding: {length_penalty: .inf}", "valid number, got '.inf'"),
         (DATA + "output: 5", "output: expected a path, got 5"),
         # YAML
@@ -259,11 +286,28 @@ def test_the_difference_names_each_key(load):
         ("data: {train: [{source: 5, target: b}]}", "a path or a list of paths, got 5"),
         ("data: {train: [{tsv: [a, '']}]}", "data.train.0.tsv.1: expected a path, got"),
         ("data: {train: [{source: [a, b], target: c}]}", "2 source files do not pair"),
-        ("data: {train: [{tsv: a, weight: 2.0}]}", "weight is not available yet"),
+        (
+            "data: {train: [{tsv: a, weight: 0}]}",
+            "data.train.0.weight: Input should be",
+        ),
+        ("data: {train: [{tsv: a}], test: {tsv: b, weight: 2.0}}", "data.test.weight"),
+        (
+            "data: {phrasebook: en-de, bpe_dropout: 1}",
+            "bpe_dropout: Input should be le",
+        ),
+        (
+            "data: {phrasebook: en-de, filters: {max_ratio: 0.5}}",
+            "max_ratio: Input sho",
+        ),
+        (
+            "data: {phrasebook: en-de, filters: {min_lenth: 2}}",
+            "did you mean 'min_leng",
+        ),
+        ("data: {phrasebook: en-de, workers: 0}", "data.workers"),
+        ("data: {phrasebook: en-de, cache: 5}", "data.cache: expected a path, got 5"),
         ("data: {phrasebook: en-en}", "data.phrasebook: expected one of en-de, en-fr"),
         ("data: {phrasebook: en-de, test: {tsv: a}}", "remove phrasebook or test"),
         ("data: {phrasebook: en-de, train: [{tsv: a}]}", "remove phrasebook or train"),
-        ("data: {phrasebook: en-de, batch_tokens: auto}", "auto is not available yet"),
         (
             DATA + "model: {position: learned, max_sequence_length: 100}",
             "data.max_length 128 is more than the 100 positions",

@@ -1,4 +1,4 @@
-"""The sections of a run config, each a frozen and strict object."""
+"""The sections of a run config about text: tokenizer and corpora."""
 
 from __future__ import annotations
 
@@ -13,15 +13,10 @@ from typing import Literal
 import pydantic
 
 from keras_transformer.data.phrasebook import LANGUAGES
+from keras_transformer.training.section import Count
+from keras_transformer.training.section import Section
 
 PHRASEBOOK_PAIRS = tuple("-".join(pair) for pair in permutations(LANGUAGES, 2))
-DISTRIBUTIONS = (
-    "mirrored",
-    "multi_worker",
-    "data_parallel",
-    "model_parallel",
-    "torchrun",
-)
 VOCABULARY_SIZE = 37_000  # the paper's English-German
 
 _CORPUS_KEYS = ({"source", "target"}, {"tsv"})
@@ -61,28 +56,8 @@ def _pair(value: Any) -> Any:
     return value
 
 
-def _not_yet(*values: Any, instead: str) -> pydantic.BeforeValidator:
-    """Refuses values that are part of the surface but not there yet."""
-
-    def refuse(value: Any) -> Any:
-        if value in values:
-            raise ValueError(f"{value} is not available yet; use {instead}")
-        return value
-
-    return pydantic.BeforeValidator(refuse)
-
-
 File = Annotated[Path, pydantic.BeforeValidator(_absolute)]
 Files = Annotated[tuple[File, ...], pydantic.BeforeValidator(_as_files)]
-Count = pydantic.PositiveInt
-
-
-class Section(pydantic.BaseModel):
-    """Frozen; of exact types; an unknown key is an error."""
-
-    model_config = pydantic.ConfigDict(
-        frozen=True, extra="forbid", strict=True, allow_inf_nan=False
-    )
 
 
 class TokenizerSection(Section):
@@ -151,18 +126,10 @@ class Corpus(Section):
     target: Files | None = None
     tsv: Files | None = None
 
-    @pydantic.model_validator(mode="before")
-    @classmethod
-    def _check_keys(cls, fields: Any) -> Any:
-        if isinstance(fields, Mapping) and "weight" in fields:
-            raise ValueError(
-                "weight is not available yet; remove it, the corpora are mixed by size"
-            )
-        return fields
-
     @pydantic.model_validator(mode="after")
     def _check_files(self) -> Corpus:
-        if self.model_dump(exclude_none=True).keys() not in _CORPUS_KEYS:
+        given = self.model_dump(exclude_none=True).keys() - {"weight"}
+        if given not in _CORPUS_KEYS:
             raise ValueError("give source and target, or tsv")
         if self.source and len(self.source) != len(self.target):
             raise ValueError(
@@ -170,6 +137,33 @@ class Corpus(Section):
                 f"{len(self.target)} target files; give one target for each source"
             )
         return self
+
+
+class TrainingCorpus(Corpus):
+    """A corpus to learn from.
+
+    Args:
+        weight: how often each of its pairs is seen in an epoch; with 0.25 every epoch
+            sees another quarter of them.
+    """
+
+    weight: Annotated[float, pydantic.Field(gt=0)] = 1.0
+
+
+class FilterSection(Section):
+    """Which pairs are left out of the training; tokens as before `bpe_dropout`.
+
+    Args:
+        min_length: the fewest tokens of either side, without the end token.
+        max_ratio: the most tokens of one side for each token of the other, either way
+            round.
+        unique: whether pairs that were there before are dropped; takes 8 bytes of
+            memory a pair while the text is encoded.
+    """
+
+    min_length: Count = 1
+    max_ratio: Annotated[float, pydantic.Field(ge=1)] | None = None
+    unique: bool = False
 
 
 class DataSection(Section):
@@ -181,18 +175,29 @@ class DataSection(Section):
         test: scored once, at the end.
         phrasebook: instead of these, the embedded corpus: `"en-de"` or another
             ordered pair of en, de and fr.
-        batch_tokens: target tokens in a batch.
+        batch_tokens: target tokens in a batch, over all devices; `"auto"`: the
+            paper's 25000, or as many as the memory holds.
         max_length: longer pairs, in tokens, are left out of the training.
+        filters: what else is left out of it.
+        bpe_dropout: the probability with which a merge of byte-pair encoding is left
+            out, anew each time a pair is trained on (Provilkov et al., 2020).
+        cache: the folder of the encoded training text, which several runs may share;
+            `encoded` in the run folder.
+        workers: processes that encode it; `"all"` for one on each core.
     """
 
     train: Annotated[
-        tuple[Corpus, ...] | None, pydantic.BeforeValidator(_as_corpora)
+        tuple[TrainingCorpus, ...] | None, pydantic.BeforeValidator(_as_corpora)
     ] = None
     validation: Corpus | None = None
     test: Corpus | None = None
     phrasebook: Annotated[str | None, pydantic.BeforeValidator(_pair)] = None
-    batch_tokens: Annotated[Count, _not_yet("auto", instead="a number")] = 25_000
+    batch_tokens: Count | Literal["auto"] = 25_000
     max_length: Count = 128
+    filters: FilterSection = FilterSection()
+    bpe_dropout: Annotated[float, pydantic.Field(ge=0, lt=1)] = 0.0
+    cache: File | None = None
+    workers: Count | Literal["all"] = "all"
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> DataSection:
@@ -206,59 +211,3 @@ class DataSection(Section):
                     f"the phrasebook has texts of its own; remove phrasebook or {key}"
                 )
         return self
-
-
-class TrainingSection(Section):
-    """How the weights are learned.
-
-    Args:
-        steps: updates of the weights.
-        warmup_steps: steps in which the learning rate rises.
-        learning_rate: its peak; None for the paper's, D^-0.5 * warmup_steps^-0.5.
-        schedule: how it falls: `"inverse_square_root"` (the paper's) or `"cosine"`,
-            half a cosine to 0 at `steps`.
-        label_smoothing: share of the target spread over the whole vocabulary.
-        validate_every: steps between validations.
-        checkpoint_every: steps between checkpoints.
-        keep_checkpoints: how many, the latest, stay on disk.
-        average_last: checkpoints whose mean is the final model.
-        precision: `"float32"` or `"mixed_bfloat16"`.
-        distribution: `"none"`.
-        devices: `"all"`.
-        seed: of initial weights, dropout and the order of the batches.
-    """
-
-    steps: Count = 100_000
-    warmup_steps: Count = 4000
-    learning_rate: pydantic.PositiveFloat | None = None
-    schedule: Literal["inverse_square_root", "cosine"] = "inverse_square_root"
-    label_smoothing: Annotated[float, pydantic.Field(ge=0.0, lt=1.0)] = 0.1
-    validate_every: Count = 1000
-    checkpoint_every: Count = 1000
-    keep_checkpoints: Count = 10
-    average_last: Count = 5
-    precision: Literal["float32", "mixed_bfloat16"] = "float32"
-    distribution: Annotated[
-        Literal["none"], _not_yet(*DISTRIBUTIONS, instead="none")
-    ] = "none"
-    devices: Literal["all"] = "all"
-    seed: pydantic.NonNegativeInt = 1
-
-    @pydantic.field_validator("devices", mode="before")
-    @classmethod
-    def _check_devices(cls, value: Any) -> Any:
-        if type(value) is int:
-            raise ValueError(f"{value} is not available yet; use all")
-        return value
-
-
-class DecodingSection(Section):
-    """The search: defaults of the model folder, and of the final test.
-
-    Args:
-        beam_size: W; 1 is greedy search.
-        length_penalty: alpha.
-    """
-
-    beam_size: Count = 4
-    length_penalty: pydantic.NonNegativeFloat = 0.6

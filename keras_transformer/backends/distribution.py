@@ -1,0 +1,31 @@
+"""What the devices and processes of a training are, in words of no framework."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+
+class Distribution(NamedTuple):
+    """The devices and processes that share each step.
+
+    Attributes:
+        num_replicas: shares of a batch that are computed at the same time; the rows
+            of a global batch must divide by it (and by `model.micro_batches`).
+        process_index: this process, from 0.
+        num_processes: how many run the same program.
+        part: (index, count): the rows of each global batch that this process gives to
+            `fit` and `evaluate`. (0, 1), all of them, unless the backend wants each
+            process to read its own.
+        any: whether a flag is set in any process; each process must ask, after the
+            same step.
+    """
+
+    num_replicas: int = 1
+    process_index: int = 0
+    num_processes: int = 1
+    part: tuple[int, int] = (0, 1)
+    any: Callable[[bool], bool] = bool
+
+    @property
+    def is_chief(self) -> bool:
+        """Whether this is the one process that writes files and talks."""
+        return self.process_index == 0

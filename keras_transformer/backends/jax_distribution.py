@@ -1,0 +1,147 @@
+"""JAX: `keras.distribution`, over the devices of one or of several processes."""
+
+import contextlib
+import os
+
+import jax
+import keras
+import numpy as np
+from jax.experimental import multihost_utils
+
+from keras_transformer.backends.distribution import Distribution
+from keras_transformer.errors import InputError
+
+_VARIABLES = [
+    "KERAS_DISTRIBUTION_JOB_ADDRESSES",
+    "KERAS_DISTRIBUTION_NUM_PROCESSES",
+    "KERAS_DISTRIBUTION_PROCESS_ID",
+]
+_COMMAND = (
+    "KERAS_DISTRIBUTION_JOB_ADDRESSES=host0:2222 KERAS_DISTRIBUTION_NUM_PROCESSES=2 "
+    "KERAS_DISTRIBUTION_PROCESS_ID=0 keras-transformer train config.yaml"
+)
+# After how long without a sign of life a process is given up.
+_HEARTBEAT_SECONDS = 20
+
+
+@contextlib.contextmanager
+def data_parallel(devices):
+    """Each device computes with all weights on its rows of a batch."""
+    found = _devices(devices)
+    distribution = keras.distribution.DataParallel(
+        devices=found.ravel().tolist(), auto_shard_dataset=False
+    )
+    with distribution.scope():
+        yield _described(num_replicas=found.size)
+
+
+@contextlib.contextmanager
+def model_parallel(devices):
+    """The devices of a process share the weights; processes share the rows."""
+    found = _devices(devices)
+    mesh = keras.distribution.DeviceMesh(found.shape, ("batch", "model"), found)
+    distribution = _ModelParallel(
+        layout_map=layout_map(mesh), batch_dim_name="batch", auto_shard_dataset=False
+    )
+    with distribution.scope():
+        yield _described(num_replicas=found.shape[0])
+
+
+def layout_map(mesh):
+    """How the axis "model" of a mesh splits the weights of this package's models.
+
+    Attention by its heads, feed-forward layers by their inner features, embeddings by
+    their vocabulary; the rest stays whole on each device.
+
+    Reference: Shoeybi et al., 2019, https://arxiv.org/abs/1909.08053.
+    """
+    layouts = keras.distribution.LayoutMap(mesh)
+    for kernel in ("query_kernel", "key_kernel", "value_kernel", "inner_kernel"):
+        layouts[f".*/{kernel}$"] = (None, "model")
+    for kernel in ("output_kernel", "outer_kernel"):
+        layouts[f".*/{kernel}$"] = ("model", None)
+    for bias in ("query_bias", "key_bias", "value_bias", "inner_bias"):
+        layouts[f".*/{bias}$"] = ("model",)
+    layouts[r".*embedding/embeddings$"] = ("model", None)
+    layouts[r".*embedding/bias$"] = ("model",)
+    return layouts
+
+
+class _ModelParallel(keras.distribution.ModelParallel):
+    """Keeps whole what the devices cannot divide evenly, as an odd vocabulary."""
+
+    def get_variable_layout(self, variable):
+        layout = super().get_variable_layout(variable)
+        mesh = self.device_mesh
+        sizes = dict(zip(mesh.axis_names, mesh.shape, strict=True))
+        for axis, size in zip(layout.axes, variable.shape, strict=True):
+            if axis is not None and size % sizes[axis]:
+                whole = [None] * len(variable.shape)
+                return keras.distribution.TensorLayout(whole, mesh)
+        return layout
+
+
+def _described(num_replicas):
+    process, processes = jax.process_index(), jax.process_count()
+
+    def any_process(flag):
+        if processes == 1:
+            return bool(flag)
+        return bool(multihost_utils.process_allgather(np.array(flag)).any())
+
+    return Distribution(
+        num_replicas=num_replicas,
+        process_index=process,
+        num_processes=processes,
+        part=(process, processes),
+        any=any_process,
+    )
+
+
+def _devices(wanted):
+    """Names of the devices to use: (processes, devices of each)."""
+    if wanted != "all":
+        with contextlib.suppress(RuntimeError):  # has started: see how many there are
+            jax.config.update("jax_num_cpu_devices", wanted)
+    _join_processes()
+    table = []
+    for process in range(jax.process_count()):
+        local = jax.local_devices(process_index=process)
+        if wanted != "all" and len(local) < wanted:
+            raise InputError(
+                f"devices is {wanted}, but JAX has started with {len(local)} on the "
+                f"platform {local[0].platform}; give at most that, or open the "
+                f"distribution before anything of JAX runs"
+            )
+        local = local if wanted == "all" else local[:wanted]
+        table.append([f"{device.platform}:{device.id}" for device in local])
+    return np.array(table)
+
+
+def _join_processes():
+    """Meets the other processes, where the environment names any."""
+    values = [os.environ.get(variable) for variable in _VARIABLES]
+    if not any(values) or jax.distributed.is_initialized():
+        return
+    try:
+        addresses, count, index = values[0], int(values[1]), int(values[2])
+        if not addresses or not 0 <= index < count:
+            raise ValueError
+    except (TypeError, ValueError):
+        settings = " ".join(
+            f"{variable}={value or ''}"
+            for variable, value in zip(_VARIABLES, values, strict=True)
+        )
+        raise InputError(
+            f"several processes need all three of {settings}; start each with its own "
+            f"number: {_COMMAND}"
+        ) from None
+    jax.distributed.initialize(
+        addresses.split(",")[0],
+        count,
+        index,
+        heartbeat_timeout_seconds=_HEARTBEAT_SECONDS,
+    )
+
+
+distributions = {"data_parallel": data_parallel, "model_parallel": model_parallel}

@@ -1,0 +1,59 @@
+"""PyTorch: the processes that `torchrun` starts, one for each device."""
+
+import contextlib
+import os
+
+import torch
+
+from keras_transformer.backends.distribution import Distribution
+from keras_transformer.errors import InputError
+
+_COMMAND = "torchrun --nproc-per-node 2 -m keras_transformer.cli.main train config.yaml"
+
+
+@contextlib.contextmanager
+def torchrun(devices):
+    """Processes on GPUs (nccl), or on CPUs (gloo)."""
+    try:
+        local_rank = int(os.environ["LOCAL_RANK"])
+        local_processes = int(os.environ["LOCAL_WORLD_SIZE"])
+    except (KeyError, ValueError):
+        raise InputError(
+            f"distribution torchrun: this process was not started by torchrun; use "
+            f"{_COMMAND}"
+        ) from None
+    if devices not in ("all", local_processes):
+        raise InputError(
+            f"devices is {devices}, but torchrun started {local_processes} processes "
+            f"here; give --nproc-per-node {devices}, or devices all"
+        )
+    gpus = torch.cuda.device_count()
+    if gpus:
+        if local_rank >= gpus:
+            raise InputError(
+                f"torchrun started {local_processes} processes for {gpus} GPUs; give "
+                f"--nproc-per-node {gpus}"
+            )
+        torch.cuda.set_device(local_rank)
+    torch.distributed.init_process_group("nccl" if gpus else "gloo")
+
+    def any_process(flag):
+        total = torch.tensor(float(flag), device="cuda" if gpus else "cpu")
+        torch.distributed.all_reduce(total)
+        return bool(total > 0)
+
+    rank = torch.distributed.get_rank()
+    processes = torch.distributed.get_world_size()
+    try:
+        yield Distribution(
+            num_replicas=processes,
+            process_index=rank,
+            num_processes=processes,
+            part=(rank, processes),
+            any=any_process,
+        )
+    finally:
+        torch.distributed.destroy_process_group()
+
+
+distributions = {"torchrun": torchrun}

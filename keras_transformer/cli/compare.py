@@ -1,0 +1,63 @@
+"""`keras-transformer compare`."""
+
+import dataclasses
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from keras_transformer.cli import scoring
+
+
+def compare(
+    baseline: Annotated[
+        Path,
+        typer.Argument(
+            metavar="BASELINE", help="Translations of one system, plain or gzipped."
+        ),
+    ],
+    systems: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="HYPOTHESES",
+            help="Translations of others, each compared with the first.",
+        ),
+    ] = None,
+    *,
+    reference: scoring.Reference,
+    tokenize: scoring.Tokenize = "13a",
+    lowercase: scoring.Lowercase = False,
+    confidence: Annotated[
+        int, typer.Option(metavar="N", help="Samples of the bootstrap.")
+    ] = 1000,
+    as_json: scoring.Json = False,
+) -> None:
+    """Score translated files, and compare systems by paired bootstrap.
+
+    Prints BLEU, chrF and TER of each file with 95 % confidence intervals, and of each
+    but the first the p-value of its difference: below 0.05 it is significant.
+    """
+    from keras_transformer import evaluation
+    from keras_transformer.data.corpus import read_parallel
+
+    settings = {
+        "tokenize": tokenize,
+        "lowercase": lowercase,
+        "confidence": confidence,
+    }
+    text = read_parallel([baseline], [reference])
+    scores = evaluation.evaluate(text.source, text.target, **settings)
+    rows = [(baseline, score, None) for score in scores]
+    for path in systems or ():
+        other = read_parallel([path], [reference])
+        found = evaluation.compare(other.source, text.source, text.target, **settings)
+        rows += [(path, result.score, result.p_value) for result in found]
+    if as_json:
+        scoring.print_json(
+            {"file": str(path), **dataclasses.asdict(score), "p_value": p_value}
+            for path, score, p_value in rows
+        )
+        return
+    for path, score, p_value in rows:
+        compared = "" if p_value is None else f", p = {p_value:.4f}"
+        print(f"{path}: {score}{compared}")

@@ -1,0 +1,36 @@
+"""What the commands that score translations share."""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated
+from typing import Any
+
+import typer
+
+Reference = Annotated[
+    Path,
+    typer.Option(metavar="FILE", help="A right translation of each line, plain or gz."),
+]
+Tokenize = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="How BLEU splits text into words, as in sacreBLEU; none for text that is "
+        "tokenized; or moses-de, Moses' tokenizer for a language.",
+    ),
+]
+Lowercase = Annotated[
+    bool,
+    typer.Option(
+        "--lowercase",
+        help="BLEU and chrF ignore case. With --tokenize moses-de, what papers report "
+        "as lower-cased tokenized BLEU (lc.tok).",
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print a list of JSON objects.")]
+
+
+def print_json(rows: Iterable[dict[str, Any]]) -> None:
+    """Prints one list, readable."""
+    print(json.dumps(list(rows), indent=2, ensure_ascii=False))

@@ -1,0 +1,141 @@
+"""Byte-pair encoding on arrays of ids, from the characters up, with merges left out.
+
+SentencePiece can do this as well, but its random numbers differ from one process to
+the next whatever the seed: a run that was killed could not be gone on with as it was.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from keras_transformer.data.token_rows import TokenRows
+from keras_transformer.data.tokenizer import Tokenizer
+
+
+class BPEMerges:
+    """The merges of a tokenizer.
+
+    Args:
+        tokenizer: of byte-pair encoding.
+
+    Raises:
+        InputError: where the tokenizer is something else.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from keras_transformer.data.bpe_merges import BPEMerges
+    >>> from keras_transformer.data.token_rows import TokenRows
+    >>> from keras_transformer.data.tokenizer import Tokenizer
+    >>> tokenizer = Tokenizer.train(["low lower lowest"] * 9, vocabulary_size=275)
+    >>> rows = TokenRows.from_lists(tokenizer.encode(["low lower"]))
+    >>> merges = BPEMerges(tokenizer)
+    >>> anew = merges.join(rows, 1.0, np.random.default_rng(1))
+    >>> tokenizer.pieces(anew[0])
+    ['l', 'o', 'w', '▁', 'l', 'o', 'w', 'e', 'r']
+    """
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        scores = tokenizer.scores()
+        pieces = tokenizer.pieces(range(len(scores)))
+        ids = {pieces[i]: i for i, score in enumerate(scores) if score is not None}
+        self._size = len(scores)
+        self._by_rank = np.array(sorted(ids.values(), key=lambda i: -scores[i]), int)
+        ranks = np.zeros(self._size, int)
+        ranks[self._by_rank] = np.arange(len(ids))
+        merges = {
+            ids[piece[:cut]] * self._size + ids[piece[cut:]]: ranks[i]
+            for piece, i in ids.items()
+            for cut in range(1, len(piece))
+            if piece[:cut] in ids and piece[cut:] in ids
+        }
+        # Two neighbours as one number, sorted, and the rank of what they become. The
+        # last one is larger than any.
+        self._pairs = np.array([*sorted(merges), self._size**2], int)
+        self._ranks = np.array([*(merges[pair] for pair in self._pairs[:-1]), 0], int)
+        inside = {ids[letter] for piece in ids for letter in piece[1:] if letter in ids}
+        self._begins = np.ones(self._size, bool)  # no merge joins it to what is before
+        self._begins[list(inside)] = False
+        self._characters = self._split(pieces, ids)
+
+    def join(
+        self, rows: TokenRows, dropout: float, random: np.random.Generator
+    ) -> TokenRows:
+        """Segments rows anew from their characters.
+
+        Again and again each word, as long as it can, makes its best merge (the first
+        one of the best) out of those that are not left out this time; a word of which
+        all are left out is done. What is no text, such as a byte or an unknown
+        character, stays as it is.
+
+        Args:
+            rows: ids of the tokenizer.
+            dropout: the probability with which a merge is left out; 0 gives the
+                tokenizer's own segmentation.
+            random: gives a number for each possible merge.
+
+        Reference: Provilkov et al., 2020, https://arxiv.org/abs/1910.13267,
+        algorithm 1.
+        """
+        letters = self._characters.take(rows.ids.astype(int))
+        offsets = letters.offsets[rows.offsets]
+        ids = letters.ids.astype(int)
+        begins = np.append(self._begins[ids], True)
+        begins[offsets] = True
+        words = np.cumsum(begins[:-1])
+        kept = self._join(ids, words, dropout, random)
+        before = np.append(0, np.cumsum(kept))
+        return TokenRows(ids[kept].astype(np.int32), before[offsets])
+
+    def _join(
+        self,
+        ids: np.ndarray,
+        words: np.ndarray,
+        dropout: float,
+        random: np.random.Generator,
+    ) -> np.ndarray:
+        """Joins in place; returns which places hold an id in the end."""
+        kept = np.ones(len(ids), bool)
+        places = np.arange(len(ids))  # of the words that are not done
+        while len(places):
+            now, word = ids[places], words[places]
+            ranks = self._possible(now, word)
+            ranks[random.random(len(ranks), np.float32) < dropout] = self._size
+            starts = np.flatnonzero(np.diff(word, prepend=-1))
+            lengths = np.diff(starts, append=len(word))
+            best = np.repeat(np.minimum.reduceat(ranks, starts), lengths)
+            going = best < self._size
+            merged = np.flatnonzero(going & (ranks == best))
+            merged = merged[np.diff(word[merged], prepend=-1) > 0]  # one a word
+            ids[places[merged]] = self._by_rank[ranks[merged]]
+            kept[places[merged + 1]] = False
+            going[merged + 1] = False
+            places = places[going]
+        return kept
+
+    def _possible(self, ids: np.ndarray, words: np.ndarray) -> np.ndarray:
+        """The rank of the merge of each id with the next; their number where none."""
+        ranks = np.full(len(ids), self._size)
+        pairs = ids[:-1] * self._size + ids[1:]
+        found = np.searchsorted(self._pairs, pairs)
+        possible = (self._pairs[found] == pairs) & (words[:-1] == words[1:])
+        ranks[:-1][possible] = self._ranks[found[possible]]
+        return ranks
+
+    def _split(self, pieces: list[str], ids: dict[str, int]) -> TokenRows:
+        """The characters of each id; itself, where merges do not lead back to it."""
+        split = [
+            [ids[letter] for letter in piece]
+            if piece in ids and all(letter in ids for letter in piece)
+            else [i]
+            for i, piece in enumerate(pieces)
+        ]
+        self._characters = TokenRows.from_lists(split)
+        own = TokenRows.from_lists([[i] for i in range(self._size)])
+        joined = self.join(own, 0.0, np.random.default_rng(0))
+        return TokenRows.from_lists(
+            [
+                letters if back.tolist() == [i] else [i]
+                for i, (letters, back) in enumerate(zip(split, joined, strict=True))
+            ]
+        )

@@ -1,0 +1,142 @@
+"""Writes corpora as ids while they are read: the files of an `EncodedCorpora`."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import time
+from collections.abc import Callable
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from keras_transformer.data.corpus import CorpusFiles
+from keras_transformer.data.corpus import read_shards
+from keras_transformer.data.encoding import PairEncoder
+from keras_transformer.data.encoding import check_not_empty
+from keras_transformer.data.encoding import encode_stream
+from keras_transformer.data.filters import CorpusReport
+from keras_transformer.data.filters import SeenPairs
+from keras_transformer.data.line_reader import LineReader
+from keras_transformer.data.token_rows import TokenRows
+
+MANIFEST = "manifest.json"
+SIDES = ("source", "target")
+
+_INTERVAL = 10.0  # seconds between two lines of progress
+
+
+def write_corpora(
+    folder: Path,
+    corpora: Sequence[CorpusFiles],
+    encoder: PairEncoder,
+    workers: int | None,
+    say: Callable[[str], None],
+) -> dict:
+    """Writes the ids of corpora into a folder; see `encode_corpora`.
+
+    Returns:
+        What the manifest says of them.
+
+    Raises:
+        InputError: where a file cannot be read, or a corpus has no pair to use.
+        OSError: where the folder cannot be written.
+    """
+    tokenizers = (encoder.source_tokenizer, encoder.target_tokenizer)
+    widest = max(tokenizer.vocabulary_size for tokenizer in tokenizers)
+    dtype = "uint16" if widest <= 2**16 else "int32"
+    shards = [corpus.shards() for corpus in corpora]
+    readers = [reader for corpus in shards for shard in corpus for reader in shard]
+    progress, seen, reports = _Progress(readers, say), SeenPairs(), []
+    with contextlib.ExitStack() as stack:
+        sides = [stack.enter_context(_Side(folder, name, dtype)) for name in SIDES]
+        for corpus, own in zip(corpora, shards, strict=True):
+            found = []
+            for chunk in encode_stream(read_shards(own), encoder, workers):
+                new = chunk.only_new(seen)
+                for side, rows in zip(
+                    sides, (new.pairs.source, new.pairs.target), strict=True
+                ):
+                    side.write(rows)
+                found.append(new.report)
+                progress.tell(len(chunk.pairs))
+            report = CorpusReport.total(found)
+            check_not_empty(str(corpus), report)
+            reports.append(report)
+    return {
+        "files": [dataclasses.asdict(reader.record()) for reader in readers],
+        "reports": list(map(dataclasses.asdict, reports)),
+        "dtype": dtype,
+        "pairs": sum(report.kept for report in reports),
+        **{f"{side.name}_ids": side.total for side in sides},
+    }
+
+
+def write_manifest(folder: Path, manifest: dict) -> None:
+    """Writes the manifest of a folder, whole or not at all."""
+    new = folder / f".{MANIFEST}.{os.getpid()}"
+    new.write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+    new.replace(folder / MANIFEST)
+
+
+class _Side:
+    """The two growing files of one side."""
+
+    def __init__(self, folder: Path, name: str, dtype: str) -> None:
+        self.name = name
+        self.total = 0
+        self._folder = folder
+        self._dtype = dtype
+
+    def __enter__(self) -> _Side:
+        with contextlib.ExitStack() as stack:
+            self._ids, self._offsets = (
+                stack.enter_context(open(self._folder / f"{self.name}.{kind}", "wb"))
+                for kind in ("ids", "offsets")
+            )
+            self._stack = stack.pop_all()
+        self._offsets.write(np.zeros(1, np.int64).tobytes())
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stack.close()
+
+    def write(self, rows: TokenRows) -> None:
+        self._ids.write(rows.ids.astype(self._dtype).tobytes())
+        self._offsets.write((rows.offsets[1:] + self.total).tobytes())
+        self.total += len(rows.ids)
+
+
+class _Progress:
+    """Says now and then how far the readers are."""
+
+    def __init__(
+        self, readers: Sequence[LineReader], say: Callable[[str], None]
+    ) -> None:
+        self._readers = readers
+        self._say = say
+        self._pairs = 0
+        self._bytes = sum(map(_size, {reader.path for reader in readers}))
+        self._began = self._told = time.monotonic()
+
+    def tell(self, pairs: int) -> None:
+        self._pairs += pairs
+        now = time.monotonic()
+        if now - self._told >= _INTERVAL:
+            self._told = now
+            read = sum(reader.bytes_read for reader in self._readers)
+            speed = self._pairs / (now - self._began)
+            self._say(
+                f"encoding: {read / max(self._bytes, 1):.0%}, {self._pairs:,} pairs, "
+                f"{speed:,.0f} a second"
+            )
+
+
+def _size(path: str | Path) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:  # the reader will say it
+        return 0

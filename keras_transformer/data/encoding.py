@@ -1,0 +1,235 @@
+"""Sentence pairs to token ids, in this process or in several."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import hashlib
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Iterable
+from collections.abc import Iterator
+from concurrent.futures import Future
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from itertools import chain
+from itertools import islice
+
+import numpy as np
+
+from keras_transformer.data.filters import CorpusReport
+from keras_transformer.data.filters import Filters
+from keras_transformer.data.filters import SeenPairs
+from keras_transformer.data.parallel_text import ParallelText
+from keras_transformer.data.token_rows import EncodedPairs
+from keras_transformer.data.token_rows import TokenRows
+from keras_transformer.data.tokenizer import Tokenizer
+from keras_transformer.data.tokenizer import count_space_marks
+from keras_transformer.errors import InputError
+
+_FEW = 8  # chunks that are encoded sooner than other processes start
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class EncodedChunk:
+    """The pairs of a text that the filters keep.
+
+    Args:
+        pairs: their ids, in order.
+        report: what became of the text.
+        hashes: of each pair's text, (pairs,) uint64; None unless pairs must be unique.
+    """
+
+    pairs: EncodedPairs
+    report: CorpusReport
+    hashes: np.ndarray | None
+
+    def only_new(self, seen: SeenPairs) -> EncodedChunk:
+        """Without the pairs that were seen before; these ones then have been."""
+        if self.hashes is None:
+            return self
+        new = seen.add(self.hashes)
+        report = self.report.without_duplicates(int(np.count_nonzero(~new)))
+        return EncodedChunk(self.pairs.take(np.flatnonzero(new)), report, None)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class PairEncoder:
+    """Encodes and filters texts; goes to other processes whole.
+
+    Args:
+        source_tokenizer: of the source.
+        target_tokenizer: of the target; the same for a shared vocabulary.
+        filters: which pairs to keep.
+    """
+
+    source_tokenizer: Tokenizer
+    target_tokenizer: Tokenizer
+    filters: Filters
+
+    def __call__(self, text: ParallelText, first_line: int = 1) -> EncodedChunk:
+        """Encodes a text; `first_line` is its number, for messages.
+
+        Raises:
+            InputError: where a line holds a lone surrogate, with its number.
+        """
+        pairs = EncodedPairs(
+            _encode(self.source_tokenizer, text.source, first_line),
+            _encode(self.target_tokenizer, text.target, first_line),
+        )
+        filled = [
+            bool(source.strip() and target.strip())
+            for source, target in zip(text.source, text.target, strict=True)
+        ]
+        reasons = self.filters.reasons(
+            np.array(filled, bool), pairs.source.lengths, pairs.target.lengths
+        )
+        marks = count_space_marks(chain(text.source, text.target))
+        kept = np.flatnonzero(reasons == 0)
+        hashes = None
+        if self.filters.unique:
+            hashes = np.array([_hash(text, row) for row in kept], np.uint64)
+        report = self.filters.report(reasons, marks)
+        return EncodedChunk(pairs.take(kept), report, hashes)
+
+
+def encode_pairs(
+    text: ParallelText,
+    source_tokenizer: Tokenizer,
+    target_tokenizer: Tokenizer,
+    max_length: int,
+    *,
+    min_length: int = 1,
+    max_ratio: float | None = None,
+    unique: bool = False,
+) -> tuple[EncodedPairs, CorpusReport]:
+    """Sentence pairs as ids, without the pairs that no batch should hold.
+
+    Args:
+        text: the sentence pairs.
+        source_tokenizer: of the source.
+        target_tokenizer: of the target; the same for a shared vocabulary.
+        max_length: the most tokens of either side, with the end token.
+        min_length: see `Filters`, as are `max_ratio` and `unique`.
+        max_ratio: see `min_length`.
+        unique: see `min_length`.
+
+    Returns:
+        The pairs that remain, in order, and the report of what was dropped.
+
+    Raises:
+        InputError: where no pair remains.
+
+    Example:
+
+    >>> from keras_transformer.data.encoding import encode_pairs
+    >>> from keras_transformer.data.parallel_text import ParallelText
+    >>> from keras_transformer.data.tokenizer import Tokenizer
+    >>> text = ParallelText(["a b c", "", "a a a a a a"], ["b", "c", "a"])
+    >>> tokenizer = Tokenizer.train(["a b c"], vocabulary_size=264)
+    >>> pairs, report = encode_pairs(text, tokenizer, tokenizer, max_length=8)
+    >>> print(report)
+    1 pairs kept, 2 dropped: 1 empty, 1 longer than 8 tokens
+    """
+    filters = Filters(max_length, min_length, max_ratio, unique)
+    encode, seen = PairEncoder(source_tokenizer, target_tokenizer, filters), SeenPairs()
+    encoded, first_line = [], 1
+    # Lists of ids take nine times the memory of an array: never all at once.
+    for part in text.chunks() if len(text) else [text]:
+        encoded.append(encode(part, first_line).only_new(seen))
+        first_line += len(part)
+    report = CorpusReport.total([chunk.report for chunk in encoded])
+    check_not_empty("the corpus", report)
+    return EncodedPairs.concatenate([chunk.pairs for chunk in encoded]), report
+
+
+def check_not_empty(name: str, report: CorpusReport) -> None:
+    """Refuses a corpus of which nothing remains.
+
+    Raises:
+        InputError: with the report.
+    """
+    if not report.kept:
+        raise InputError(
+            f"{name} has no pair to use ({report}); check its files and the filters"
+        )
+
+
+def encode_stream(
+    texts: Iterable[ParallelText], encoder: PairEncoder, workers: int | None = None
+) -> Iterator[EncodedChunk]:
+    """Encodes texts in order, in several processes where there are many.
+
+    Args:
+        texts: a stream; no more of it is read than the workers need.
+        encoder: what to do with each.
+        workers: processes; None for one on each core, 1 for this process alone.
+
+    Raises:
+        InputError: where a process ends by itself.
+    """
+    texts = iter(texts)
+    workers = workers or os.cpu_count() or 1
+    if workers > 1:
+        yield from map(encoder, islice(texts, _FEW))
+        following = next(texts, None)
+        if following is not None:
+            yield from _encode_elsewhere(chain([following], texts), encoder, workers)
+    else:
+        yield from map(encoder, texts)
+
+
+def _encode_elsewhere(
+    texts: Iterator[ParallelText], encoder: PairEncoder, workers: int
+) -> Iterator[EncodedChunk]:
+    # Started afresh: a fork of a process with the threads of a framework may hang.
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(
+        workers, mp_context=context, initializer=_begin_work, initargs=(encoder,)
+    )
+    waiting: collections.deque[Future[EncodedChunk]] = collections.deque()
+    try:
+        for text in texts:
+            waiting.append(pool.submit(_work, text))
+            if len(waiting) > 2 * workers:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    except BrokenProcessPool:
+        raise InputError(
+            "a process that encodes ended by itself, for want of memory or because the "
+            'program has no `if __name__ == "__main__":`; set data.workers to 1'
+        ) from None
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+_encoder: PairEncoder | None = None  # of a process that encodes
+
+
+def _begin_work(encoder: PairEncoder) -> None:
+    global _encoder
+    _encoder = encoder
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # ctrl-C is for the parent to handle
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """A parent that is killed cannot say so: its processes would wait for ever."""
+    multiprocessing.parent_process().join()
+    os._exit(1)
+
+
+def _work(text: ParallelText) -> EncodedChunk:
+    return _encoder(text)
+
+
+def _encode(tokenizer: Tokenizer, lines: list[str], first_line: int) -> TokenRows:
+    return TokenRows.from_lists(tokenizer.encode(lines, first_line=first_line))
+
+
+def _hash(text: ParallelText, row: int) -> int:
+    pair = f"{text.source[row]}\n{text.target[row]}".encode()
+    return int.from_bytes(hashlib.blake2b(pair, digest_size=8).digest(), "little")

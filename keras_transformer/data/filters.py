@@ -1,0 +1,168 @@
+"""Which sentence pairs a training leaves out, and the account of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import operator
+from collections.abc import Sequence
+
+import numpy as np
+
+_KEPT, _EMPTY, _LONG, _SHORT, _UNBALANCED = range(5)
+
+
+@dataclasses.dataclass(frozen=True)
+class Filters:
+    """What a pair must be like to be kept. Tokens are those of the plain segmentation.
+
+    Args:
+        max_length: the most tokens of either side, with the end token.
+        min_length: the fewest tokens of either side, without the end token.
+        max_ratio: the most tokens of one side for each token of the other, either way
+            round; None for any.
+        unique: whether a pair that was there before, character by character, is
+            dropped; `SeenPairs` remembers 8 bytes of each.
+    """
+
+    max_length: int
+    min_length: int = 1
+    max_ratio: float | None = None
+    unique: bool = False
+
+    def reasons(
+        self, filled: np.ndarray, source_lengths: np.ndarray, target_lengths: np.ndarray
+    ) -> np.ndarray:
+        """Why each pair is dropped, by the first filter that drops it; 0 if it is not.
+
+        Args:
+            filled: whether both sides have more than white space, (pairs,) bool.
+            source_lengths: tokens without the end token, (pairs,).
+            target_lengths: see `source_lengths`.
+        """
+        longest = np.maximum(source_lengths, target_lengths)
+        shortest = np.minimum(source_lengths, target_lengths)
+        ratio = np.inf if self.max_ratio is None else self.max_ratio
+        unbalanced = longest > np.maximum(shortest, 1) * ratio
+        return np.select(
+            [
+                ~np.asarray(filled, bool),
+                longest + 1 > self.max_length,
+                shortest < self.min_length,
+                unbalanced,
+            ],
+            [_EMPTY, _LONG, _SHORT, _UNBALANCED],
+            _KEPT,
+        )
+
+    def report(self, reasons: np.ndarray, space_marks: int) -> CorpusReport:
+        """The account of the pairs of which `reasons` speaks."""
+        counts = np.bincount(reasons, minlength=5).tolist()
+        return CorpusReport(
+            kept=counts[_KEPT],
+            empty=counts[_EMPTY],
+            too_long=counts[_LONG],
+            max_length=self.max_length,
+            space_marks=space_marks,
+            too_short=counts[_SHORT],
+            min_length=self.min_length,
+            unbalanced=counts[_UNBALANCED],
+            max_ratio=self.max_ratio,
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class CorpusReport:
+    """What became of the pairs of a corpus.
+
+    Args:
+        kept: pairs that remain.
+        empty: pairs dropped because a side holds nothing but white space.
+        too_long: pairs dropped because a side has more than `max_length` tokens.
+        max_length: in tokens, with the end token.
+        space_marks: lines of either side with U+2581, which reads as a space.
+        too_short: pairs dropped because a side has fewer than `min_length` tokens.
+        min_length: in tokens, without the end token.
+        unbalanced: pairs dropped because a side has more than `max_ratio` tokens for
+            each of the other.
+        max_ratio: None for any.
+        duplicates: pairs dropped because they were there before.
+    """
+
+    kept: int
+    empty: int
+    too_long: int
+    max_length: int
+    space_marks: int
+    too_short: int = 0
+    min_length: int = 1
+    unbalanced: int = 0
+    max_ratio: float | None = None
+    duplicates: int = 0
+
+    @classmethod
+    def total(cls, reports: Sequence[CorpusReport]) -> CorpusReport:
+        """One report of several texts under the same filters."""
+        return functools.reduce(operator.add, reports)
+
+    def __add__(self, other: CorpusReport) -> CorpusReport:
+        counts = ("kept", "empty", "too_long", "space_marks", "too_short")
+        sums = {
+            name: getattr(self, name) + getattr(other, name)
+            for name in (*counts, "unbalanced", "duplicates")
+        }
+        return dataclasses.replace(self, **sums)
+
+    def without_duplicates(self, duplicates: int) -> CorpusReport:
+        """The report after so many of the kept pairs were dropped as duplicates."""
+        return dataclasses.replace(
+            self,
+            kept=self.kept - duplicates,
+            duplicates=self.duplicates + duplicates,
+        )
+
+    def __str__(self) -> str:
+        dropped = {
+            "empty": self.empty,
+            f"longer than {self.max_length} tokens": self.too_long,
+            f"shorter than {self.min_length} tokens": self.too_short,
+            f"of a length ratio above {self.max_ratio}": self.unbalanced,
+            "there before": self.duplicates,
+        }
+        text = f"{self.kept} pairs kept, {sum(dropped.values())} dropped"
+        reasons = [f"{count} {why}" for why, count in dropped.items() if count]
+        if reasons:
+            text += f": {', '.join(reasons)}"
+        if self.space_marks:
+            text += f"; U+2581 became a space in {self.space_marks} lines"
+        return text
+
+
+class SeenPairs:
+    """Which pairs a stream had before: a set of 64-bit hashes that grows.
+
+    The hashes lie in sorted arrays, each more than twice as long as the next; 8 bytes
+    a pair. Among n pairs about n² / 2^65 are taken for another one: of ten million
+    pairs none, of a billion one in thirty streams.
+    """
+
+    def __init__(self) -> None:
+        self._runs: list[np.ndarray] = []
+
+    def add(self, hashes: np.ndarray) -> np.ndarray:
+        """Remembers the pairs; says which are new, (pairs,) bool.
+
+        Args:
+            hashes: of each pair, (pairs,) uint64.
+        """
+        new = np.zeros(len(hashes), bool)
+        new[np.unique(hashes, return_index=True)[1]] = True
+        for run in self._runs:
+            places = np.searchsorted(run, hashes)
+            new &= run[np.minimum(places, len(run) - 1)] != hashes
+        if new.any():
+            self._runs.append(np.sort(hashes[new]))
+        while len(self._runs) > 1 and len(self._runs[-2]) < 2 * len(self._runs[-1]):
+            last, before = self._runs.pop(), self._runs.pop()
+            self._runs.append(np.sort(np.concatenate([before, last]), kind="stable"))
+        return new

@@ -1,0 +1,70 @@
+"""Sentence pairs as text, in memory."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from collections.abc import Iterator
+
+from keras_transformer.errors import InputError
+
+CHUNK = 10_000  # pairs read, and encoded, at once
+
+
+@dataclasses.dataclass(frozen=True)
+class ParallelText:
+    """Sentence pairs: line i of `target` translates line i of `source`."""
+
+    source: list[str]
+    target: list[str]
+
+    def __post_init__(self) -> None:
+        if len(self.source) != len(self.target):
+            raise InputError(
+                f"{len(self.source)} source lines do not pair with {len(self.target)} "
+                f"target lines; give one translation for each line"
+            )
+
+    @classmethod
+    def concatenate(cls, parts: Iterable[ParallelText]) -> ParallelText:
+        """All pairs of all parts, in order."""
+        text = cls([], [])
+        for part in parts:
+            text.source.extend(part.source)
+            text.target.extend(part.target)
+        return text
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def chunks(self, size: int = CHUNK) -> Iterator[ParallelText]:
+        """The pairs in order, at most `size` at once."""
+        for start in range(0, len(self), size):
+            part = slice(start, start + size)
+            yield ParallelText(self.source[part], self.target[part])
+
+
+def spread(texts: Iterable[ParallelText], most: int) -> ParallelText:
+    """Pairs spread evenly over a stream of any length; all where they are few.
+
+    Every n-th pair is kept; n doubles, and every second of the kept ones goes,
+    whenever they become more than `most`.
+
+    Example:
+
+    >>> from keras_transformer.data.parallel_text import ParallelText
+    >>> from keras_transformer.data.parallel_text import spread
+    >>> lines = [str(number) for number in range(10)]
+    >>> spread([ParallelText(lines, lines)], most=3).source
+    ['0', '4', '8']
+    """
+    kept, interval, position = ParallelText([], []), 1, 0
+    for text in texts:
+        part = slice(-position % interval, None, interval)
+        kept.source.extend(text.source[part])
+        kept.target.extend(text.target[part])
+        position += len(text)
+        while len(kept) > most:
+            kept = ParallelText(kept.source[::2], kept.target[::2])
+            interval *= 2
+    return kept

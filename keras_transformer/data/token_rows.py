@@ -1,0 +1,106 @@
+"""Rows of token ids of any lengths, in memory or mapped from a file."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from itertools import chain
+from itertools import pairwise
+
+import numpy as np
+
+from keras_transformer.errors import InputError
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class TokenRows:
+    """Rows of ids, end to end in one array.
+
+    Args:
+        ids: all rows, (number of ids,), of an integer type that holds them.
+        offsets: row i is `ids[offsets[i]:offsets[i + 1]]`, (rows + 1,) int64.
+    """
+
+    ids: np.ndarray
+    offsets: np.ndarray
+
+    @classmethod
+    def from_lists(cls, rows: Sequence[Sequence[int]]) -> TokenRows:
+        """Copies rows of ids as int32; later changes to `rows` do not matter."""
+        lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+        ids = np.fromiter(chain.from_iterable(rows), np.int32, int(lengths.sum()))
+        return cls(ids, _offsets(lengths))
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[TokenRows]) -> TokenRows:
+        """All rows of all parts, in order."""
+        lengths = np.concatenate([part.lengths for part in parts])
+        return cls(np.concatenate([part.ids for part in parts]), _offsets(lengths))
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, row: int) -> np.ndarray:
+        row = range(len(self))[row]
+        return self.ids[self.offsets[row] : self.offsets[row + 1]]
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """The number of ids of each row, (rows,) int32."""
+        lengths = np.empty(len(self), np.int32)
+        np.subtract(
+            self.offsets[1:], self.offsets[:-1], out=lengths, casting="same_kind"
+        )
+        return lengths
+
+    def lengths_of(self, rows: np.ndarray) -> np.ndarray:
+        """The number of ids of the rows with these numbers; reads none of them."""
+        return self.offsets[np.add(rows, 1)] - self.offsets[rows]
+
+    def take(self, rows: np.ndarray) -> TokenRows:
+        """The rows with these numbers, in this order."""
+        starts, lengths = self.offsets[rows], self.lengths_of(rows)
+        offsets = _offsets(lengths)
+        positions = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
+        return TokenRows(self.ids[positions], offsets)
+
+    def lists(self) -> list[list[int]]:
+        """The rows as lists of Python's integers."""
+        ids = self.ids.tolist()
+        return [ids[start:end] for start, end in pairwise(self.offsets.tolist())]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class EncodedPairs:
+    """Sentence pairs as ids, without start, end and padding."""
+
+    source: TokenRows
+    target: TokenRows
+
+    def __post_init__(self) -> None:
+        if len(self.source) != len(self.target):
+            raise InputError(
+                f"{len(self.source)} source rows do not pair with {len(self.target)} "
+                f"target rows; give one translation for each row"
+            )
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[EncodedPairs]) -> EncodedPairs:
+        """All pairs of all parts, in order."""
+        return cls(
+            TokenRows.concatenate([part.source for part in parts]),
+            TokenRows.concatenate([part.target for part in parts]),
+        )
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def take(self, rows: np.ndarray) -> EncodedPairs:
+        """The pairs with these numbers, in this order."""
+        return EncodedPairs(self.source.take(rows), self.target.take(rows))
+
+
+def _offsets(lengths: np.ndarray) -> np.ndarray:
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return offsets

@@ -1,0 +1,110 @@
+"""What a run is made of, from its config: texts, batches, model, validation."""
+
+from typing import NamedTuple
+
+import keras
+
+from keras_transformer.data.batching import TokenBatches
+from keras_transformer.data.encoding import encode_pairs
+from keras_transformer.training import run_folder
+from keras_transformer.training.corpora import Corpora
+from keras_transformer.training.corpora import make_tokenizers
+from keras_transformer.training.model import compiled_model
+from keras_transformer.training.token_budget import find_batch_tokens
+from keras_transformer.training.validation import Validation
+from keras_transformer.translator import Translator
+
+
+class Parts(NamedTuple):
+    """What a run is made of."""
+
+    corpora: Corpora
+    batches: TokenBatches
+    translator: Translator
+    validation: Validation | None
+
+
+def encode(config, folder, say):
+    """Tokenizers and training text of a run, made once and kept in its folder.
+
+    Args:
+        config: a `RunConfig`.
+        folder: of the run, open.
+        say: is given a line of progress now and then.
+
+    Returns:
+        `Corpora`, two `Tokenizer`s and `TrainingPairs`.
+
+    Raises:
+        InputError: where a text is not right, or not the one that the run began with.
+    """
+    corpora = Corpora(config.data)
+    run_folder.check_corpus(folder, corpora)
+    tokenizers = make_tokenizers(config.tokenizer, corpora.sample, folder)
+    text = corpora.encode(*tokenizers, folder / "encoded", config.longest, say)
+    return corpora, tokenizers, text
+
+
+def assemble(config, folder, distribution, say):
+    """The `Parts` of a run, with fresh weights.
+
+    Args:
+        config: a `RunConfig`.
+        folder: of the run, in which `encode` has been.
+        distribution: the `Distribution` that it trains under.
+        say: is given what a person would like to know.
+    """
+    training = config.training
+    corpora, tokenizers, text = encode(config, folder, lambda text: None)
+    say(f"training: {text.report}")
+    rows = distribution.num_replicas * training.micro_batches
+
+    def find():
+        keras.utils.set_random_seed(training.seed)
+        found = find_batch_tokens(compiled_model(config, tokenizers), text.pairs, rows)
+        say(f"data.batch_tokens: {found} found")
+        return found
+
+    batch_tokens = run_folder.batch_tokens(folder, config, find)
+    batches = TokenBatches(
+        text.pairs,
+        batch_tokens,
+        seed=training.seed,
+        rows_multiple_of=rows,
+        shares=text.shares,
+        bpe_dropout=text.bpe_dropout,
+    )
+    keras.utils.set_random_seed(training.seed)
+    model = compiled_model(config, tokenizers)
+    translator = Translator(model, *tokenizers, **config.decoding.model_dump())
+    validation = None
+    if corpora.validation is not None:
+        validation = _validation(
+            config, translator, corpora.validation, batch_tokens, distribution, say
+        )
+    say(
+        f"{model.config.num_weights:,} weights; {len(batches)} batches an epoch in "
+        f"{len(batches.shapes)} shapes of about "
+        f"{batches.num_tokens / len(batches):.0f} target tokens"
+    )
+    return Parts(corpora, batches, translator, validation)
+
+
+def _validation(config, translator, text, batch_tokens, distribution, say):
+    tokenizers = (translator.tokenizer, translator.target_tokenizer)
+    pairs, report = encode_pairs(text, *tokenizers, config.data.max_length)
+    say(f"validation: {report}")
+    batches = TokenBatches(
+        pairs,
+        batch_tokens,
+        shuffle=False,
+        rows_multiple_of=distribution.num_replicas,
+    )
+    return Validation(
+        translator,
+        text,
+        batches.from_step(0, part=distribution.part),
+        len(batches),
+        config.training.best_metric,
+        config.evaluation.model_dump(),
+    )

@@ -1,0 +1,103 @@
+"""Which devices and processes share a training: `distribution` and `devices` of a run.
+
+Every process runs the same program: it builds the model, fits, evaluates, translates
+the same lines and reads the same checkpoints; only the chief writes files and talks.
+"""
+
+import contextlib
+
+from keras_transformer import backends
+from keras_transformer.backends.distribution import Distribution
+from keras_transformer.errors import InputError
+
+# Kind -> the backend that has it.
+KINDS = {
+    "mirrored": "tensorflow",
+    "multi_worker": "tensorflow",
+    "data_parallel": "jax",
+    "model_parallel": "jax",
+    "torchrun": "torch",
+}
+
+# What the frameworks say, in words of their own, where a peer does not answer.
+_SIGNS = ("collective", "connection", "gloo", "heartbeat", "nccl", "peer")
+
+
+class WorkerLost(Exception):
+    """Another process of the training has ended; this one cannot go on.
+
+    Attributes:
+        exit_code: of a program that ends by it.
+    """
+
+    exit_code = 1
+
+
+@contextlib.contextmanager
+def open_distribution(kind="none", devices="all"):
+    """Everything inside runs on these devices: model, `compile`, `fit`, `evaluate`.
+
+    To be opened before anything of the backend has run: before seeds and variables.
+    The rows of each batch must divide by `num_replicas` (times
+    `model.micro_batches`), and each process gives `fit` the share `part` of them:
+
+        with open_distribution("data_parallel", devices=4) as distribution:
+            keras.utils.set_random_seed(1)
+            batches = TokenBatches(pairs, rows_multiple_of=distribution.num_replicas)
+            model = Transformer(config)
+            model.compile(...)
+            model.fit(batches.from_step(0, part=distribution.part), ...)
+
+    Args:
+        kind: "none": one device, the backend's first. TensorFlow: "mirrored", the
+            devices of this process, or "multi_worker", the processes that TF_CONFIG
+            names. JAX: "data_parallel", each device has all weights, or
+            "model_parallel", the devices of a process share them; several processes
+            join by KERAS_DISTRIBUTION_JOB_ADDRESSES, _NUM_PROCESSES and _PROCESS_ID.
+            PyTorch: "torchrun", the processes that it starts.
+        devices: "all", or how many in each process: GPUs, or without any that many
+            logical CPUs.
+
+    Yields:
+        A `Distribution`: `num_replicas`, `part`, `process_index`, `num_processes`,
+        `is_chief`, and `any(flag)`, whether a flag is set in any process.
+
+    Raises:
+        InputError: where the kind belongs to another backend, the devices are not
+            there, or the environment does not name the processes.
+        WorkerLost: within a minute after another process has died.
+    """
+    if kind == "none":
+        if devices != "all":
+            raise InputError(
+                f"devices {devices} needs a distribution; choose {_choices()}, or "
+                f"leave devices at all"
+            )
+        yield Distribution()
+        return
+    if kind not in backends.distributions:
+        reason = f"belongs to the {KINDS[kind]} backend" if kind in KINDS else "unknown"
+        raise InputError(
+            f"distribution {kind}: {reason}; the {backends.name} backend, which is "
+            f"active, has {_choices()}"
+        )
+    with backends.distributions[kind](devices) as distribution:
+        try:
+            yield distribution
+        except Exception as error:
+            if distribution.num_processes > 1 and _tells_of_a_lost_peer(error):
+                raise WorkerLost(
+                    "another process of this training has ended; start all of them "
+                    "again with the same command, which goes on from the last "
+                    "checkpoint"
+                ) from error
+            raise
+
+
+def _tells_of_a_lost_peer(error):
+    text = str(error).lower()
+    return not isinstance(error, InputError) and any(sign in text for sign in _SIGNS)
+
+
+def _choices():
+    return " and ".join(backends.distributions)

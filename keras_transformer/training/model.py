@@ -1,0 +1,82 @@
+"""From a run config to a compiled model."""
+
+from pathlib import Path
+
+import keras
+
+from keras_transformer.errors import InputError
+from keras_transformer.losses import LabelSmoothedCrossEntropy
+from keras_transformer.models import Transformer
+from keras_transformer.models.gradients import GradientNorm
+from keras_transformer.models.weights import load_weights
+from keras_transformer.training.metrics import NegativeLogLikelihood
+from keras_transformer.training.metrics import TokenAccuracy
+from keras_transformer.training.moving_average import keep_weights
+from keras_transformer.training.schedules import InverseSquareRoot
+from keras_transformer.training.schedules import adam
+
+_PARTS = {
+    "embeddings": ("embedding", "_position"),
+    "encoder": ("encoder_",),
+    "decoder": ("decoder_",),
+}
+
+
+def compiled_model(config, tokenizers):
+    """The model of a `RunConfig`, ready for `fit`.
+
+    Args:
+        config: the run's.
+        tokenizers: of source and target; they decide the vocabulary sizes.
+
+    Raises:
+        InputError: where all of it is frozen, or the weights to begin with do not fit.
+    """
+    training = config.training
+    sizes = [tokenizer.vocabulary_size for tokenizer in tokenizers]
+    model = Transformer(config.transformer_config(*sizes), dtype=training.precision)
+    if folder := config.model.get("folder"):
+        load_weights(model, Path(folder, "model.weights.h5"))
+    _freeze(model, training.freeze)
+    optimizer = adam(
+        schedule(training, model.config),
+        global_clipnorm=training.clip_norm,
+        use_ema=training.ema is not None,
+        ema_momentum=training.ema or 0.99,
+    )
+    model.compile(
+        optimizer=keep_weights(optimizer),
+        loss=LabelSmoothedCrossEntropy(training.label_smoothing),
+        metrics=[NegativeLogLikelihood(), TokenAccuracy(), GradientNorm()],
+    )
+    model.micro_batches = training.micro_batches
+    optimizer.build(model.trainable_variables)
+    return model
+
+
+def schedule(training, model_config):
+    """The learning rate of the `training` section of a `RunConfig`."""
+    hidden_dim, warmup = model_config.hidden_dim, training.warmup_steps
+    curve = InverseSquareRoot(hidden_dim, warmup)
+    if training.learning_rate is not None:
+        curve = InverseSquareRoot.with_peak(training.learning_rate, hidden_dim, warmup)
+    if training.schedule == "inverse_square_root":
+        return curve
+    peak = float(curve(warmup - 1))
+    return keras.optimizers.schedules.CosineDecay(
+        0.0,
+        decay_steps=max(training.steps - warmup, 1),
+        warmup_target=peak,
+        warmup_steps=warmup,
+    )
+
+
+def _freeze(model, parts):
+    for part in parts:
+        for layer in model.layers:
+            if any(name in layer.name for name in _PARTS[part]):
+                layer.trainable = False
+    if not model.trainable_variables:
+        raise InputError(
+            f"training.freeze {', '.join(parts)} leaves nothing to learn; freeze less"
+        )

@@ -1,0 +1,147 @@
+"""The sections of a run config about learning, searching and scoring."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
+from typing import Any
+from typing import Literal
+
+import pydantic
+
+from keras_transformer.evaluation import TOKENIZATIONS
+from keras_transformer.training.section import Count
+from keras_transformer.training.section import Section
+
+DISTRIBUTIONS = (
+    "mirrored",
+    "multi_worker",
+    "data_parallel",
+    "model_parallel",
+    "torchrun",
+)
+
+Part = Literal["embeddings", "encoder", "decoder"]
+
+
+def _tokenization(name: str) -> str:
+    if name not in TOKENIZATIONS and not name.startswith("moses-"):
+        raise ValueError(f"expected one of {', '.join(TOKENIZATIONS)}, got {name!r}")
+    return name
+
+
+def _as_tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+class TrainingSection(Section):
+    """How the weights are learned.
+
+    Args:
+        steps: updates of the weights.
+        warmup_steps: steps in which the learning rate rises.
+        learning_rate: its peak; None for the paper's, D^-0.5 * warmup_steps^-0.5.
+        schedule: how it falls: `"inverse_square_root"` (the paper's) or `"cosine"`,
+            half a cosine to 0 at `steps`.
+        label_smoothing: share of the target spread over the whole vocabulary.
+        clip_norm: the most that the norm of the whole gradient may be; None for any.
+        micro_batches: parts in which a batch is worked off, one after the other;
+            memory is that of one part, the result that of the whole.
+        freeze: parts of the model that do not learn.
+        validate_every: steps between validations.
+        checkpoint_every: steps between checkpoints.
+        keep_checkpoints: how many, the latest, stay on disk.
+        keep_best: how many, the best in validation, stay besides.
+        best_metric: what is best: the highest `"bleu"` or `"chrf"` of greedy search,
+            or the lowest `"loss"`, the likelihood of the validation text.
+        patience: validations without a better one after which training ends; None
+            for all `steps`.
+        average_last: checkpoints whose mean is the final model; 5.
+        average_best: instead, the mean of the best in validation.
+        ema: instead, a running mean of the weights: how much of it stays at each step,
+            such as 0.999. It is then what is validated and kept, too.
+        precision: `"float32"` or `"mixed_bfloat16"`.
+        distribution: how several devices share a batch: `"none"`; on TensorFlow
+            `"mirrored"` or `"multi_worker"`, on JAX `"data_parallel"` or
+            `"model_parallel"`, on PyTorch `"torchrun"`.
+        devices: `"all"` or a number; without GPUs that many logical CPUs.
+        seed: of initial weights, dropout and the order of the batches.
+    """
+
+    steps: Count = 100_000
+    warmup_steps: Count = 4000
+    learning_rate: pydantic.PositiveFloat | None = None
+    schedule: Literal["inverse_square_root", "cosine"] = "inverse_square_root"
+    label_smoothing: Annotated[float, pydantic.Field(ge=0.0, lt=1.0)] = 0.1
+    clip_norm: pydantic.PositiveFloat | None = None
+    micro_batches: Count = 1
+    freeze: Annotated[tuple[Part, ...], pydantic.BeforeValidator(_as_tuple)] = ()
+    validate_every: Count = 1000
+    checkpoint_every: Count = 1000
+    keep_checkpoints: Count = 10
+    keep_best: pydantic.NonNegativeInt = 0
+    best_metric: Literal["bleu", "chrf", "loss"] = "bleu"
+    patience: Count | None = None
+    average_last: Count | None = None
+    average_best: Count | None = None
+    ema: Annotated[float, pydantic.Field(gt=0.0, lt=1.0)] | None = None
+    precision: Literal["float32", "mixed_bfloat16"] = "float32"
+    distribution: Literal[("none", *DISTRIBUTIONS)] = "none"
+    devices: Literal["all"] | Count = "all"
+    seed: pydantic.NonNegativeInt = 1
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _resolve(cls, fields: Any) -> Any:
+        if not isinstance(fields, Mapping):
+            return fields
+        given = {key: value for key, value in fields.items() if value is not None}
+        ways = [k for k in ("average_last", "average_best", "ema") if k in given]
+        if len(ways) > 1:
+            raise ValueError(
+                f"{' and '.join(ways)} are different final models; give one of them"
+            )
+        if not ways:
+            given["average_last"] = 5
+        return given
+
+    @pydantic.model_validator(mode="after")
+    def _check(self) -> TrainingSection:
+        best = max(self.keep_best, self.average_best or 0)
+        if best and self.validate_every % self.checkpoint_every:
+            raise ValueError(
+                f"the best checkpoints are kept, but validate_every "
+                f"{self.validate_every} is not a multiple of checkpoint_every "
+                f"{self.checkpoint_every}; make it one"
+            )
+        if self.distribution == "none" and self.devices not in ("all", 1):
+            raise ValueError(
+                f"devices {self.devices} need a distribution; set it to one of "
+                f"{', '.join(DISTRIBUTIONS)}"
+            )
+        return self
+
+
+class DecodingSection(Section):
+    """The search: defaults of the model folder, and of the final test.
+
+    Args:
+        beam_size: W; 1 is greedy search.
+        length_penalty: alpha.
+    """
+
+    beam_size: Count = 4
+    length_penalty: pydantic.NonNegativeFloat = 0.6
+
+
+class EvaluationSection(Section):
+    """How translations of the validation and test texts are scored.
+
+    Args:
+        tokenize: how BLEU splits text into words, as sacreBLEU names it; `"none"` for
+            text that is tokenized already; or `"moses-de"`, Moses' way of a language.
+        lowercase: BLEU and chrF ignore case.
+    """
+
+    tokenize: Annotated[str, pydantic.AfterValidator(_tokenization)] = "13a"
+    lowercase: bool = False

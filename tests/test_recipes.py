@@ -1,0 +1,308 @@
+"""The configs of `tutorials/configs`: they load, their text can be had, they start."""
+
+import gzip
+import hashlib
+import importlib.util
+import io
+import json
+import random
+import re
+import shutil
+import string
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+import sacrebleu.utils
+
+from keras_transformer.training.config import load_config
+
+FOLDER = Path(__file__).parents[1] / "tutorials" / "configs"
+RECIPES = sorted(FOLDER.glob("*.yaml"))
+LONG = ("wmt14_en_de_base", "wmt14_en_de_big", "iwslt14_de_en")
+
+
+def corpora(config):
+    """All texts of a config: pairs of tuples of files."""
+    data = config.data
+    for corpus in (*data.train, data.validation, data.test):
+        yield corpus.source, corpus.target
+
+
+def files(config):
+    return {path for pair in corpora(config) for side in pair for path in side}
+
+
+def header(recipe):
+    text = recipe.read_text(encoding="utf-8")
+    return re.match(r"(#.*\n)+", text)[0]
+
+
+# === The files ===
+
+
+@pytest.mark.no_backend
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda path: path.stem)
+def test_a_recipe_loads_and_its_header_is_true(recipe):
+    config = load_config(recipe)
+    size = config.tokenizer.vocabulary_size
+    millions = config.transformer_config(size, size).num_weights / 1e6
+    text = " ".join(header(recipe).replace("#", "").split())
+    (said,) = re.findall(r"([\d.]+) M weights", text)
+    assert float(said) == round(millions, 1 if millions < 10 else None)
+    assert f"keras-transformer train tutorials/configs/{recipe.name}" in text
+    assert config.output == Path("runs") / recipe.stem.replace("_", "-")
+    assert files(config) and all(path.is_relative_to(FOLDER) for path in files(config))
+
+
+@pytest.mark.no_backend
+def test_the_paper_is_in_the_recipes():
+    base, big = (load_config(FOLDER / f"{name}.yaml") for name in LONG[:2])
+    assert base.data == big.data
+    for config, steps, average in ((base, 100_000, 5), (big, 300_000, 20)):
+        training = config.training
+        assert (training.steps, training.warmup_steps) == (steps, 4000)
+        assert (training.average_last, training.label_smoothing) == (average, 0.1)
+        assert training.learning_rate is None  # the paper's
+        assert training.keep_checkpoints >= average
+        assert config.tokenizer.vocabulary_size == 37_000
+        assert config.data.batch_tokens == 25_000
+        assert vars(config.decoding) == {"beam_size": 4, "length_penalty": 0.6}
+
+
+@pytest.mark.no_backend
+def test_the_table_of_recipes_names_each():
+    table = (FOLDER / "README.md").read_text(encoding="utf-8")
+    for recipe in RECIPES:
+        stem = recipe.stem
+        assert f"`{stem}`" in table or f"`{stem[-6:]}`" in table, stem
+
+
+# === prepare.py ===
+
+
+@pytest.fixture
+def prepare(tmp_path, monkeypatch):
+    """The program, which works in a folder of the test and fetches nothing."""
+    spec = importlib.util.spec_from_file_location("prepare", FOLDER / "prepare.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    monkeypatch.setattr(module, "HERE", tmp_path)
+    monkeypatch.setattr(module, "DATA", tmp_path / "data")
+
+    def offline(request):
+        raise AssertionError(f"{request.full_url} is not to be downloaded here")
+
+    monkeypatch.setattr(module.urllib.request, "urlopen", offline)
+    return module
+
+
+@pytest.fixture
+def downloaded(prepare):
+    """`downloaded(url, {path: text})`: as if this tar archive had been fetched."""
+
+    def write(url, contents):
+        path = prepare.DATA / "downloads" / url.rpartition("/")[2]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tarfile.open(path, "w:gz") as archive:
+            for name, data in contents.items():
+                member = tarfile.TarInfo(name)
+                member.size = len(data)
+                archive.addfile(member, io.BytesIO(data))
+
+    return write
+
+
+def check_recipes(prepare, tmp_path, *names):
+    """The recipes find all their text beside them, with as many lines on each side."""
+    for name in names:
+        copy = shutil.copy(FOLDER / f"{name}.yaml", tmp_path)
+        for source, target in corpora(load_config(copy)):
+            for pair in zip(source, target, strict=True):
+                one, other = (lines_of(path) for path in pair)
+                assert one and len(one) == len(other)
+
+
+def lines_of(path):
+    data = path.read_bytes()
+    if path.suffix == ".gz":
+        data = gzip.decompress(data)
+    return data.decode().split("\n")[:-1]
+
+
+def of_multi30k(change=None):
+    """A synthetic archive and its digests; one text may be changed afterwards."""
+    names = [
+        x.split()[1] for x in (FOLDER / "multi30k.sha256").read_text().splitlines()
+    ]
+    texts = {name: f"{name}, line 1\nline 2\n".encode() for name in names}
+    digests = [f"{hashlib.sha256(t).hexdigest()}  {n}\n" for n, t in texts.items()]
+    if change:
+        texts[change] += b"line 3\n"
+    contents = {"dataset-a3d2e0d/README.md": b"no corpus"}
+    for name, text in texts.items():
+        path = f"dataset-a3d2e0d/data/task1/{name}"
+        if name.startswith("raw/"):
+            contents[f"{path}.gz"] = gzip.compress(text)
+        else:
+            contents[path] = text
+    return contents, "".join(digests)
+
+
+@pytest.mark.no_backend
+def test_multi30k_is_prepared_for_its_recipes(prepare, downloaded, tmp_path):
+    contents, digests = of_multi30k()
+    (tmp_path / "multi30k.sha256").write_text(digests)
+    downloaded(prepare.MULTI30K, contents)
+    prepare.multi30k(tmp_path / "data" / "multi30k")
+    names = [recipe.stem for recipe in RECIPES if recipe.stem.startswith("multi30k")]
+    assert len(names) == 6
+    check_recipes(prepare, tmp_path, *names)
+    for folder in ("multi30k", "multi30k_tok"):
+        assert len(list((tmp_path / "data" / folder).iterdir())) == 9
+
+
+@pytest.mark.no_backend
+@pytest.mark.parametrize("changed", ["raw/val.de", "tok/train.lc.norm.tok.en"])
+def test_text_of_another_digest_is_refused(prepare, downloaded, tmp_path, changed):
+    contents, digests = of_multi30k(changed)
+    (tmp_path / "multi30k.sha256").write_text(digests)
+    downloaded(prepare.MULTI30K, contents)
+    with pytest.raises(SystemExit, match=f"{changed}.* is not the text it was"):
+        prepare.multi30k(tmp_path / "data" / "multi30k")
+
+
+@pytest.mark.no_backend
+def test_digests_are_those_of_the_measured_text(shared_data):
+    for line in (FOLDER / "multi30k.sha256").read_text().splitlines():
+        digest, name = line.split()
+        path = shared_data / "multi30k" / name
+        if not path.exists():
+            path = path.with_name(f"{path.name}.gz")
+        text = path.read_bytes()
+        text = gzip.decompress(text) if path.suffix == ".gz" else text
+        assert hashlib.sha256(text).hexdigest() == digest, name
+
+
+@pytest.mark.no_backend
+def test_iwslt14_is_prepared_as_papers_have_it(prepare, downloaded, tmp_path):
+    pytest.importorskip("sacremoses")
+    tags = ["<url>x</url>", "<talkid>1</talkid>", "<title>Ein Titel, so</title>"]
+    german = [*tags, *(f"Das ist Satz {i}, z.B." for i in range(50)), "Kurz.", ""]
+    english = [
+        *tags,
+        *(f"This is {i}'s one." for i in range(50)),
+        "So much longer!",
+        "",
+    ]
+    contents = {
+        f"de-en/train.tags.de-en.{language}": "".join(f"{x}\n" for x in text).encode()
+        for language, text in (("de", german), ("en", english))
+    }
+    for number, name in enumerate(
+        (".dev2010", "X.dev2012", ".tst2010", ".tst2011", ".tst2012")
+    ):
+        for language in ("de", "en"):
+            xml = (
+                f'<doc>\n<seg id="1"> It’s {language.upper()} {number} </seg>\n</doc>\n'
+            )
+            path = f"de-en/IWSLT14.TED{name}.de-en.{language}.xml"
+            contents[path] = xml.encode()
+    downloaded(prepare.IWSLT14, contents)
+    folder = tmp_path / "data" / "iwslt14"
+    prepare.iwslt14(folder)
+    check_recipes(prepare, tmp_path, "iwslt14_de_en")
+    train, valid = lines_of(folder / "train.de.gz"), lines_of(folder / "valid.de")
+    assert len(train) == 49 and train[:2] == ["ein titel , so", "das ist satz 0 , z.b."]
+    assert valid == ["das ist satz 21 , z.b.", "das ist satz 44 , z.b."]
+    assert lines_of(folder / "valid.en")[0] == "this is 21 &apos;s one ."
+    assert lines_of(folder / "test.en") == [f"it &apos;s en {n}" for n in range(5)]
+
+
+@pytest.mark.no_backend
+def test_wmt14_is_prepared_for_its_recipes(prepare, downloaded, tmp_path, monkeypatch):
+    for corpus, url in prepare.WMT14.items():
+        contents = {
+            f"training/{corpus}.{pair}.{pair[:2] if side else pair[3:]}": b"a\nb\n"
+            for pair in ("de-en", "fr-en")
+            for side in (0, 1)
+        }
+        downloaded(url, contents)
+    test_set = tmp_path / "test"
+    test_set.write_text("c\n")
+    monkeypatch.setattr(sacrebleu.utils, "get_source_file", lambda *_: str(test_set))
+    monkeypatch.setattr(sacrebleu.utils, "get_reference_files", lambda *_: [test_set])
+    prepare.wmt14(tmp_path / "data" / "wmt14")
+    check_recipes(prepare, tmp_path, *LONG[:2])
+    assert len(list((tmp_path / "data" / "wmt14").iterdir())) == 10
+
+
+@pytest.mark.no_backend
+def test_no_sentence_of_tatoeba_is_in_both_parts(prepare, tmp_path):
+    # Each tenth German sentence translates the English one of the next ten as well.
+    lines = [
+        f"English {i // 2}.\tDeutsch {i % 5000 // 10 * 10}.\tCC-BY" for i in range(8000)
+    ]
+    archive = tmp_path / "data" / "downloads" / "deu-eng.zip"
+    archive.parent.mkdir(parents=True)
+    with zipfile.ZipFile(archive, "w") as file:
+        file.writestr("deu.txt", "\n".join(lines))
+    folder = tmp_path / "data" / "tatoeba_en_de"
+    prepare.tatoeba_en_de(folder)
+    check_recipes(prepare, tmp_path, "tatoeba_en_de")
+    for language in ("en", "de"):
+        dev = lines_of(folder / f"dev.{language}")
+        assert 1900 < len(dev) <= 2000
+        assert not set(dev) & set(lines_of(folder / f"train.{language}.gz"))
+
+
+# === The runs that are too long for a test ===
+
+#: Narrow and short, so that 20 steps take seconds; all else is the recipe's.
+NARROW = {
+    "model.hidden_dim": 16,
+    "model.intermediate_dim": 32,
+    "model.num_heads": 2,
+    "model.num_encoder_layers": 1,
+    "model.num_decoder_layers": 1,
+    "tokenizer.vocabulary_size": 4 + 256 + 27 + 26,  # ids, bytes, letters, words
+    "data.batch_tokens": 256,
+    "training.steps": 20,
+    "training.validate_every": 20,
+    "training.checkpoint_every": 4,
+}
+
+
+def synthetic_text(num_lines):
+    """Lines of six words, each of which becomes one piece: one shape to compile."""
+    words = random.Random(1).choices(string.ascii_lowercase, k=6 * num_lines)
+    lines = (" ".join(words[i : i + 6]) for i in range(0, len(words), 6))
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LONG)
+def test_a_long_recipe_starts(name, tmp_path, monkeypatch, capsys):
+    from keras_transformer.training import train
+    from keras_transformer.translator import Translator
+
+    recipe = shutil.copy(FOLDER / f"{name}.yaml", tmp_path)
+    config = load_config(recipe, [f"{key}={value}" for key, value in NARROW.items()])
+    for path in sorted(files(config)):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        data = synthetic_text(80 if path.suffix == ".gz" else 4)
+        path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+    monkeypatch.chdir(tmp_path)
+    scores = train(config)
+    folder = tmp_path / config.output
+    lines = (folder / "logs" / "metrics.jsonl").read_text().splitlines()
+    steps = [json.loads(line)["step"] for line in lines]
+    assert steps == [4, 8, 12, 16, 20]
+    kept = sorted(path.name for path in (folder / "checkpoints").glob("step-*"))
+    assert len(kept) == 5
+    tokenize = config.evaluation.tokenize
+    assert f"|tok:{tokenize}|" in scores[0].signature
+    translator = Translator.load(folder / "averaged")
+    assert translator.beam_size == config.decoding.beam_size
+    assert len((folder / "test.hypotheses.txt").read_text().splitlines()) == 4

@@ -1,0 +1,99 @@
+"""A run killed at random instants ends as one that was left alone."""
+
+import json
+import random
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from keras_transformer.data import phrasebook
+from keras_transformer.models.weights import read_arrays
+
+pytestmark = pytest.mark.slow
+
+KILLS = 3
+
+CONFIG = """
+model: {preset: tiny, hidden_dim: 16, intermediate_dim: 24, num_heads: 2,
+        num_encoder_layers: 1, num_decoder_layers: 1, dropout: 0.1}
+tokenizer: {vocabulary_size: 350, split_digits: true}
+data: {train: [{tsv: train.tsv}], validation: {tsv: validation.tsv}, batch_tokens: 256,
+       bpe_dropout: 0.1}
+training: {steps: 90, warmup_steps: 20, learning_rate: 0.01, validate_every: 30,
+           checkpoint_every: 3, keep_checkpoints: 100}
+"""
+# Kills itself so many seconds after the first checkpoint that it writes.
+KILLED = """
+import os, signal, sys, threading
+from keras_transformer.training import checkpoints, load_config, run
+save, delay = checkpoints.save_checkpoint, float(sys.argv[2])
+
+def save_and_wait(*arguments):
+    global delay
+    if delay:
+        threading.Timer(delay, os.kill, (os.getpid(), signal.SIGKILL)).start()
+        delay = None
+    save(*arguments)
+
+run.save_checkpoint = save_and_wait
+run.train(load_config(sys.argv[1]))
+"""
+
+
+def train(folder, delay=0.0):
+    """One process; returns its exit code and what it said."""
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, "small.yaml", str(delay)],
+        cwd=folder,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=300,
+    )
+    return done.returncode, done.stderr
+
+
+def lines_of(folder):
+    lines = (folder / "logs" / "metrics.jsonl").read_text().splitlines()
+    timed = ("seconds", "tokens_per_second")
+    return [
+        {name: value for name, value in json.loads(line).items() if name not in timed}
+        for line in lines
+    ]
+
+
+@pytest.fixture
+def folders(tmp_path):
+    """Two folders with the same corpus and config."""
+    pairs = list(zip(*phrasebook.load("en", "de", "train"), strict=True))
+    for folder in (tmp_path / "killed", tmp_path / "whole"):
+        folder.mkdir()
+        (folder / "small.yaml").write_text(CONFIG)
+        for name, part in (("train", pairs[:60]), ("validation", pairs[60:63])):
+            text = "".join(f"{source}\t{target}\n" for source, target in part)
+            (folder / f"{name}.tsv").write_text(text, encoding="utf-8")
+    return tmp_path / "killed", tmp_path / "whole"
+
+
+def test_killed_at_random_instants_a_run_ends_as_one_left_alone(folders):
+    killed, whole = folders
+    code, message = train(whole)
+    assert code == 0, message
+
+    delays = [random.SystemRandom().uniform(0.05, 1.0) for _ in range(KILLS)]
+    codes = [train(killed, delay)[0] for delay in delays]
+    assert codes[0] == -signal.SIGKILL, delays
+    code, message = train(killed)
+    assert code == 0, message
+
+    runs = [folder / "runs" / "small" for folder in folders]
+    assert lines_of(runs[0]) == lines_of(runs[1]), delays
+    steps = [int(path.name[5:]) for path in (runs[0] / "checkpoints").iterdir()]
+    assert sorted(steps) == list(range(3, 91, 3)), delays
+    for step in (f"checkpoints/step-{steps[-1]:07d}", "averaged", "best"):
+        one, other = (read_arrays(run / step / "model.weights.h5") for run in runs)
+        assert one.keys() == other.keys()
+        for name, array in one.items():
+            np.testing.assert_array_equal(array, other[name], err_msg=f"{step} {name}")

@@ -1,0 +1,134 @@
+"""`train` on several devices and processes ends as it does on one."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import keras
+import numpy as np
+import pytest
+
+from keras_transformer.data import phrasebook
+from keras_transformer.models.weights import read_arrays
+from keras_transformer.training.checkpoints import list_checkpoints
+
+pytestmark = pytest.mark.slow
+
+BACKEND = keras.backend.backend()
+CONFIG = """
+model: {preset: tiny, hidden_dim: 16, intermediate_dim: 24, num_heads: 2,
+        num_encoder_layers: 1, num_decoder_layers: 1, dropout: 0.0}
+tokenizer: {vocabulary_size: 350, split_digits: true}
+data: {train: [{tsv: train.tsv}], validation: {tsv: validation.tsv},
+       test: {tsv: validation.tsv}, batch_tokens: 2048, workers: 1}
+training: {steps: 6, warmup_steps: 20, learning_rate: 0.01, validate_every: 4,
+           checkpoint_every: 2}
+decoding: {beam_size: 2}
+"""
+
+
+def free_ports(count):
+    probes = [socket.socket() for _ in range(count)]
+    for probe in probes:
+        probe.bind(("127.0.0.1", 0))
+    ports = [probe.getsockname()[1] for probe in probes]
+    for probe in probes:
+        probe.close()
+    return ports
+
+
+def mirrored():
+    return ["mirrored", "training.devices=2"], [{}]
+
+
+def multi_worker():
+    workers = ", ".join(f'"127.0.0.1:{port}"' for port in free_ports(2))
+    cluster = f'"cluster": {{"worker": [{workers}]}}'
+    tasks = [f'"task": {{"type": "worker", "index": {i}}}' for i in range(2)]
+    return ["multi_worker"], [{"TF_CONFIG": f"{{{cluster}, {t}}}"} for t in tasks]
+
+
+def data_parallel():
+    return ["data_parallel", "training.devices=2"], [{}]
+
+
+def torchrun():
+    (port,) = free_ports(1)
+    common = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1"}
+    common["MASTER_PORT"] = str(port)
+    ranks = [{"RANK": rank, "LOCAL_RANK": rank, **common} for rank in "01"]
+    return ["torchrun"], ranks
+
+
+SET_UPS = {
+    "tensorflow": [mirrored, multi_worker],
+    "jax": [data_parallel],
+    "torch": [torchrun],
+}[BACKEND]
+
+
+def start(folder, options, variables=None):
+    overrides = [part for option in options for part in ("--set", option)]
+    return subprocess.Popen(
+        [
+            *(sys.executable, "-m", "keras_transformer.cli.main"),
+            *("train", "small.yaml", *overrides),
+        ],
+        cwd=folder,
+        env={**os.environ, "OMP_NUM_THREADS": "1", **(variables or {})},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+    )
+
+
+def ended(processes):
+    """Exit codes and what they said."""
+    try:
+        said = ["\n".join(process.communicate(timeout=300)) for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+    return [process.returncode for process in processes], said
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("devices")
+    (folder / "small.yaml").write_text(CONFIG)
+    pairs = list(zip(*phrasebook.load("en", "de", "train"), strict=True))
+    for name, part in (("train", pairs[:200]), ("validation", pairs[200:203])):
+        text = "".join(f"{source}\t{target}\n" for source, target in part)
+        (folder / f"{name}.tsv").write_text(text, encoding="utf-8")
+    # The same batches as those of two replicas: rows that divide by two.
+    codes, said = ended([start(folder, ["output=one", "training.micro_batches=2"])])
+    assert codes == [0], said
+    return folder
+
+
+@pytest.mark.parametrize("set_up", SET_UPS, ids=lambda set_up: set_up.__name__)
+def test_stopped_and_resumed_on_several_devices_it_ends_as_on_one(set_up, folder):
+    (kind, *options), variables = set_up()
+    options = [f"training.distribution={kind}", *options, f"output={kind}"]
+    processes = [start(folder, options, each) for each in variables]
+    deadline = time.monotonic() + 200
+    while not list_checkpoints(folder / kind) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    processes[-1].send_signal(signal.SIGTERM)
+    codes, said = ended(processes)
+    assert set(codes) <= {0, 128 + signal.SIGTERM}, said
+    _, variables = set_up()
+    codes, said = ended([start(folder, options, each) for each in variables])
+    assert set(codes) == {0}, said
+    # Only the chief talks, and what it says is of all of them.
+    assert "test BLEU = " in said[0]
+    assert not any("test BLEU" in text for text in said[1:])
+    one, other = (
+        read_arrays(folder / run / "averaged" / "model.weights.h5")
+        for run in ("one", kind)
+    )
+    for name, array in one.items():
+        np.testing.assert_allclose(other[name], array, rtol=0, atol=1e-5)

@@ -1,0 +1,198 @@
+"""Brings the text of a recipe into the folder `data` beside this file.
+
+    python tutorials/configs/prepare.py multi30k
+    python tutorials/configs/prepare.py iwslt14      # needs: pip install sacremoses
+    python tutorials/configs/prepare.py wmt14
+    python tutorials/configs/prepare.py tatoeba_en_de
+
+What was downloaded stays in `data/downloads`, what was prepared in `data/<name>`, and
+Multi30k's tokenized text in `data/multi30k_tok`.
+"""
+
+import argparse
+import gzip
+import hashlib
+import re
+import shutil
+import tarfile
+import urllib.request
+import zipfile
+from pathlib import Path
+
+HERE = Path(__file__).parent
+DATA = HERE / "data"
+
+MULTI30K = (
+    "https://github.com/multi30k/dataset/archive/"
+    "a3d2e0d26b56f3846f66a952536ffed4e401d05a.tar.gz"
+)
+# The corpus of https://wit3.fbk.eu/2014-01, where fairseq keeps it.
+IWSLT14 = "https://dl.fbaipublicfiles.com/fairseq/data/iwslt14/de-en.tgz"
+WMT14 = {
+    "europarl-v7": "https://www.statmt.org/wmt13/training-parallel-europarl-v7.tgz",
+    "commoncrawl": "https://www.statmt.org/wmt13/training-parallel-commoncrawl.tgz",
+    "news-commentary-v9": "https://www.statmt.org/wmt14/training-parallel-nc-v9.tgz",
+}
+TATOEBA = "https://www.manythings.org/anki/deu-eng.zip"
+
+
+def multi30k(folder):
+    """29 000 image descriptions in en, de and fr: as they are, and lc.norm.tok."""
+    lines = (HERE / "multi30k.sha256").read_text().splitlines()
+    expected = {name: digest for digest, name in map(str.split, lines)}
+    found = set()
+    for path, data in members(fetch(MULTI30K)):
+        name = path.partition("/data/task1/")[2].removesuffix(".gz")
+        if name not in expected:
+            continue
+        text = gzip.decompress(data) if path.endswith(".gz") else data
+        if hashlib.sha256(text).hexdigest() != expected[name]:
+            raise SystemExit(f"{path} of {MULTI30K} is not the text it was: no sha256")
+        part, _, file = name.partition("/")
+        place = folder if part == "raw" else folder.with_name(f"{folder.name}_{part}")
+        write(place / (f"{file}.gz" if file.startswith("train.") else file), text)
+        found.add(name)
+    if missing := sorted(expected.keys() - found):
+        raise SystemExit(f"{MULTI30K} has no {', '.join(missing)}")
+
+
+def iwslt14(folder):
+    """160 000 sentences of TED talks, split and tokenized as most papers have them.
+
+    Moses' tokenizer, lower case, pairs of 1 to 175 words a side and at most 1.5 times
+    as many as the other; each 23rd pair validates.
+    """
+    from sacremoses import MosesTokenizer
+
+    languages = ("de", "en")
+    tokenizers = {language: MosesTokenizer(language) for language in languages}
+
+    def tokenized(text, language):
+        return tokenizers[language].tokenize(text, return_str=True)
+
+    files = {path.rpartition("/")[2]: data for path, data in members(fetch(IWSLT14))}
+    sides = [files[f"train.tags.de-en.{lang}"].decode() for lang in languages]
+    pairs = []
+    for lines in zip(*(side.split("\n") for side in sides), strict=True):
+        # Tags around titles and descriptions go; other tags are about the talk.
+        texts = [re.sub(r"</?(title|description)>", "", line).strip() for line in lines]
+        if any(text.startswith("<") for text in texts):
+            continue
+        pair = list(map(tokenized, texts, languages))
+        short, long = sorted(len(side.split()) for side in pair)
+        if short >= 1 and long <= 175 and long <= 1.5 * short:
+            pairs.append([side.lower() for side in pair])
+    for side, language in enumerate(languages):
+        lines = [pair[side] for pair in pairs]
+        write_lines(folder / f"valid.{language}", lines[22::23])
+        del lines[22::23]
+        write_lines(folder / f"train.{language}.gz", lines)
+        test = []
+        for name in (".dev2010", "X.dev2012", ".tst2010", ".tst2011", ".tst2012"):
+            text = files[f"IWSLT14.TED{name}.de-en.{language}.xml"].decode()
+            for segment in re.findall(r'<seg id="\d+">(.*?)</seg>', text):
+                segment = segment.strip().replace("’", "'")
+                test.append(tokenized(segment, language).lower())
+        write_lines(folder / f"test.{language}", test)
+
+
+def wmt14(folder):
+    """4.5 million pairs of parliament, web and news; newstest 2013 and 2014 (full)."""
+    import sacrebleu.utils
+
+    for corpus, url in WMT14.items():
+        wanted = {f"{corpus}.de-en.{language}" for language in ("de", "en")}
+        for path, data in members(fetch(url), wanted):
+            language = path.rpartition(".")[2]
+            write(folder / f"{corpus}.{language}.gz", data)
+            wanted.discard(path.rpartition("/")[2])
+        if wanted:
+            raise SystemExit(f"{url} has no {', '.join(sorted(wanted))}")
+    for name, test_set in (("newstest2013", "wmt13"), ("newstest2014", "wmt14/full")):
+        source = sacrebleu.utils.get_source_file(test_set, "en-de")
+        (reference,) = sacrebleu.utils.get_reference_files(test_set, "en-de")
+        write(folder / f"{name}.en", Path(source).read_bytes())
+        write(folder / f"{name}.de", Path(reference).read_bytes())
+
+
+def tatoeba_en_de(folder):
+    """Everyday sentences; a dev set of 2000 pairs that shares no sentence with train.
+
+    The text grows from month to month, so that scores of two downloads do not compare.
+    """
+    with zipfile.ZipFile(fetch(TATOEBA)) as archive:
+        lines = archive.read("deu.txt").decode().strip().split("\n")
+    pairs = sorted({tuple(line.split("\t")[:2]) for line in lines})
+    groups = connected(pairs)
+    groups.sort(key=lambda group: hashlib.sha256(repr(group).encode()).digest())
+    dev, train = [], []
+    for group in groups:
+        (train if len(dev) + len(group) > 2000 else dev).extend(group)
+    for name, part in (("dev.{}", dev), ("train.{}.gz", train)):
+        for side, language in enumerate(("en", "de")):
+            write_lines(folder / name.format(language), [pair[side] for pair in part])
+
+
+def connected(pairs):
+    """Groups of pairs, such that no sentence of either side is in two groups."""
+    parent = {}
+
+    def root(sentence):
+        while parent.setdefault(sentence, sentence) != sentence:
+            parent[sentence] = sentence = parent[parent[sentence]]
+        return sentence
+
+    for english, german in pairs:
+        parent[root(("en", english))] = root(("de", german))
+    groups = {}
+    for pair in pairs:
+        groups.setdefault(root(("en", pair[0])), []).append(pair)
+    return list(groups.values())
+
+
+def fetch(url):
+    """The path of what a URL holds, downloaded unless it was before."""
+    path = DATA / "downloads" / url.rpartition("/")[2]
+    if not path.exists():
+        print(f"downloading {url}", flush=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_name(f"{path.name}.tmp")
+        request = urllib.request.Request(url, headers={"User-Agent": "prepare.py"})
+        with urllib.request.urlopen(request) as source, temporary.open("wb") as target:
+            shutil.copyfileobj(source, target)
+        temporary.replace(path)
+    return path
+
+
+def members(path, names=None):
+    """`(path, content)` of each file of a tar archive, or of those with such names."""
+    with tarfile.open(path) as archive:
+        for member in archive:
+            if member.isfile() and (
+                names is None or member.name.rpartition("/")[2] in names
+            ):
+                yield member.name, archive.extractfile(member).read()
+
+
+def write_lines(path, lines):
+    write(path, "".join(f"{line}\n" for line in lines).encode())
+
+
+def write(path, data):
+    """A whole file or none, gzipped where its name says so."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f"{path.name}.tmp")
+    compressed = path.suffix == ".gz"
+    temporary.write_bytes(gzip.compress(data, mtime=0) if compressed else data)
+    temporary.replace(path)
+    num_lines = data.count(b"\n")
+    print(f"{path}: {num_lines} lines", flush=True)
+
+
+CORPORA = {task.__name__: task for task in (multi30k, iwslt14, wmt14, tatoeba_en_de)}
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("corpus", choices=CORPORA)
+    name = parser.parse_args().corpus
+    CORPORA[name](DATA / name)

@@ -1,31 +1,18 @@
 """Text to ids to batches; the embedded phrasebook."""
 
-import importlib
+import lazy_loader
 
-_HOME = {
-    "CorpusReport": "filters",
-    "EncodedPairs": "token_rows",
-    "ParallelText": "parallel_text",
-    "TokenBatches": "batching",
-    "TokenRows": "token_rows",
-    "Tokenizer": "tokenizer",
-    "encode_pairs": "encoding",
-    "phrasebook": None,
-    "read_lines": "corpus",
-    "read_parallel": "corpus",
-    "read_tsv": "corpus",
-}
-
-__all__ = list(_HOME)
-
-
-def __getattr__(name):
-    # On first use: only `batching` needs Keras.
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = importlib.import_module(f"{__name__}.{_HOME[name] or name}")
-    return getattr(module, name) if _HOME[name] else module
-
-
-def __dir__():
-    return __all__
+# On first use: only `batching` needs Keras.
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submodules=["phrasebook"],
+    submod_attrs={
+        "batching": ["TokenBatches"],
+        "corpus": ["read_lines", "read_parallel", "read_tsv"],
+        "encoding": ["encode_pairs"],
+        "filters": ["CorpusReport"],
+        "parallel_text": ["ParallelText"],
+        "token_rows": ["EncodedPairs", "TokenRows"],
+        "tokenizer": ["Tokenizer"],
+    },
+)

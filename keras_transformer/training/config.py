@@ -122,6 +122,13 @@ class RunConfig(Section):
                 f"positions of model.max_sequence_length and model.position_offset; "
                 f"lower it, or raise model.max_sequence_length"
             )
+        if self.data.validation is None and self.data.phrasebook is None:
+            for key in ("patience", "keep_best", "average_best"):
+                if getattr(self.training, key):
+                    raise ValueError(
+                        f"training.{key} needs to know what is best; give "
+                        f"data.validation"
+                    )
         size = self.tokenizer.vocabulary_size or VOCABULARY_SIZE
         self.transformer_config(size, size)
         return self

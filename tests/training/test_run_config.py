@@ -237,6 +237,7 @@ def test_the_difference_names_each_key(load):
         (DATA + "training: {precision: float16}", "'float32' or 'mixed_bfloat16', got"),
         (DATA + "training: {distribution: miror}", "'mirrored', 'multi_worker', "),
         (DATA + "training: {devices: 2}", "devices 2 need a distribution; set it to"),
+        (DATA + "training: {patience: 3}", "training.patience needs to know what is"),
         (DATA + "training: {ema: 0.9, average_last: 3}", "give one of them"),
         (
             DATA + "training: {ema: 1.5}",

@@ -35,8 +35,8 @@ Keras runs on is loaded here, and no other module names a framework.
   replicas together.
 * `distributions`: `{kind: function}` of the set-ups of several devices; the function
   takes `devices`, "all" or a number, and gives a context manager of a `Distribution`.
-* `peak_memory()`, `memory_limit()`: the most bytes that this process has held on its
-  first device so far, and that it could hold.
+* `peak_memory(function)`: the most bytes that this process holds on its device while it
+  runs `function()`. `memory_limit()`: the most that it could.
 * `random_state()`, `restore_random_state(state)`: what dropout draws from beside Keras'
   seed generators, as a uint8 array.
 """

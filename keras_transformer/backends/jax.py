@@ -135,9 +135,12 @@ def to_numpy(variable):
     return whole
 
 
-def peak_memory():
-    stats = jax.local_devices()[0].memory_stats()
-    return stats["peak_bytes_in_use"] if stats else host_memory.peak_memory()
+def peak_memory(function):
+    device = jax.local_devices()[0]
+    if not device.memory_stats():
+        return host_memory.peak_memory(function)
+    function()
+    return device.memory_stats()["peak_bytes_in_use"]
 
 
 def memory_limit():

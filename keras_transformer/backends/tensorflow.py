@@ -187,9 +187,11 @@ def to_numpy(variable):
     return np.array(keras.ops.convert_to_numpy(variable))
 
 
-def peak_memory():
+def peak_memory(function):
     if not tf.config.list_physical_devices("GPU"):
-        return host_memory.peak_memory()
+        return host_memory.peak_memory(function)
+    tf.config.experimental.reset_memory_stats("GPU:0")
+    function()
     return tf.config.experimental.get_memory_info("GPU:0")["peak"]
 
 

@@ -206,9 +206,11 @@ def to_numpy(variable):
     return np.array(ops.convert_to_numpy(variable))
 
 
-def peak_memory():
+def peak_memory(function):
     if not torch.cuda.is_available():
-        return host_memory.peak_memory()
+        return host_memory.peak_memory(function)
+    torch.cuda.reset_peak_memory_stats()
+    function()
     return torch.cuda.max_memory_allocated()
 
 

@@ -3,6 +3,8 @@
 T target positions.
 """
 
+import functools
+
 import keras
 
 from keras_transformer import backends
@@ -17,8 +19,8 @@ _SHARE = 0.8  # of the memory; the rest is for validation, and for what else run
 def find_batch_tokens(model, pairs, rows_multiple_of=1):
     """The most target tokens that a training step of this model can take, or 25 000.
 
-    Takes two steps with the longest sentences, and a straight line through the memory
-    that they needed. The model is of no use afterwards.
+    Takes steps of two sizes with the longest sentences, and a straight line through the
+    memory that they needed. The model is of no use afterwards.
 
     Args:
         model: compiled.
@@ -34,8 +36,9 @@ def find_batch_tokens(model, pairs, rows_multiple_of=1):
             pairs, trial, shuffle=False, rows_multiple_of=rows_multiple_of
         )
         rows, _, length = batches.shapes[0]
-        model.train_on_batch(*batches[0])
-        peaks.append(backends.peak_memory())
+        step = functools.partial(model.train_on_batch, *batches[0])
+        step()  # to compile a program takes memory of its own
+        peaks.append(backends.peak_memory(step))
         tokens.append(rows * length)
     keras.utils.clear_session(free_memory=True)
     limit = _SHARE * backends.memory_limit()

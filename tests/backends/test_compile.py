@@ -174,4 +174,4 @@ def test_to_numpy_gives_a_copy():
 
 
 def test_memory_is_measured_in_bytes():
-    assert 10**6 < backends.peak_memory() < backends.memory_limit()
+    assert 0 <= backends.peak_memory(lambda: None) < backends.memory_limit()

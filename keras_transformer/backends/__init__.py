@@ -37,6 +37,9 @@ Keras runs on is loaded here, and no other module names a framework.
   takes `devices`, "all" or a number, and gives a context manager of a `Distribution`.
 * `peak_memory(function)`: the most bytes that this process holds on its device while it
   runs `function()`. `memory_limit()`: the most that it could.
+* `random_bytes(like, seed_generator)`: uint8 of the shape of a tensor, uniform,
+  drawn from a Keras `SeedGenerator`; PyTorch, like Keras' own dropout there, draws from
+  the random state of the process.
 * `random_state()`, `restore_random_state(state)`: what dropout draws from beside Keras'
   seed generators, as a uint8 array.
 """
@@ -55,6 +58,7 @@ loop = _backend.loop
 memory_limit = _backend.memory_limit
 num_separate_losses = _backend.num_separate_losses
 peak_memory = _backend.peak_memory
+random_bytes = _backend.random_bytes
 random_state = _backend.random_state
 restore_random_state = _backend.restore_random_state
 scan = _backend.scan

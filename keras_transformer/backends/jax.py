@@ -148,6 +148,13 @@ def memory_limit():
     return stats["bytes_limit"] if stats else host_memory.memory_limit()
 
 
+def random_bytes(like, seed_generator):
+    *rows, length = like.shape
+    words = jax.random.bits(seed_generator.next(), (*rows, -(-length // 4)), "uint32")
+    drawn = jax.lax.bitcast_convert_type(words, "uint8")  # (..., words, 4)
+    return drawn.reshape(*rows, -1)[..., :length]
+
+
 def random_state():
     return np.zeros((0,), np.uint8)  # all of it is in Keras' seed generators
 

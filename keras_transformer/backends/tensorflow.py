@@ -204,6 +204,16 @@ def memory_limit():
     return next(d.memory_limit for d in devices if d.device_type == "GPU")
 
 
+def random_bytes(like, seed_generator):
+    shape = tf.shape(like)
+    words = tf.concat([shape[:-1], [(shape[-1] + 3) // 4]], axis=0)
+    seed = tf.cast(seed_generator.next(), tf.int32)
+    drawn = tf.random.stateless_uniform(words, seed, None, None, tf.int32)
+    drawn = tf.bitcast(drawn, tf.uint8)  # (..., words, 4)
+    rows = tf.reshape(drawn, tf.concat([shape[:-1], [-1]], axis=0))
+    return tf.ensure_shape(rows[..., : shape[-1]], like.shape)
+
+
 def random_state():
     return np.zeros((0,), np.uint8)  # all of it is in Keras' seed generators
 

@@ -220,6 +220,12 @@ def memory_limit():
     return torch.cuda.mem_get_info()[1]
 
 
+def random_bytes(like, seed_generator):
+    words = torch.empty(-(-like.numel() // 8), dtype=torch.int64, device=like.device)
+    words.random_(-(2**63), None)
+    return words.view(torch.uint8)[: like.numel()].view(like.shape)
+
+
 def random_state():
     return torch.get_rng_state().numpy()
 

@@ -11,6 +11,7 @@ from keras_transformer import backends
 from keras_transformer.layers import masks
 from keras_transformer.layers.attention import additive_attention
 from keras_transformer.layers.attention import scaled_dot_product_attention
+from keras_transformer.layers.dropout import Dropout
 
 SCORINGS = ("scaled_dot_product", "dot_product", "additive")
 
@@ -93,7 +94,7 @@ class MultiHeadAttention(keras.layers.Layer):
         self.use_bias = use_bias
         self.scoring = scoring
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
-        self.weights_dropout = keras.layers.Dropout(
+        self.weights_dropout = Dropout(
             dropout, dtype=self.dtype_policy, name="weights_dropout"
         )
 

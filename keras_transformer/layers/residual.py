@@ -5,6 +5,8 @@ B batch, T positions, D hidden_dim.
 
 import keras
 
+from keras_transformer.layers.dropout import Dropout
+
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class Residual(keras.layers.Layer):
@@ -49,7 +51,7 @@ class Residual(keras.layers.Layer):
         self.norm = keras.layers.LayerNormalization(
             epsilon=epsilon, dtype=self.dtype_policy, name="norm"
         )
-        self.update_dropout = keras.layers.Dropout(
+        self.update_dropout = Dropout(
             dropout, dtype=self.dtype_policy, name="update_dropout"
         )
 

@@ -15,6 +15,7 @@ from keras_transformer.layers import LearnedPositionalEmbedding
 from keras_transformer.layers import SinusoidalPositionalEncoding
 from keras_transformer.layers import TokenEmbedding
 from keras_transformer.layers import masks
+from keras_transformer.layers.dropout import Dropout
 from keras_transformer.models.translation_model import TranslationModel
 
 _LAYOUTS = {
@@ -288,7 +289,7 @@ def _embeddings(config, policy):
         layers[f"{side}_position"] = _position(f"{side}_position", config, policy)
         name = f"{side}_embedding_norm"
         layers[name] = _norm(name, config.embedding_norm, config, policy)
-        layers[f"{side}_dropout"] = keras.layers.Dropout(
+        layers[f"{side}_dropout"] = Dropout(
             config.dropout, dtype=policy, name=f"{side}_dropout"
         )
     return layers

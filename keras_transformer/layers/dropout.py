@@ -1,0 +1,49 @@
+"""Dropout that draws eight random bits an element, where Keras draws 32."""
+
+import keras
+from keras import ops
+
+from keras_transformer import backends
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class Dropout(keras.layers.Dropout):
+    """Sets a share `rate` of the elements to 0 and scales the others to make up for it.
+
+    Drawing random bits is 13 to 30 % of a training step of a small model on a CPU, so
+    each element gets one byte and is kept where that is not below 256 * rate. The
+    share is therefore a whole number of 256ths, the nearest one that is neither 0 nor
+    1 (0.1 becomes 26 / 256), and the others are scaled by exactly its inverse.
+
+    Args:
+        rate: 0 to 1; 0 and 1 are exact.
+        noise_shape, seed: with one of these, it is Keras' own dropout.
+
+    Call arguments:
+        inputs: of any shape, floating.
+        training: whether to drop anything.
+
+    Returns:
+        The shape and dtype of the inputs.
+
+    Example:
+
+    >>> import keras
+    >>> from keras_transformer.layers.dropout import Dropout
+    >>> float(keras.ops.max(Dropout(0.5)(keras.ops.ones((8, 64)), training=True)))
+    2.0
+
+    Reference: Srivastava et al., 2014, https://jmlr.org/papers/v15/srivastava14a.html.
+    """
+
+    def __init__(self, rate, **kwargs):
+        super().__init__(rate, **kwargs)
+        self._dropped = min(max(round(256 * rate), 1), 255)  # of 256
+
+    def call(self, inputs, training=False):
+        special = self.rate in (0, 1) or self.seed is not None or self.noise_shape
+        if not training or special:
+            return super().call(inputs, training=training)
+        random_bytes = backends.random_bytes(inputs, self.seed_generator)
+        kept = ops.cast(ops.greater_equal(random_bytes, self._dropped), inputs.dtype)
+        return inputs * (kept * (256 / (256 - self._dropped)))

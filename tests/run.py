@@ -27,6 +27,7 @@ ROOT = Path(__file__).resolve().parents[1]
 CONSTRAINTS = ROOT / "constraints.txt"
 BACKENDS = ("tensorflow", "jax", "torch")
 NOTHING_SELECTED = 5  # pytest's exit code
+WORKERS = min(os.cpu_count() or 1, 4)  # each holds a framework and what it compiled
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,13 +115,16 @@ class Run:
         """One run of pytest; its counts are added to the totals."""
         if self.quick:
             marker += " and not slow"
-        variables = dict(os.environ)
+        # Threads that wait for each other are slow where workers share the cores.
+        variables = {"OMP_NUM_THREADS": "1", **os.environ}
         if backend:
             variables["KERAS_BACKEND"] = backend
         with tempfile.TemporaryDirectory() as folder:
             report = Path(folder) / "report.xml"
             command = [environment.python, "-m", "pytest", "-q", "--no-header", "-rsfE"]
             command += ["--durations=10", "--durations-min=1", f"--junitxml={report}"]
+            # By file: what a module's fixtures make is made once.
+            command += ["-n", str(WORKERS), "--dist=loadfile"]
             command += ["-m", marker, *self.pytest_arguments]
             code = subprocess.run(command, cwd=ROOT, env=variables).returncode
             self._count(report)

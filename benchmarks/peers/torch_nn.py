@@ -1,0 +1,86 @@
+"""torch.nn.Transformer in a loop of one's own."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from peers.batches import PAD
+
+#: layers, D, F, H.
+SIZES = {
+    "tiny": (4, 128, 256, 4),
+    "base": (6, 512, 2048, 8),
+    "big": (6, 1024, 4096, 16),
+}
+
+
+class Model(nn.Module):
+    def __init__(self, preset, vocabulary_size, dropout=0.1):
+        super().__init__()
+        layers, D, inner, H = SIZES[preset]
+        self.embedding = nn.Embedding(vocabulary_size, D)
+        nn.init.normal_(self.embedding.weight, std=D**-0.5)
+        self.transformer = nn.Transformer(
+            D, H, layers, layers, inner, dropout, batch_first=True
+        )
+        self.dropout = nn.Dropout(dropout)
+        places = torch.arange(1024)[:, None]
+        rates = torch.exp(torch.arange(0, D, 2) * (-math.log(10_000) / D))
+        table = torch.zeros(1024, D)
+        table[:, 0::2] = torch.sin(places * rates)
+        table[:, 1::2] = torch.cos(places * rates)
+        self.register_buffer("table", table)
+
+    def embed(self, ids):
+        vectors = self.embedding(ids) * self.embedding.embedding_dim**0.5
+        return self.dropout(vectors + self.table[: ids.shape[1]])
+
+    def forward(self, source, target):
+        length = target.shape[1]
+        causal = torch.ones(length, length, dtype=torch.bool).triu(1)
+        hidden = self.transformer(
+            self.embed(source),
+            self.embed(target),
+            tgt_mask=causal,
+            src_key_padding_mask=source == PAD,
+            tgt_key_padding_mask=target == PAD,
+            memory_key_padding_mask=source == PAD,
+            tgt_is_causal=True,
+        )
+        return F.linear(hidden, self.embedding.weight)
+
+
+def trainer(data, preset, vocabulary_size, bfloat16):
+    return loop(Model(preset, vocabulary_size), data, bfloat16)
+
+
+def loop(model, data, bfloat16):
+    """`train(steps)` of a module (source, target) -> logits."""
+    model.train()
+    optimizer = torch.optim.Adam(
+        model.parameters(), 1e-3, (0.9, 0.98), 1e-9, fused=True
+    )
+    rows = [[torch.from_numpy(ids).long() for ids in row] for row in data]
+    taken = 0
+
+    def train(steps):
+        nonlocal taken
+        for _ in range(steps):
+            source, target, labels = rows[taken % len(rows)]
+            taken += 1
+            with torch.autocast("cpu", torch.bfloat16, enabled=bfloat16):
+                logits = model(source, target)
+            loss = F.cross_entropy(
+                logits.flatten(0, 1).float(),
+                labels.flatten(),
+                ignore_index=PAD,
+                label_smoothing=0.1,
+            )
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        return loss.item()
+
+    return train

@@ -1,0 +1,96 @@
+"""Training: this package against KerasHub, torch.nn.Transformer and Marian.
+
+    pip install -c constraints.txt -r benchmarks/requirements.txt
+    python benchmarks/training_speed.py [--preset tiny] [--rounds 5] [--steps 8]
+    python benchmarks/training_speed.py --preset base --rounds 3 --steps 2
+
+Everyone trains on the same ids, in the same batches of about 4096 target tokens, with
+dropout 0.1 and Adam, and attends as the masks of the padding say. The Keras programs
+run plain `model.fit`, the others a loop as their documentation has it. Label smoothing
+is 0.1 but for KerasHub, which has none for sparse labels and saves that work.
+
+Prints target tokens a second (padding not counted), the median over rounds, and the
+ratio to the fastest peer, the median of the rounds' ratios.
+"""
+
+import argparse
+import json
+import os
+import platform
+
+from turns import Program
+from turns import median
+from turns import ratio
+from turns import take_turns
+
+KEEP_MEMORY = {
+    "MALLOC_MMAP_THRESHOLD_": str(8 * 2**30),
+    "MALLOC_TRIM_THRESHOLD_": str(8 * 2**30),
+}
+HUGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
+_JAX = {"KERAS_BACKEND": "jax", **HUGE_PAGES}
+_TENSORFLOW = {"KERAS_BACKEND": "tensorflow"}
+_TORCH = {"KERAS_BACKEND": "torch", **KEEP_MEMORY}
+
+#: `{name: (program, variant, environment)}`; a name without "ours" is a peer's.
+PROGRAMS = {
+    f"{name}{suffix}": (program, variant, environment)
+    for name, program, settings, environment in (
+        ("ours, TensorFlow", "ours", {}, _TENSORFLOW),
+        ("ours, TensorFlow XLA", "ours", {"jit_compile": True}, _TENSORFLOW),
+        ("ours, JAX", "ours", {}, _JAX),
+        ("ours, PyTorch", "ours", {}, _TORCH),
+        ("KerasHub, TensorFlow", "keras_hub", {}, _TENSORFLOW),
+        ("KerasHub, TensorFlow XLA", "keras_hub", {"jit_compile": True}, _TENSORFLOW),
+        ("KerasHub, JAX", "keras_hub", {}, _JAX),
+        ("KerasHub, PyTorch", "keras_hub", {}, _TORCH),
+        ("torch.nn.Transformer as it comes", "torch_nn", {}, {}),
+        ("torch.nn.Transformer", "torch_nn", {}, KEEP_MEMORY),
+        ("Hugging Face Marian", "marian", {}, KEEP_MEMORY),
+    )
+    for suffix, variant in (
+        ("", {**settings, "bfloat16": False}),
+        (", bfloat16", {**settings, "bfloat16": True}),
+    )
+}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
+    parser.add_argument("--preset", default="tiny", choices=["tiny", "base", "big"])
+    parser.add_argument("--vocabulary-size", type=int, default=8000)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--steps", type=int, default=8, help="in a round")
+    parser.add_argument("--only", nargs="+", help="parts of the names to run")
+    arguments = parser.parse_args()
+    names = [
+        name
+        for name in PROGRAMS
+        if not arguments.only or any(part in name for part in arguments.only)
+    ]
+    programs = []
+    for name in names:
+        program, variant, environment = PROGRAMS[name]
+        options = {
+            **variant,
+            "preset": arguments.preset,
+            "vocabulary_size": arguments.vocabulary_size,
+            "steps": arguments.steps,
+        }
+        command = ["-m", "peers.train", program, json.dumps(options)]
+        programs.append(Program(name, command, environment))
+    found = take_turns(programs, arguments.rounds)
+    print(f"{arguments.preset}, {platform.processor()}, {os.cpu_count()} cores\n")
+    peers = [name for name in found if not name.startswith("ours")]
+    key = "tokens_per_second"
+    best = max(peers, key=lambda name: median(found[name], key), default=None)
+    print("| program | target tokens/s | to the fastest peer | loss after all rounds |")
+    print("|---|---|---|---|")
+    for name, rows in sorted(found.items(), key=lambda item: -median(item[1], key)):
+        against = f"{ratio(rows, found[best], key):.2f}" if best else "-"
+        speed, loss = median(rows, key), rows[-1]["loss"]
+        print(f"| {name} | {speed:.0f} | {against} | {loss:.3f} |")
+
+
+if __name__ == "__main__":
+    main()

@@ -27,6 +27,7 @@ Keras runs on is loaded here, and no other module names a framework.
   Keras knowing of it; 1 where it knows, or where there is one process.
 * `symbolic_build(default, model, iterator, data_batch)`: what Keras does with the first
   batch before it trains or evaluates.
+* `feeding()`: the context in which Keras reads a `PyDataset` for `fit` and `evaluate`.
 * `train_step(model, default, *arguments)`: Keras' own step `default` on each of
   `model.micro_batches` parts of the batch, one after the other, and one update with the
   mean of their gradients, summed over replicas (over separate processes: their mean),
@@ -54,6 +55,7 @@ _backend = importlib.import_module(f"{__name__}.{name}")
 compile = _backend.compile
 concrete = _backend.concrete
 distributions = _backend.distributions
+feeding = _backend.feeding
 loop = _backend.loop
 memory_limit = _backend.memory_limit
 num_separate_losses = _backend.num_separate_losses

@@ -1,11 +1,13 @@
 """TensorFlow: tf.function with XLA, tf.while_loop; replicas of tf.distribute."""
 
+import contextlib
 import functools
 
 import keras
 import numpy as np
 import tensorflow as tf
 from keras import tree
+from keras.src.trainers.data_adapters.py_dataset_adapter import PyDatasetAdapter
 
 from keras_transformer.backends import host_memory
 from keras_transformer.backends.steps import added
@@ -93,6 +95,27 @@ def symbolic_build(default, model, iterator, data_batch):
         )
         iterator = None
     return default(iterator, data_batch)
+
+
+@contextlib.contextmanager
+def feeding():
+    """Without tf.data's search for better settings while it runs.
+
+    The search has a thread that sleeps ever longer, up to a minute, and an iterator
+    that is dropped before its end, as `fit` does with steps_per_epoch, waits for it.
+    """
+    default = PyDatasetAdapter.get_tf_dataset
+
+    def get_tf_dataset(adapter):
+        options = tf.data.Options()
+        options.autotune.enabled = False
+        return default(adapter).with_options(options)
+
+    PyDatasetAdapter.get_tf_dataset = get_tf_dataset
+    try:
+        yield
+    finally:
+        PyDatasetAdapter.get_tf_dataset = default
 
 
 def train_step(model, default, data):

@@ -140,6 +140,9 @@ def symbolic_build(default, model, iterator, data_batch):
     return default(iterator, data_batch)
 
 
+feeding = contextlib.nullcontext  # Keras reads the batches in this thread
+
+
 def train_step(model, default, data):
     _begin_alike(model)
     optimizer, count = model.optimizer, model.micro_batches

@@ -161,6 +161,16 @@ class TranslationModel(keras.Model):
             for metric in self._gradient_norms:
                 metric.update_norm(norm)
 
+    def fit(self, *arguments, **options):
+        """`keras.Model.fit`."""
+        with backends.feeding():
+            return super().fit(*arguments, **options)
+
+    def evaluate(self, *arguments, **options):
+        """`keras.Model.evaluate`."""
+        with backends.feeding():
+            return super().evaluate(*arguments, **options)
+
     def train_step(self, *arguments):
         with self._running(arguments[-1], training=True):
             return backends.train_step(self, super().train_step, *arguments)

@@ -13,6 +13,7 @@ _CLASSES = {
     "TransformerConfig": "config",
     "Transformer": "models.transformer",
     "Translator": "translator",
+    "BatchTranslator": "batch_translator",
 }
 _SUBMODULES = (
     "layers",
@@ -22,6 +23,7 @@ _SUBMODULES = (
     "data",
     "training",
     "evaluation",
+    "export",
 )
 
 __all__ = [*_CLASSES, *_SUBMODULES, "__version__"]

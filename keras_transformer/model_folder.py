@@ -1,7 +1,11 @@
 """The model folder: all that is needed to translate, on any backend.
 
 `config.json`, `model.weights.h5`, `tokenizer.model` (or `source.model` and
-`target.model`) and `README.md`. Reading one unpickles and runs nothing.
+`target.model`) and `README.md`.
+
+A folder may come from anybody. Reading one unpickles and runs nothing, opens only plain
+files that lie in it, and takes no more memory than a few times their size, whatever
+they declare.
 """
 
 import json
@@ -14,12 +18,15 @@ from typing import NamedTuple
 from keras_transformer.data.tokenizer import Tokenizer
 from keras_transformer.errors import InputError
 from keras_transformer.models import Transformer
-from keras_transformer.models.weights import load_weights
+from keras_transformer.models.weights import assign
+from keras_transformer.models.weights import read_arrays
 from keras_transformer.models.weights import save_weights
 
 FORMAT_VERSION = 1
 KINDS = {"transformer": Transformer}
 _TOKENIZERS = ("tokenizer.model", "source.model", "target.model")
+_MOST_BYTES = 64 * 2**20  # of any file but the weights
+_MOST_BEAMS = 1000
 
 
 class Contents(NamedTuple):
@@ -65,7 +72,7 @@ def read(folder: str | Path) -> Contents:
     """Reads what `write` wrote.
 
     Raises:
-        InputError: where a file is missing, cut off or foreign.
+        InputError: where a file is missing, cut off, foreign or not what it declares.
     """
     folder = Path(folder)
     path = folder / "config.json"
@@ -77,8 +84,8 @@ def read(folder: str | Path) -> Contents:
             "beam_size": int(config["decoding"]["beam_size"]),
             "length_penalty": float(config["decoding"]["length_penalty"]),
         }
-        fields = dict(config["model"])
-    except (KeyError, TypeError, ValueError) as error:
+        fields = dict(config["model"].items())
+    except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
         raise InputError(
             f"{path} lacks or misspells {error}; copy the model folder again"
         ) from None
@@ -88,14 +95,82 @@ def read(folder: str | Path) -> Contents:
                 f"{path} names the tokenizer {name!r}, which no model folder has; copy "
                 f"the model folder again"
             )
+    _check_numbers(path, fields, **decoding)
     try:
         model_config = kind.config_class.from_dict(fields)
     except (InputError, TypeError) as error:
         raise InputError(f"{path}: {error}") from None
-    tokenizers = [Tokenizer.load(folder / name) for name in names]
+    tokenizers = [
+        Tokenizer.load(_plain_file(folder, name, _MOST_BYTES)) for name in names
+    ]
+    weights = _plain_file(folder, "model.weights.h5")
+    arrays = read_arrays(weights)
+    _check_size(model_config, arrays, weights)
     model = kind(model_config)
-    load_weights(model, folder / "model.weights.h5")
+    assign(model, arrays, weights)
     return Contents(model, *tokenizers, decoding)
+
+
+def card(folder: str | Path) -> str:
+    """The text of a folder's README.md; none where there is no such file."""
+    path = _plain_file(Path(folder), "README.md", _MOST_BYTES)
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _plain_file(folder: Path, name: str, most_bytes: float = float("inf")) -> Path:
+    """The path of a file, unless it is something else or leads out of the folder.
+
+    A missing one is left to its reader.
+    """
+    path = folder / name
+    try:
+        if not path.is_symlink() and not path.exists():
+            return path
+        real = path.resolve(strict=True)
+        is_inside = real.is_relative_to(folder.resolve())
+        size = real.stat().st_size if real.is_file() else None
+    except (OSError, RuntimeError):  # a loop of links
+        is_inside, size = False, None
+    if not is_inside or size is None or size > most_bytes:
+        raise InputError(
+            f"{path} is not a plain file of this folder, or is too large; copy the "
+            f"model folder again, without links to elsewhere"
+        )
+    return path
+
+
+def _check_numbers(
+    path: Path, fields: dict[str, Any], beam_size: int, length_penalty: float
+) -> None:
+    """Refuses numbers that no model has, before anything is made from them."""
+    large = [n for n, v in fields.items() if isinstance(v, int) and abs(v) >= 2**31]
+    if large:
+        raise InputError(
+            f"{path}: {large[0]} is too large; copy the model folder again"
+        )
+    if not (1 <= beam_size <= _MOST_BEAMS and 0 <= length_penalty < float("inf")):
+        raise InputError(
+            f"{path}: beam_size {beam_size} must be from 1 to {_MOST_BEAMS}, and "
+            f"length_penalty {length_penalty} a number from 0; copy it again"
+        )
+
+
+def _check_size(config: Any, arrays: dict[str, Any], where: Path) -> None:
+    """Refuses a config that declares far more than its weights file holds.
+
+    Small differences are left to `assign`, which can say what is missing.
+    """
+    held = sum(array.size for array in arrays.values())
+    layers = config.num_encoder_layers + config.num_decoder_layers
+    if config.num_weights > 2 * held + 1000 or layers > len(arrays):
+        raise InputError(
+            f"{where} holds {held} weights in {len(arrays)} arrays, but its config "
+            f"declares {config.num_weights} in {layers} layers; use the file that "
+            f"belongs to this config"
+        )
 
 
 def _write_files(folder: Path, contents: Contents, card: str) -> None:
@@ -132,7 +207,7 @@ def _is_model_folder(folder: Path) -> bool:
 
 
 def _read_config(folder: Path) -> dict[str, Any]:
-    path = folder / "config.json"
+    path = _plain_file(folder, "config.json", _MOST_BYTES)
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -140,7 +215,7 @@ def _read_config(folder: Path) -> dict[str, Any]:
             f"{folder} is not a model folder: cannot read {path.name} "
             f"({error.strerror}); give the folder that training wrote"
         ) from None
-    except ValueError:
+    except (RecursionError, ValueError):
         raise InputError(f"{path} is not JSON, or is cut off; copy it again") from None
     version = config.get("format_version") if isinstance(config, dict) else None
     if version != FORMAT_VERSION:

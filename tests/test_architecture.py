@@ -41,6 +41,7 @@ FLOORS = {
     "training": 5,
     "export": 5,
     "serving": 5,
+    "batch_translator": 5,
     "visualization": 5,
     "cli": 6,
 }

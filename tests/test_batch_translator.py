@@ -11,6 +11,7 @@ import threading
 import time
 from pathlib import Path
 
+import keras
 import numpy as np
 import pytest
 
@@ -23,12 +24,15 @@ FOLDER = ROOT / "tests" / "fixtures" / "en-de.format-1"
 SOURCES = (FOLDER / "source.txt").read_text(encoding="utf-8").splitlines()
 EXPECTED = (FOLDER / "beam.txt").read_text(encoding="utf-8").splitlines()
 
+once = pytest.mark.skipif(keras.backend.backend() != "jax", reason="once is enough")
+
 
 @pytest.fixture(scope="module")
 def translator():
     return BatchTranslator(FOLDER)
 
 
+@once
 def test_every_form_of_a_batch_comes_back_in_its_form(translator):
     texts, right = [*SOURCES[:3], "", None], [*EXPECTED[:3], "", None]
     assert translator(texts) == right
@@ -43,11 +47,13 @@ def test_every_form_of_a_batch_comes_back_in_its_form(translator):
     assert translator([]) == [] and len(translator(np.array([], object))) == 0
 
 
+@once
 def test_a_missing_column_is_named(translator):
     with pytest.raises(InputError, match="the columns text, but no 'source'"):
         translator({"text": np.array(["a"])})
 
 
+@once
 def test_it_travels_small_and_loads_where_it_is_used(translator):
     translator(SOURCES[:1])
     there = pickle.loads(pickle.dumps(translator))
@@ -56,6 +62,7 @@ def test_it_travels_small_and_loads_where_it_is_used(translator):
     assert there.make_predict_function()(SOURCES[:2]) == EXPECTED[:2]
 
 
+@once
 def test_batches_are_split_by_tokens(translator, monkeypatch):
     splitting = BatchTranslator(FOLDER, batch_tokens=128)
     splitting(SOURCES[:1])
@@ -71,6 +78,7 @@ def test_batches_are_split_by_tokens(translator, monkeypatch):
     assert max(sizes) < 16 and sum(sizes) == len(SOURCES)
 
 
+@pytest.mark.no_backend
 def test_a_batch_holds_no_more_tokens_than_it_may():
     lengths = [1, 200, 7, 33, 33, 33, 33, 33, 2000, 8]
     batches = [rows.tolist() for rows in batches_by_tokens(lengths, 256, 4)]
@@ -80,6 +88,7 @@ def test_a_batch_holds_no_more_tokens_than_it_may():
         batches_by_tokens([1], 0, 4)
 
 
+@pytest.mark.no_backend
 def test_importing_it_loads_no_keras(run_python):
     code = (
         "import keras_transformer.batch_translator, sys\nprint('keras' in sys.modules)"

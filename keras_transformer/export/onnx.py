@@ -62,7 +62,7 @@ def export(
         "onnx",
         *(["onnxruntime"] if quantization else []),
     ]
-    process.require("the export to ONNX", *needed)
+    process.require("the export to ONNX", *needed, extras="tensorflow,export")
     if backends.name != "tensorflow" or translator.model.dtype_policy.name != "float32":
         return process.export(__name__, translator, output, quantization=quantization)
     from keras_transformer.export import onnx_graph

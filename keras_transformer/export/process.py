@@ -20,12 +20,13 @@ from keras_transformer.errors import InputError
 _CHILD = "import sys; sys.path[:] = {path!r}; from {module} import main; main()"
 
 
-def require(what: str, *packages: str) -> None:
+def require(what: str, *packages: str, extras: str) -> None:
     """Refuses to go on where one of the packages is not installed.
 
     Args:
         what: the beginning of the message, such as "the export to SavedModel".
         packages: as they are imported.
+        extras: of this package, that bring them.
 
     Raises:
         InputError: with the name of the first that is missing.
@@ -34,7 +35,7 @@ def require(what: str, *packages: str) -> None:
         if importlib.util.find_spec(package) is None:
             raise InputError(
                 f"{what} needs the package {package}, which is not installed; run pip "
-                f"install 'keras-transformer[tensorflow,export]'"
+                f"install 'keras-transformer[{extras}]'"
             )
 
 

@@ -83,7 +83,8 @@ def export(
     Reference: Olston et al., 2017, TensorFlow-Serving: Flexible, High-Performance ML
     Serving, https://arxiv.org/abs/1712.06139.
     """
-    process.require("the export to SavedModel", "tensorflow", "tensorflow_text")
+    packages = ("tensorflow", "tensorflow_text")
+    process.require("the export to SavedModel", *packages, extras="tensorflow")
     if backends.name != "tensorflow":
         return process.export(
             __name__,

@@ -139,7 +139,7 @@ def test_quantized_files_are_smaller_and_translate(
 def test_other_backends_leave_it_to_a_tensorflow_process(
     translator, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(process, "require", lambda *names: None)
+    monkeypatch.setattr(process, "require", lambda *names, **extras: None)
     monkeypatch.setattr(process, "export", lambda *a, **k: (a, k))
     task = litert.export(translator, tmp_path / "model", quantization="int8")
     module = "keras_transformer.export.litert"

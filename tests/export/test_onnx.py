@@ -206,7 +206,7 @@ def test_int8_is_smaller_and_translates(translator, folder, tmp_path, run_python
 def test_other_backends_leave_it_to_a_tensorflow_process(
     translator, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(process, "require", lambda *names: None)
+    monkeypatch.setattr(process, "require", lambda *names, **extras: None)
     monkeypatch.setattr(process, "export", lambda *a, **k: (a, k))
     task = onnx.export(translator, tmp_path / "model", quantization="int8")
     module = "keras_transformer.export.onnx"

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import keras
 import numpy as np
 import pytest
 
@@ -13,6 +14,10 @@ from keras_transformer.serving.limits import Limits
 from keras_transformer.serving.loading import is_ctranslate2
 from keras_transformer.serving.loading import load_engine
 from keras_transformer.translator import Translator
+
+pytestmark = pytest.mark.skipif(
+    keras.backend.backend() != "jax", reason="once is enough"
+)
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "en-de.format-1"
 LINES = (FOLDER / "source.txt").read_text(encoding="utf-8").splitlines()[:5]

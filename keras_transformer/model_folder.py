@@ -9,8 +9,6 @@ they declare.
 """
 
 import json
-import shutil
-import tempfile
 from pathlib import Path
 from typing import Any
 from typing import NamedTuple
@@ -22,6 +20,7 @@ from keras_transformer.models import Transformer
 from keras_transformer.models.weights import assign
 from keras_transformer.models.weights import read_arrays
 from keras_transformer.models.weights import save_weights
+from keras_transformer.output_folder import new_folder
 
 FORMAT_VERSION = 1
 KINDS = {"transformer": Transformer}
@@ -55,28 +54,8 @@ def write(folder: str | Path, contents: Contents, card: str) -> None:
     Raises:
         InputError: where the folder holds something else, or cannot be written.
     """
-    folder = Path(folder)
-    replaced = _is_model_folder(folder)
-    new = None
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        new = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
-        new.chmod(0o755)
+    with new_folder(folder, "a model folder", "config.json", _WEIGHTS) as new:
         _write_files(new, contents, card)
-        if replaced:
-            old = new.with_name(f"{new.name}.old")
-            folder.rename(old)
-            new.rename(folder)
-            shutil.rmtree(old)
-        else:
-            new.rename(folder)  # onto nothing, or onto an empty folder
-    except OSError as error:
-        raise InputError(
-            f"cannot write {folder}: {error.strerror}; choose another folder"
-        ) from None
-    finally:
-        if new is not None:
-            shutil.rmtree(new, ignore_errors=True)
 
 
 def read(folder: str | Path) -> Contents:
@@ -247,17 +226,3 @@ def _write_files(folder: Path, contents: Contents, card: str) -> None:
     text = json.dumps(config, indent=2) + "\n"
     (folder / "config.json").write_text(text, encoding="utf-8")
     (folder / "README.md").write_text(card, encoding="utf-8")
-
-
-def _is_model_folder(folder: Path) -> bool:
-    """True for a model folder, False for a new or empty one; others are refused."""
-    try:
-        if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
-            return False
-    except OSError as error:
-        raise InputError(f"cannot read {folder}: {error.strerror}") from None
-    if (folder / "config.json").is_file() and (folder / _WEIGHTS).is_file():
-        return True
-    raise InputError(
-        f"{folder} exists and is not a model folder; choose another name, or remove it"
-    )

@@ -7,8 +7,8 @@ from keras_transformer.export import process
 from keras_transformer.export.ctranslate2_spec import specification
 from keras_transformer.export.description import describe
 from keras_transformer.export.description import write_common
-from keras_transformer.export.output_folder import new_folder
 from keras_transformer.models.weights import weight_values
+from keras_transformer.output_folder import new_folder
 from keras_transformer.translator import Translator
 
 QUANTIZATIONS = ("int8", "int8_float32", "float16")
@@ -59,7 +59,7 @@ def export(
     spec = specification(config, weight_values(translator.model), *pieces)
     spec.optimize(quantization=quantization)
     description = describe(translator, "ctranslate2") | {"quantization": quantization}
-    with new_folder(output, "model.bin") as folder:
+    with new_folder(output, "an export to CTranslate2", "model.bin") as folder:
         spec.save(str(folder))
         write_common(translator, description, _PROGRAMS, folder)
     return Path(output)

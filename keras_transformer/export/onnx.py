@@ -12,7 +12,7 @@ from keras_transformer.export import process
 from keras_transformer.export.description import describe
 from keras_transformer.export.description import describe_graphs
 from keras_transformer.export.description import write_common
-from keras_transformer.export.output_folder import new_folder
+from keras_transformer.output_folder import new_folder
 from keras_transformer.translator import Translator
 
 QUANTIZATIONS = ("int8",)
@@ -73,7 +73,7 @@ def export(
     description |= {"quantization": quantization, "opset": onnx_graph.OPSET}
     description |= describe_graphs(translator.model.config, *_FILES.values())
     write = onnx_graph.write_int8 if quantization == "int8" else onnx_graph.write
-    with new_folder(output, _FILES["step"]) as folder:
+    with new_folder(output, "an export to ONNX", *_FILES.values()) as folder:
         for name, file in _FILES.items():
             function, signature = getattr(graphs, name)()
             facts = description["graphs"][name]

@@ -12,8 +12,8 @@ from keras_transformer import backends
 from keras_transformer.errors import InputError
 from keras_transformer.export import process
 from keras_transformer.export.card import saved_model_card
-from keras_transformer.export.output_folder import new_folder
 from keras_transformer.models.search import EXTRA_LENGTH
+from keras_transformer.output_folder import new_folder
 from keras_transformer.translator import Translator
 
 #: Hypotheses of `translate_n_best` where the beam size is 1.
@@ -108,7 +108,7 @@ def export(
     version = _version(output, version)
     n_best = beam_size if beam_size > 1 else N_BEST
     lines = list(warm_up or _samples(translator))
-    with new_folder(output / str(version), None) as folder:
+    with new_folder(output / str(version), "a version") as folder:
         options = (beam_size, n_best, float(length_penalty))
         answer = _write(translator, folder, options, lines)
         text = saved_model_card(

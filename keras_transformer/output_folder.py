@@ -1,4 +1,4 @@
-"""An export is whole or not there."""
+"""A folder that is written whole or is not there."""
 
 import contextlib
 import shutil
@@ -10,22 +10,23 @@ from keras_transformer.errors import InputError
 
 
 @contextlib.contextmanager
-def new_folder(output: str | Path, marker: str | None) -> Iterator[Path]:
+def new_folder(output: str | Path, kind: str, *markers: str) -> Iterator[Path]:
     """A temporary folder that gets the name `output` when the block ends well.
 
     Args:
-        output: the path that is wanted.
-        marker: a file that every export of this format has: a folder that holds one
-            is an older export and is replaced; None: none ever is.
+        output: the path that is wanted; nothing may be there but an empty folder or
+            an older one of this kind, which is replaced.
+        kind: what is written, such as "a model folder".
+        markers: files that every folder of this kind has; none: none is replaced.
 
     Raises:
         InputError: where `output` is something else, or cannot be written.
     """
     output = Path(output)
     try:
-        replaced = marker is not None and (output / marker).is_file()
+        replaced = bool(markers) and all((output / name).is_file() for name in markers)
         if not replaced and output.exists() and not _is_empty_folder(output):
-            what = f"and is not an export with {marker}" if marker else "already"
+            what = f"and is not {kind}" if markers else "already"
             raise InputError(
                 f"{output} exists {what}; choose another name, or remove it"
             )

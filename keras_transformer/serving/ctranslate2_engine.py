@@ -93,6 +93,7 @@ class CTranslate2Engine:
             num_hypotheses=options.n_best,
             length_penalty=self._length_penalty,
             max_decoding_length=max(limits),
+            min_decoding_length=0,
             max_input_length=0,
             suppress_sequences=[[self._pieces[i]] for i in description["suppressed"]],
             return_scores=True,

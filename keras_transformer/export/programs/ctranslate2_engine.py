@@ -58,6 +58,7 @@ class Engine:
             length_penalty=length_penalty,
             max_batch_size=batch_size,
             max_decoding_length=max(limits),
+            min_decoding_length=0,  # else the end gets no probability at first
             max_input_length=0,
             suppress_sequences=self.suppressed,
             return_scores=True,

@@ -232,6 +232,12 @@ class TransformerConfig(pydantic.BaseModel):
             raise InputError(describe(error, cls, "model")) from None
 
     @property
+    def longest_sequence(self) -> int:
+        """The most tokens of a source, and of a translation, in a search."""
+        learned = self.position == "learned"
+        return self.max_sequence_length - self.position_offset * learned
+
+    @property
     def num_weights(self) -> int:
         """The number of weights of the model, in closed form."""
         d, f = self.hidden_dim, self.intermediate_dim

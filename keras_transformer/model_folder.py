@@ -1,25 +1,42 @@
 """The model folder: all that is needed to translate, on any backend.
 
 `config.json`, `model.weights.h5`, `tokenizer.model` (or `source.model` and
-`target.model`) and `README.md`. Reading one unpickles and runs nothing.
+`target.model`) and `README.md`.
+
+A folder may come from anybody. Reading one unpickles and runs nothing, opens only plain
+files that lie in it, and takes no more memory than a few times their size, whatever
+they declare.
 """
 
 import json
-import shutil
-import tempfile
 from pathlib import Path
 from typing import Any
 from typing import NamedTuple
 
+from keras_transformer.config import TransformerConfig
 from keras_transformer.data.tokenizer import Tokenizer
 from keras_transformer.errors import InputError
 from keras_transformer.models import Transformer
-from keras_transformer.models.weights import load_weights
+from keras_transformer.models.weights import assign
+from keras_transformer.models.weights import read_arrays
 from keras_transformer.models.weights import save_weights
+from keras_transformer.output_folder import new_folder
 
 FORMAT_VERSION = 1
 KINDS = {"transformer": Transformer}
+_WEIGHTS = "model.weights.h5"
 _TOKENIZERS = ("tokenizer.model", "source.model", "target.model")
+_MOST_BYTES = 64 * 2**20  # of any file but the weights
+_MOST_BEAMS = 1000
+
+
+class Config(NamedTuple):
+    """What the `config.json` of a model folder says."""
+
+    kind: type[Transformer]
+    model: TransformerConfig
+    tokenizers: list[str]  # the files of source and target
+    decoding: dict[str, Any]  # beam_size, length_penalty
 
 
 class Contents(NamedTuple):
@@ -37,39 +54,36 @@ def write(folder: str | Path, contents: Contents, card: str) -> None:
     Raises:
         InputError: where the folder holds something else, or cannot be written.
     """
-    folder = Path(folder)
-    replaced = _is_model_folder(folder)
-    new = None
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        new = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
-        new.chmod(0o755)
+    with new_folder(folder, "a model folder", "config.json", _WEIGHTS) as new:
         _write_files(new, contents, card)
-        if replaced:
-            old = new.with_name(f"{new.name}.old")
-            folder.rename(old)
-            new.rename(folder)
-            shutil.rmtree(old)
-        else:
-            new.rename(folder)  # onto nothing, or onto an empty folder
-    except OSError as error:
-        raise InputError(
-            f"cannot write {folder}: {error.strerror}; choose another folder"
-        ) from None
-    finally:
-        if new is not None:
-            shutil.rmtree(new, ignore_errors=True)
 
 
 def read(folder: str | Path) -> Contents:
     """Reads what `write` wrote.
 
     Raises:
-        InputError: where a file is missing, cut off or foreign.
+        InputError: where a file is missing, cut off, foreign or not what it declares.
     """
     folder = Path(folder)
-    path = folder / "config.json"
     config = read_config(folder)
+    tokenizers = [
+        Tokenizer.load(_plain_file(folder, name, _MOST_BYTES))
+        for name in config.tokenizers
+    ]
+    arrays = read_weights(folder, config.model)
+    model = config.kind(config.model)
+    assign(model, arrays, folder / _WEIGHTS)
+    return Contents(model, *tokenizers, config.decoding)
+
+
+def read_config(folder: Path) -> Config:
+    """What the `config.json` of a model folder of this format says.
+
+    Raises:
+        InputError: where it is missing, foreign, or no plain file of the folder.
+    """
+    path = folder / "config.json"
+    config = _read_json(folder)
     try:
         kind = KINDS[config["kind"]]
         names = [config["tokenizer"][side] for side in ("source", "target")]
@@ -77,8 +91,8 @@ def read(folder: str | Path) -> Contents:
             "beam_size": int(config["decoding"]["beam_size"]),
             "length_penalty": float(config["decoding"]["length_penalty"]),
         }
-        fields = dict(config["model"])
-    except (KeyError, TypeError, ValueError) as error:
+        fields = dict(config["model"].items())
+    except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
         raise InputError(
             f"{path} lacks or misspells {error}; copy the model folder again"
         ) from None
@@ -88,23 +102,42 @@ def read(folder: str | Path) -> Contents:
                 f"{path} names the tokenizer {name!r}, which no model folder has; copy "
                 f"the model folder again"
             )
+    _check_numbers(path, fields, **decoding)
     try:
         model_config = kind.config_class.from_dict(fields)
     except (InputError, TypeError) as error:
         raise InputError(f"{path}: {error}") from None
-    tokenizers = [Tokenizer.load(folder / name) for name in names]
-    model = kind(model_config)
-    load_weights(model, folder / "model.weights.h5")
-    return Contents(model, *tokenizers, decoding)
+    return Config(kind, model_config, names, decoding)
 
 
-def read_config(folder: Path) -> dict[str, Any]:
-    """The `config.json` of a model folder of this format.
+def read_weights(folder: Path, config: TransformerConfig) -> dict[str, Any]:
+    """`{path: array}` of a model folder's weights, for `models.weights.assign`.
+
+    Args:
+        folder: its path.
+        config: of the model that shall have them.
 
     Raises:
-        InputError: where it is missing or foreign.
+        InputError: where they are missing, cut off, foreign, or far fewer than the
+            config declares.
     """
-    path = folder / "config.json"
+    path = _plain_file(folder, _WEIGHTS)
+    arrays = read_arrays(path)
+    _check_size(config, arrays, path)
+    return arrays
+
+
+def card(folder: str | Path) -> str:
+    """The text of a folder's README.md; none where there is no such file."""
+    path = _plain_file(Path(folder), "README.md", _MOST_BYTES)
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _read_json(folder: Path) -> dict[str, Any]:
+    path = _plain_file(folder, "config.json", _MOST_BYTES)
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -112,7 +145,7 @@ def read_config(folder: Path) -> dict[str, Any]:
             f"{folder} is not a model folder: cannot read {path.name} "
             f"({error.strerror}); give the folder that training wrote"
         ) from None
-    except ValueError:
+    except (RecursionError, ValueError):
         raise InputError(f"{path} is not JSON, or is cut off; copy it again") from None
     version = config.get("format_version") if isinstance(config, dict) else None
     if version != FORMAT_VERSION:
@@ -123,13 +156,66 @@ def read_config(folder: Path) -> dict[str, Any]:
     return config
 
 
+def _plain_file(folder: Path, name: str, most_bytes: float = float("inf")) -> Path:
+    """The path of a file, unless it is something else or leads out of the folder.
+
+    A missing one is left to its reader.
+    """
+    path = folder / name
+    try:
+        if not path.is_symlink() and not path.exists():
+            return path
+        real = path.resolve(strict=True)
+        is_inside = real.is_relative_to(folder.resolve())
+        size = real.stat().st_size if real.is_file() else None
+    except (OSError, RuntimeError):  # a loop of links
+        is_inside, size = False, None
+    if not is_inside or size is None or size > most_bytes:
+        raise InputError(
+            f"{path} is not a plain file of this folder, or is too large; copy the "
+            f"model folder again, without links to elsewhere"
+        )
+    return path
+
+
+def _check_numbers(
+    path: Path, fields: dict[str, Any], beam_size: int, length_penalty: float
+) -> None:
+    """Refuses numbers that no model has, before anything is made from them."""
+    large = [n for n, v in fields.items() if isinstance(v, int) and abs(v) >= 2**31]
+    if large:
+        raise InputError(
+            f"{path}: {large[0]} is too large; copy the model folder again"
+        )
+    if not (1 <= beam_size <= _MOST_BEAMS and 0 <= length_penalty < float("inf")):
+        raise InputError(
+            f"{path}: beam_size {beam_size} must be from 1 to {_MOST_BEAMS}, and "
+            f"length_penalty {length_penalty} a number from 0; copy it again"
+        )
+
+
+def _check_size(config: Any, arrays: dict[str, Any], where: Path) -> None:
+    """Refuses a config that declares far more than its weights file holds.
+
+    Small differences are left to `assign`, which can say what is missing.
+    """
+    held = sum(array.size for array in arrays.values())
+    layers = config.num_encoder_layers + config.num_decoder_layers
+    if config.num_weights > 2 * held + 1000 or layers > len(arrays):
+        raise InputError(
+            f"{where} holds {held} weights in {len(arrays)} arrays, but its config "
+            f"declares {config.num_weights} in {layers} layers; use the file that "
+            f"belongs to this config"
+        )
+
+
 def _write_files(folder: Path, contents: Contents, card: str) -> None:
     source, target = contents.source_tokenizer, contents.target_tokenizer
     shared = source.model == target.model
     names = _TOKENIZERS[:1] * 2 if shared else _TOKENIZERS[1:]
     source.save(folder / names[0])
     target.save(folder / names[1])
-    save_weights(contents.model, folder / "model.weights.h5")
+    save_weights(contents.model, folder / _WEIGHTS)
     config = {
         "format_version": FORMAT_VERSION,
         "kind": "transformer",
@@ -140,17 +226,3 @@ def _write_files(folder: Path, contents: Contents, card: str) -> None:
     text = json.dumps(config, indent=2) + "\n"
     (folder / "config.json").write_text(text, encoding="utf-8")
     (folder / "README.md").write_text(card, encoding="utf-8")
-
-
-def _is_model_folder(folder: Path) -> bool:
-    """True for a model folder, False for a new or empty one; others are refused."""
-    try:
-        if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
-            return False
-    except OSError as error:
-        raise InputError(f"cannot read {folder}: {error.strerror}") from None
-    if (folder / "config.json").is_file() and (folder / "model.weights.h5").is_file():
-        return True
-    raise InputError(
-        f"{folder} exists and is not a model folder; choose another name, or remove it"
-    )

@@ -4,6 +4,7 @@ B batch, S source positions, W beam width, R hypotheses a line, L most tokens.
 """
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,16 +19,13 @@ from keras_transformer.data.static_shapes import batches_by_length
 from keras_transformer.data.static_shapes import bucket
 from keras_transformer.data.static_shapes import power_of_two
 from keras_transformer.data.tokenizer import Tokenizer
-from keras_transformer.decoding import beam_search
-from keras_transformer.decoding import greedy_search
 from keras_transformer.errors import InputError
 from keras_transformer.hypothesis import Hypothesis
 from keras_transformer.hypothesis import TranslationScore
-from keras_transformer.losses import token_losses
 from keras_transformer.models import Transformer
-
-#: A translation may be this many tokens longer than its source (Vaswani et al., 2017).
-EXTRA_LENGTH = 50
+from keras_transformer.models.search import EXTRA_LENGTH
+from keras_transformer.models.search import score
+from keras_transformer.models.search import search
 
 
 class Translator:
@@ -73,8 +71,8 @@ class Translator:
         self.target_tokenizer = target_tokenizer
         self.beam_size = beam_size
         self.length_penalty = length_penalty
-        self._search = backends.compile(self._searched, model)
-        self._score = backends.compile(self._scored, model)
+        self._search = backends.compile(functools.partial(search, model), model)
+        self._score = backends.compile(functools.partial(score, model), model)
 
     # === Translation ===
 
@@ -180,19 +178,13 @@ class Translator:
         return rows
 
     def _check_lengths(self, rows: list[list[int]], numbers: Sequence[int]) -> None:
+        longest = self.model.config.longest_sequence
         for number, ids in zip(numbers, rows, strict=True):
-            if len(ids) > self._longest():
+            if len(ids) > longest:
                 raise InputError(
                     f"line {number} has {len(ids)} tokens, but the model takes at "
-                    f"most {self._longest()} (max_sequence_length); split it into "
-                    f"sentences"
+                    f"most {longest} (max_sequence_length); split it into sentences"
                 )
-
-    def _longest(self) -> int:
-        """The most tokens of a source, and of a translation."""
-        config = self.model.config
-        learned = config.position == "learned"
-        return config.max_sequence_length - config.position_offset * learned
 
     def _pad(self, rows: list[list[int]]) -> Any:
         """Rows of ids as (B, length), B a power of two.
@@ -201,7 +193,7 @@ class Translator:
         """
         config = self.model.config
         filler = [[config.end_id]] * (power_of_two(len(rows)) - len(rows))
-        length = min(bucket(max(map(len, rows))), self._longest())
+        length = min(bucket(max(map(len, rows))), self.model.config.longest_sequence)
         padded = pad_rows(rows + filler, length, config.pad_id)
         return ops.convert_to_tensor(padded)
 
@@ -210,7 +202,7 @@ class Translator:
     ) -> list[list[Hypothesis]]:
         source = self._pad(sources)
         rows, length = source.shape
-        L = min(length + EXTRA_LENGTH, self._longest())
+        L = min(length + EXTRA_LENGTH, self.model.config.longest_sequence)
         # `len` counts the end token of the source, the limit that of the target.
         end = self.model.config.source_end
         limits = np.zeros(rows, np.int32)
@@ -219,28 +211,6 @@ class Translator:
         result = self._search(source, limits, length=L, **options)
         result = [ops.convert_to_numpy(part)[: len(sources)] for part in result]
         return [self._hypotheses(*row) for row in zip(*result, strict=True)]
-
-    def _searched(
-        self, source, limits, *, beam_size, top_beams, length_penalty, length
-    ):
-        """`SearchResult` of source ids (B, S); compiled as one program."""
-        config = self.model.config
-        memory, source_mask = self.model.encode(source)
-        constants, cache = self.model.start(memory, source_mask, beam_size, length)
-        options = {
-            "length": length,
-            "length_penalty": length_penalty,
-            "start_id": config.start_id,
-            "end_id": config.end_id,
-            "pad_id": config.pad_id,
-            "suppressed": tuple(
-                sorted({config.pad_id, config.start_id} - {config.end_id})
-            ),
-        }
-        if beam_size > 1:
-            options |= {"beam_size": beam_size, "top_beams": top_beams}
-        search = beam_search if beam_size > 1 else greedy_search
-        return search(self.model.decode_step, constants, cache, limits, **options)
 
     def _hypotheses(self, tokens, lengths, log_probabilities, scores, finished):
         """The hypotheses of one line: (R, L), (R,), (R,), (R,), (R,)."""
@@ -263,16 +233,6 @@ class Translator:
                 )
             )
         return found
-
-    def _scored(self, source, labels):
-        """Log-probabilities (B,) of labels (B, T) given source ids (B, S)."""
-        config = self.model.config
-        start = ops.full_like(labels[:, :1], config.start_id)
-        target = ops.concatenate([start, labels[:, :-1]], axis=1)
-        logits = self.model({"source": source, "target": target}, training=False)
-        _, likelihoods, _ = token_losses(logits, labels)
-        mask = ops.cast(ops.not_equal(labels, config.pad_id), "float32")
-        return ops.sum(likelihoods * mask, axis=1)
 
     def _with_attention(self, source: list[int], hypothesis: Hypothesis) -> Hypothesis:
         """Runs the hypothesis once more, under teacher forcing, for its weights."""

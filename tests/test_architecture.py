@@ -1,13 +1,5 @@
 """The house rules, read from the source: who may import whom, and who may act.
 
-    cli                                            floor 6
-    training export serving visualization          floor 5
-    translator                                     floor 4
-    model_folder hypothesis                        floor 3
-    models                                         floor 2
-    layers decoding data losses evaluation         floor 1
-    errors config backends                         floor 0
-
 Imports inside of functions and under TYPE_CHECKING count as well.
 """
 
@@ -25,25 +17,16 @@ PACKAGE = "keras_transformer"
 FOLDER = Path(__file__).resolve().parents[1] / PACKAGE
 FILES = {str(path.relative_to(FOLDER)): path for path in sorted(FOLDER.rglob("*.py"))}
 
-FLOORS = {
-    "errors": 0,
-    "config": 0,
-    "backends": 0,
-    "layers": 1,
-    "decoding": 1,
-    "data": 1,
-    "losses": 1,
-    "evaluation": 1,
-    "models": 2,
-    "hypothesis": 3,
-    "model_folder": 3,
-    "translator": 4,
-    "training": 5,
-    "export": 5,
-    "serving": 5,
-    "visualization": 5,
-    "cli": 6,
-}
+ROOMS = (
+    "errors config backends output_folder",
+    "layers decoding data losses evaluation",
+    "models",
+    "hypothesis model_folder",
+    "translator",
+    "training export serving batch_translator visualization",
+    "cli",
+)
+FLOORS = {room: floor for floor, rooms in enumerate(ROOMS) for room in rooms.split()}
 
 #: (importing room, imported room) -> why this one import may go sideways.
 SIDEWAYS: dict[tuple[str, str], str] = {}
@@ -71,6 +54,7 @@ ACTING = (
 ACTING_TOO: dict[str, str] = {
     "data/phrasebook/__init__.py": "the only reader of the embedded corpus",
     "data/phrasebook/generate.py": "a program: it writes the committed corpus",
+    "output_folder.py": "a part of `Translator.save` and `export/`",
     "model_folder.py": "what `Translator.save` and `load` stand for",
     "models/weights.py": "the weights file of model folders and checkpoints",
     "training/config.py": "reads the config file of a run",

@@ -13,7 +13,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 def test_the_readme_is_short_and_names_files_that_exist():
     assert len(README.splitlines()) <= 200
     for path in re.findall(
-        r"`((?:tutorials|keras_transformer|benchmarks)/[\w/.]*)`", README
+        r"`((?:tutorials|keras_transformer|benchmarks|saved_models)/[\w/.-]*)`", README
     ):
         assert (ROOT / path).exists(), path
 
@@ -22,6 +22,21 @@ def test_the_readme_is_short_and_names_files_that_exist():
 def test_ci_runs_the_test_command():
     assert "python3 tests/run.py\n" in README
     assert "python3 tests/run.py" in (ROOT / ".ci" / "run").read_text()
+
+
+@pytest.mark.no_backend
+def test_tf_serving_is_asked_as_in_the_card_of_the_committed_model():
+    """`docker run` with the same options, and a request to the same address."""
+    card = ROOT / "saved_models" / "phrasebook-en-de" / "README.md"
+    options = []
+    for text in (README, card.read_text(encoding="utf-8")):
+        (command,) = re.findall(r"docker run (.*?[^\\])\n", text, flags=re.DOTALL)
+        command = command.replace("$PWD/saved_models/", "$PWD/")
+        options.append(sorted(command.replace("\\\n", " ").split()))
+    assert options[0] == options[1]
+    assert "localhost:8501/v1/models/phrasebook-en-de:predict" in README
+    (batching,) = re.findall(r"--batching_parameters_file=/models/(\S+)", README)
+    assert (ROOT / "saved_models" / batching).is_file()
 
 
 @pytest.mark.slow

@@ -11,8 +11,8 @@ pytestmark = pytest.mark.no_backend
 
 NAMES = {
     "keras_transformer": """
-        Transformer TransformerConfig Translator __version__ data decoding evaluation
-        layers losses models training
+        BatchTranslator Transformer TransformerConfig Translator __version__ data
+        decoding evaluation export layers losses models training
     """,
     "keras_transformer.layers": """
         AttentionBias DecoderBlock EncoderBlock FeedForward LearnedPositionalEmbedding
@@ -36,6 +36,7 @@ NAMES = {
     """,
     "keras_transformer.evaluation": "Comparison Score compare evaluate",
     "keras_transformer.models": "Transformer",
+    "keras_transformer.export": "ctranslate2 litert onnx saved_model",
 }
 
 COMMANDS = {
@@ -53,7 +54,14 @@ COMMANDS = {
         BASELINE HYPOTHESES --reference --tokenize --lowercase --confidence --json
     """,
     "average": "RUN --output --last",
+    "export": """
+        MODEL --format --output --version --beam-size --length-penalty --quantization
+    """,
     "info": "MODEL",
+    "serve": """
+        MODEL --host --port --name --languages --beam-size --length-penalty --batch-size
+        --queue --warm-up
+    """,
 }
 
 

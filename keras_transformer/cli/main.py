@@ -12,12 +12,14 @@ from keras_transformer.cli import exit_codes
 from keras_transformer.cli.average import average
 from keras_transformer.cli.compare import compare
 from keras_transformer.cli.evaluate import evaluate
+from keras_transformer.cli.export import export
 from keras_transformer.cli.info import info
 from keras_transformer.cli.score import score
+from keras_transformer.cli.serve import serve
 from keras_transformer.cli.train import train
 from keras_transformer.cli.translate import translate
 
-COMMANDS = (train, translate, score, evaluate, compare, average, info)
+COMMANDS = (train, translate, score, evaluate, compare, average, export, info, serve)
 
 
 def _print_version(wanted: bool) -> None:

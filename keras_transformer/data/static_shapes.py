@@ -18,6 +18,30 @@ def batches_by_length(lengths: Sequence[int], batch_size: int) -> list[np.ndarra
     return [order[i : i + batch_size] for i in range(0, len(order), batch_size)]
 
 
+def batches_by_tokens(
+    lengths: Sequence[int], batch_tokens: int, batch_size: int
+) -> list[np.ndarray]:
+    """Row numbers in batches of similar length, the longest first.
+
+    A batch has at most `batch_size` rows, and as long as it is not a single row at most
+    `batch_tokens` tokens, padding included.
+    """
+    if batch_tokens < 1 or batch_size < 1:
+        raise InputError(
+            f"batch_tokens {batch_tokens} and batch_size {batch_size} must be at least "
+            f"1"
+        )
+    order = np.argsort(-np.asarray(lengths, np.int64), kind="stable")
+    batches, start = [], 0
+    while start < len(order):
+        fitting = min(batch_tokens // bucket(int(lengths[order[start]])), batch_size)
+        # The largest power of two: a batch in between is filled up to the next one.
+        rows = 1 << max(fitting, 1).bit_length() - 1
+        batches.append(order[start : start + rows])
+        start += rows
+    return batches
+
+
 def bucket(length: int) -> int:
     """The next of 8, 16, 24, 32, 48, 64, 96, 128, ...: few shapes are compiled."""
     size = 8

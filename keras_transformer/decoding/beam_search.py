@@ -61,7 +61,8 @@ def beam_search(
         limits: (B,) int32, the most tokens of each row, end token included; 0 for a
             row that only fills the batch.
         beam_size: W.
-        length: L, an int, the most steps taken; at least the largest limit.
+        length: L, the most steps taken, an int, or a scalar tensor where shapes may be
+            found while a program runs; at least the largest limit.
         top_beams: R, hypotheses returned, at most W.
         length_penalty: alpha, at least 0, see `length_penalty`.
         start_id: the first input.
@@ -156,7 +157,8 @@ def _continue(state, log_probabilities, count):
     scores, places = backends.top_k(scores, min(count, width * each))  # (B, 2W)
     last = ops.take_along_axis(ids, places, axis=1)
     beams = ops.floor_divide(places, each)
-    here = ops.arange(state.tokens.shape[2], dtype="int32") == state.position  # (L,)
+    length = ops.shape(state.tokens)[2]
+    here = ops.arange(length, dtype="int32") == state.position  # (L,)
     tokens = ops.where(here, ops.expand_dims(last, 2), _gather(state.tokens, beams))
     return _Candidates(tokens, last, beams, scores)
 
@@ -168,7 +170,9 @@ def _keep_finished(state, candidates, end_id, alpha):
     alive = ops.logical_not(ops.expand_dims(state.done, 1))
     ends = ops.logical_and(candidates.last == end_id, alive)
     log_probabilities = ops.where(ends, candidates.log_probabilities, _NEVER)
-    scores = log_probabilities / penalty(length, alpha)
+    # Not `_NEVER` / penalty: LiteRT makes a finite number of minus infinity.
+    scores = candidates.log_probabilities / penalty(length, alpha)
+    scores = ops.where(ends, scores, _NEVER)
     scores = ops.concatenate([state.finished_scores, scores], axis=1)  # (B, 3W)
     scores, places = backends.top_k(scores, width)
     lengths = ops.zeros_like(candidates.last) + length
@@ -205,8 +209,8 @@ def _keep_live(state, candidates, cache, end_id):
 
 def _gather(tensor, places):
     """(B, W, ...) and places (B, M) to (B, M, ...)."""
-    rows, width = ops.shape(tensor)[0], tensor.shape[1]
-    flat = ops.reshape(tensor, (rows * width, *tensor.shape[2:]))
+    rows, width, *rest = ops.shape(tensor)
+    flat = ops.reshape(tensor, (rows * width, *rest))
     offsets = ops.expand_dims(ops.arange(rows, dtype="int32") * width, 1)
     return ops.take(flat, ops.cast(places, "int32") + offsets, axis=0)
 

@@ -46,7 +46,8 @@ def greedy_search(
         cache: nested tensors (B, 1, ...) handed on from step to step.
         limits: (B,) int32, the most tokens of each row, end token included; 0 for a
             row that only fills the batch.
-        length: L, an int, the most steps taken; at least the largest limit.
+        length: L, the most steps taken, an int, or a scalar tensor where shapes may be
+            found while a program runs; at least the largest limit.
         start_id: the first input.
         end_id: ends a hypothesis.
         pad_id: fills the tokens after it.
@@ -121,8 +122,12 @@ def _result(state, alpha):
 def _best(log_probabilities, suppressed):
     """Ids (B,) int32 and log-probabilities (B,) of the best tokens."""
     allowed = suppress(log_probabilities, suppressed)
-    chosen = ops.cast(ops.argmax(allowed, axis=-1), "int32")
-    return chosen, ops.max(allowed, axis=-1)
+    best = ops.max(allowed, axis=-1, keepdims=True)
+    # The lowest id that is best. Keras' argmax needs what LiteRT does not have.
+    vocabulary_size = allowed.shape[-1]
+    ids = ops.arange(vocabulary_size, dtype="int32")
+    chosen = ops.where(allowed == best, ids, vocabulary_size - 1)
+    return ops.min(chosen, axis=-1), ops.squeeze(best, -1)
 
 
 def suppress(log_probabilities, suppressed):

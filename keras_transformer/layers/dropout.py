@@ -20,7 +20,7 @@ class Dropout(keras.layers.Dropout):
         noise_shape, seed: with one of these, it is Keras' own dropout.
 
     Call arguments:
-        inputs: of any shape, floating.
+        inputs: (B, T, D), or any other shape; floating.
         training: whether to drop anything.
 
     Returns:

@@ -57,7 +57,9 @@ class SinusoidalPositionalEncoding(keras.layers.Layer):
     Call arguments:
         inputs: (B, T, D).
         position: scalar int32: all of (B, W, D) stand at this one position.
-        length: int, an upper bound of `position` + 1; needed with it.
+        length: int, an upper bound of `position` + 1, needed with it; of T, where T is
+            known only when the program runs: then a table of so many rows is a
+            constant of the program.
 
     Returns:
         (B, T, D) in the compute dtype.
@@ -93,13 +95,15 @@ class SinusoidalPositionalEncoding(keras.layers.Layer):
 
     def call(self, inputs, position=None, length=None):
         hidden_dim = inputs.shape[-1]
-        if position is not None:
-            table = sinusoidal_table(length, hidden_dim, self.layout, self.offset)
-            encoding = ops.take(ops.convert_to_tensor(table), position, axis=0)
-        elif isinstance(inputs.shape[1], int):
+        if position is None and isinstance(inputs.shape[1], int):
             encoding = sinusoidal_table(
                 inputs.shape[1], hidden_dim, self.layout, self.offset
             )
+        elif length is not None:
+            table = sinusoidal_table(length, hidden_dim, self.layout, self.offset)
+            if position is None:
+                position = ops.arange(ops.shape(inputs)[1], dtype="int32")
+            encoding = ops.take(ops.convert_to_tensor(table), position, axis=0)
         else:
             encoding = self._dynamic_table(ops.shape(inputs)[1], hidden_dim)
         encoding = ops.cast(encoding, "float32")

@@ -18,7 +18,7 @@ from keras_transformer.layers import masks
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.models.translation_model import TranslationModel
 
-_LAYOUTS = {
+LAYOUTS = {
     "sinusoidal": "interleaved",
     "sinusoidal_halves": "halves",
     "sinusoidal_halves_t2t": "halves_t2t",
@@ -93,13 +93,16 @@ class Transformer(TranslationModel):
         memory, source_mask = self.encode(inputs["source"], training=training)
         return self.decode(inputs["target"], memory, source_mask, training=training)
 
-    def encode(self, source, training=None, return_attention_weights=False):
+    def encode(
+        self, source, training=None, return_attention_weights=False, length=None
+    ):
         """Source ids to what the decoder attends to.
 
         Args:
             source: (B, S) int32.
             training: whether dropout is on.
             return_attention_weights: also return them.
+            length: int, the largest S, where S is known only when the program runs.
 
         Returns:
             Memory (B, S, D) and source mask (B, S), True at tokens; with
@@ -107,7 +110,7 @@ class Transformer(TranslationModel):
         """
         source_mask = ops.not_equal(source, self.config.pad_id)
         bias = self.source_bias(source)
-        hidden = self._embed("source", source, training)
+        hidden = self._embed("source", source, training, length=length)
         weights = []
         for block in self.encoder_blocks:
             hidden, block_weights = block(
@@ -191,7 +194,9 @@ class Transformer(TranslationModel):
         Returns:
             Logits (B, W, V) in float32, and the new cache.
         """
-        length = cache[0][0].shape[-2]
+        length = ops.shape(cache[0][0])[-2]
+        # Positions come from a table that is there before L is known.
+        rows = length if isinstance(length, int) else self.config.longest_sequence
         allowed = masks.causal_mask(1, length, offset=position)  # (1, L)
         if self.config.attention_window is not None:
             window = masks.local_mask(
@@ -199,7 +204,7 @@ class Transformer(TranslationModel):
             )
             allowed = masks.combine(allowed, window)
         hidden, cache, *_ = self._decoder_stack(
-            self._embed("target", tokens, position=position, length=length),
+            self._embed("target", tokens, position=position, length=rows),
             constants["memory"],
             masks.attention_bias(allowed),
             constants["bias"],
@@ -333,7 +338,7 @@ def _position(name, config, policy):
     if config.position == "learned":
         length = config.max_sequence_length
         return LearnedPositionalEmbedding(length, offset, dtype=policy, name=name)
-    layout = _LAYOUTS[config.position]
+    layout = LAYOUTS[config.position]
     return SinusoidalPositionalEncoding(layout, offset, dtype=policy, name=name)
 
 

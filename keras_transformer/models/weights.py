@@ -6,6 +6,7 @@ of class names or creation order: renaming a class breaks no file.
 """
 
 import io
+import math
 import os
 from pathlib import Path
 
@@ -49,26 +50,50 @@ def write_arrays(arrays, path):
 def read_arrays(path):
     """What `write_arrays` wrote.
 
+    The file may come from anybody: only numbers that lie in it as they are get read,
+    so that it can neither point to other files nor unfold to more than its size.
+
     Raises:
         InputError: where the file is missing, cut off or something else.
     """
+    path = Path(path)
     arrays = {}
+    left = 0
 
     def visit(name, item):
-        if isinstance(item, h5py.Dataset):
-            arrays[name] = item[()]
+        nonlocal left
+        if not isinstance(item, h5py.Dataset):
+            return
+        if not _is_plain(item):
+            raise ValueError
+        left -= math.prod(item.shape) * item.dtype.itemsize
+        if left < 0:
+            raise ValueError
+        arrays[name] = item[()]
 
     try:
         with h5py.File(path, "r") as file:
-            file.visititems(visit)
+            left = path.stat().st_size
+            file.visititems(visit)  # follows no links
     except FileNotFoundError:
         raise InputError(f"{path} is missing; the folder is not complete") from None
-    except (OSError, RuntimeError, KeyError, ValueError):
+    except (OSError, RuntimeError, KeyError, TypeError, ValueError):
         raise InputError(
             f"{path} is not a weights file of this package, or is cut off; copy it "
             f"again"
         ) from None
     return arrays
+
+
+def _is_plain(dataset):
+    """Whether it holds numbers as they are: not elsewhere, not packed or in pieces."""
+    return (
+        dataset.shape is not None
+        and dataset.dtype.kind in "fiub"
+        and not dataset.external
+        and not dataset.is_virtual
+        and dataset.chunks is None
+    )
 
 
 def assign(model, arrays, where):
@@ -88,6 +113,10 @@ def assign(model, arrays, where):
             f"belongs to this config"
         )
     for path, weight in weights.items():
+        if arrays[path].dtype.kind != "f":
+            raise InputError(
+                f"{where}: the weight {path!r} is of whole numbers; copy it"
+            )
         if tuple(arrays[path].shape) != tuple(weight.shape):
             raise InputError(
                 f"{where}: the weight {path!r} has shape {tuple(arrays[path].shape)}, "
@@ -101,8 +130,3 @@ def assign(model, arrays, where):
 def save_weights(model, path):
     """Writes the model's weights, whole or not at all."""
     write_arrays(weight_values(model), path)
-
-
-def load_weights(model, path):
-    """Reads weights that `save_weights` wrote on any backend."""
-    assign(model, read_arrays(path), path)

@@ -252,7 +252,7 @@ def _trained_fields(folder: str, fields: dict[str, Any]) -> dict[str, Any]:
     """The config of a trained model; only its dropout may be another one."""
     from keras_transformer.model_folder import read_config  # loads Keras
 
-    trained = TransformerConfig.from_dict(read_config(Path(folder))["model"])
+    trained = read_config(Path(folder)).model
     before = trained.model_dump(exclude={*_SIZES, *_IDS})
     for key, value in fields.items():
         if value != before[key] and not key.endswith("dropout"):

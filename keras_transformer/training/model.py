@@ -6,9 +6,10 @@ import keras
 
 from keras_transformer.errors import InputError
 from keras_transformer.losses import LabelSmoothedCrossEntropy
+from keras_transformer.model_folder import read_weights
 from keras_transformer.models import Transformer
 from keras_transformer.models.gradients import GradientNorm
-from keras_transformer.models.weights import load_weights
+from keras_transformer.models.weights import assign
 from keras_transformer.training.metrics import NegativeLogLikelihood
 from keras_transformer.training.metrics import TokenAccuracy
 from keras_transformer.training.moving_average import keep_weights
@@ -36,7 +37,7 @@ def compiled_model(config, tokenizers):
     sizes = [tokenizer.vocabulary_size for tokenizer in tokenizers]
     model = Transformer(config.transformer_config(*sizes), dtype=training.precision)
     if folder := config.model.get("folder"):
-        load_weights(model, Path(folder, "model.weights.h5"))
+        assign(model, read_weights(Path(folder), model.config), folder)
     _freeze(model, training.freeze)
     optimizer = adam(
         schedule(training, model.config),

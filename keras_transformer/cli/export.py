@@ -1,0 +1,72 @@
+"""`keras-transformer export`."""
+
+import enum
+import importlib
+from pathlib import Path
+from typing import Annotated
+from typing import Any
+
+import typer
+
+from keras_transformer.cli import model_folder
+from keras_transformer.cli import options
+from keras_transformer.errors import InputError
+
+
+class Format(enum.StrEnum):
+    """What is written: a module of `keras_transformer.export` each."""
+
+    saved_model = "saved_model"
+    onnx = "onnx"
+    litert = "litert"
+    ctranslate2 = "ctranslate2"
+
+
+def export(
+    model: options.Model,
+    format: Annotated[
+        Format,
+        typer.Option(metavar="saved_model|onnx|litert|ctranslate2", help="See above."),
+    ],
+    output: Annotated[Path, typer.Option(metavar="FOLDER", help="Where to.")],
+    version: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Of a SavedModel. Default: the next."),
+    ] = None,
+    beam_size: options.BeamSize = None,
+    length_penalty: options.LengthPenalty = None,
+    quantization: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Of the others: int8, for instance. Default: float32."
+        ),
+    ] = None,
+) -> None:
+    """Write a model for other programs.
+
+    The format saved_model is for TensorFlow and TF Serving: FOLDER/VERSION takes and
+    gives text, with the beam size and length penalty built in. onnx and litert are an
+    encoder and a step of the decoder with a description of the loop around them;
+    ctranslate2 runs in C++. What these three take as --quantization, each says.
+    """
+    options.check_length_penalty(length_penalty)
+    saved_model = format is Format.saved_model
+    given: dict[str, Any] = {
+        "version": version,
+        "beam_size": beam_size,
+        "length_penalty": length_penalty,
+        "quantization": quantization,
+    }
+    foreign = {"quantization"} if saved_model else given.keys() - {"quantization"}
+    for name in sorted(foreign):
+        if given.pop(name) is not None:
+            raise InputError(
+                f"the format {format} has no --{name.replace('_', '-')}; leave it out"
+            )
+    translator = model_folder.load(model)
+    if saved_model:
+        from keras_transformer.model_folder import card
+
+        given["card"] = card(model)
+    module = importlib.import_module(f"keras_transformer.export.{format}")
+    print(module.export(translator, output, **given))

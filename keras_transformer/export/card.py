@@ -1,0 +1,85 @@
+"""What a person reads beside a SavedModel: what it is, and how to ask it."""
+
+import json
+from typing import Any
+
+_TEXT = """{card}
+
+# As a SavedModel
+
+Version {version} was exported from the model above with beam size {beam_size} and
+length penalty {length_penalty}. Text goes in and comes out: tokenizer, search and
+weights are in the graph. It needs neither Keras nor the package that made it, but the
+operations of TensorFlow Text, which TF Serving has. From the folder that holds
+`{name}`:
+
+```
+docker run --rm -p 8500:8500 -p 8501:8501 \\
+    -v "$PWD/{name}:/models/{name}" -e MODEL_NAME={name} \\
+    tensorflow/serving --enable_batching \\
+    --batching_parameters_file=/models/{name}/{version}/batching_params.pbtxt
+```
+
+```
+curl -d '{{"instances": [{quoted}]}}' \\
+    localhost:8501/v1/models/{name}:predict
+{{"predictions": [{answer}]}}
+```
+
+The same by gRPC, with the package `tensorflow-serving-api`:
+
+```python
+import grpc
+import tensorflow as tf
+from tensorflow_serving.apis import predict_pb2
+from tensorflow_serving.apis import prediction_service_pb2_grpc
+
+request = predict_pb2.PredictRequest()
+request.model_spec.name = "{name}"
+request.model_spec.signature_name = "serving_default"
+line = {example}
+request.inputs["text"].CopyFrom(tf.make_tensor_proto([line]))
+with grpc.insecure_channel("localhost:8500") as channel:
+    service = prediction_service_pb2_grpc.PredictionServiceStub(channel)
+    answer = service.Predict(request, timeout=60)
+print(answer.outputs["translation"].string_val[0].decode())
+```
+
+Signatures, each with its inputs and outputs:
+
+* `serving_default`: `text` -> `translation`, `score`, `finished`, `truncated`
+* `translate_greedy`: the same, by greedy search
+* `translate_n_best`: `text` -> `translations`, `scores`, `log_probabilities`,
+  `num_tokens`, `finished`, `truncated`: {n_best} hypotheses a line, best first
+* `translate_ids`: `ids`, `lengths` -> `ids`, `num_tokens`, `score`, `finished`,
+  `truncated`, for clients with a tokenizer of their own
+* `encode`: `text` -> `memory`, `mask`, `truncated`
+* `score`: `source`, `target` -> `log_probability`, `num_tokens`, `truncated`
+
+The batch is the first axis of each. `finished` is false where a translation reached its
+limit of {extra} tokens more than its line; `truncated` is true where a line had more
+tokens than the model takes ({longest}, its end included), and only its beginning was
+translated. An empty line gives an empty translation.
+"""
+
+
+def saved_model_card(
+    card: str, example: str, answer: dict[str, Any], **facts: object
+) -> str:
+    """The text of the README.md beside the versions of a SavedModel.
+
+    Args:
+        card: of the model; "" where there is none.
+        example: a line to translate.
+        answer: what the signature `serving_default` says of it.
+        facts: `name`, `version`, `beam_size`, `length_penalty`, `n_best`, `extra` and
+            `longest`, as the text says them.
+    """
+    example = json.dumps(example, ensure_ascii=False)
+    return _TEXT.format(
+        card=card.strip() or f"# {facts['name']}",
+        example=example,
+        quoted=example.replace("'", "\\u0027"),  # within a shell's single quotes
+        answer=json.dumps(answer, ensure_ascii=False),
+        **facts,
+    )

@@ -1,0 +1,65 @@
+"""CTranslate2: a model that runs in C++, filled straight from our weights."""
+
+from pathlib import Path
+
+from keras_transformer.errors import InputError
+from keras_transformer.export import process
+from keras_transformer.export.ctranslate2_spec import specification
+from keras_transformer.export.description import describe
+from keras_transformer.export.description import write_common
+from keras_transformer.models.weights import weight_values
+from keras_transformer.output_folder import new_folder
+from keras_transformer.translator import Translator
+
+QUANTIZATIONS = ("int8", "int8_float32", "float16")
+_PROGRAMS = {"translate.py": "translate.py", "ctranslate2_engine.py": "engine.py"}
+
+
+def export(
+    translator: Translator, output: str | Path, *, quantization: str | None = None
+) -> Path:
+    """Writes a folder that `ctranslate2.Translator` and C++ programs load.
+
+    Beside the model it holds the tokenizers, `model.json` and a program
+    `translate.py` that needs `ctranslate2` and `sentencepiece` alone.
+
+    Args:
+        translator: what to export, on any backend.
+        output: the folder; an older export of that name is replaced.
+        quantization: None keeps float32, or one of `QUANTIZATIONS`: `"int8"` (the rest
+            in the precision that the machine likes), `"int8_float32"` (the rest in
+            float32), `"float16"` (halves the file; for GPUs).
+
+    Returns:
+        The path of the folder.
+
+    Raises:
+        InputError: an unknown quantization, a model that CTranslate2 cannot
+            represent, a folder that cannot be written, or no `ctranslate2`.
+
+    Reference: Klein et al., 2020, https://aclanthology.org/2020.ngt-1.25; the library
+    is https://github.com/OpenNMT/CTranslate2.
+    """
+    if quantization not in (None, *QUANTIZATIONS):
+        raise InputError(
+            f"quantization {quantization!r} is unknown to the export to CTranslate2; "
+            f"use one of {', '.join(QUANTIZATIONS)}, or leave it out"
+        )
+    process.require("the export to CTranslate2", "ctranslate2", extras="ctranslate2")
+    config = translator.model.config
+    if config.attention_window is not None:
+        raise InputError(
+            f"CTranslate2 has no local attention in an encoder, but the model has "
+            f"attention_window {config.attention_window}; export to another format"
+        )
+    pieces = [
+        its.pieces(range(its.vocabulary_size))
+        for its in (translator.tokenizer, translator.target_tokenizer)
+    ]
+    spec = specification(config, weight_values(translator.model), *pieces)
+    spec.optimize(quantization=quantization)
+    description = describe(translator, "ctranslate2") | {"quantization": quantization}
+    with new_folder(output, "an export to CTranslate2", "model.bin") as folder:
+        spec.save(str(folder))
+        write_common(translator, description, _PROGRAMS, folder)
+    return Path(output)

@@ -1,0 +1,187 @@
+"""A `TransformerSpec` of CTranslate2, filled from our weights.
+
+B batch, D hidden_dim, F intermediate_dim, H heads, K head_dim, V vocabulary.
+
+CTranslate2 keeps a matrix as (outputs, inputs), query, key and value projections of
+one input as one matrix, and takes tables of positions as they are.
+"""
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from keras_transformer.config import UNKNOWN_ID
+from keras_transformer.config import TransformerConfig
+from keras_transformer.layers import sinusoidal_table
+from keras_transformer.models.transformer import LAYOUTS
+
+_ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "swish": "SWISH"}
+
+
+def specification(
+    config: TransformerConfig,
+    weights: dict[str, np.ndarray],
+    source_pieces: list[str],
+    target_pieces: list[str],
+) -> Any:
+    """The specification of a model, with vocabularies and config.
+
+    Args:
+        config: of the model, without `attention_window`.
+        weights: `{path: float32 array}`, see `models.weights`.
+        source_pieces: the spelling of each source id.
+        target_pieces: the spelling of each target id.
+    """
+    with _without_torch():
+        from ctranslate2.specs import Activation
+        from ctranslate2.specs import TransformerSpec
+
+        spec = TransformerSpec.from_config(
+            (config.num_encoder_layers, config.num_decoder_layers),
+            config.num_heads,
+            # A specification has a final norm under pre-norm alone; the library, which
+            # reads them apart, takes one in either case.
+            pre_norm=True,
+            no_final_norm=not config.final_norm,
+            activation=getattr(Activation, _ACTIVATIONS[config.activation]),
+            layernorm_embedding=config.embedding_norm,
+        )
+    _Filling(config, weights).fill(spec)
+    spec.register_source_vocabulary(source_pieces)
+    spec.register_target_vocabulary(target_pieces)
+    spec.config.unk_token = target_pieces[UNKNOWN_ID]
+    spec.config.bos_token = target_pieces[config.start_id]
+    spec.config.eos_token = target_pieces[config.end_id]
+    spec.config.decoder_start_token = target_pieces[config.start_id]
+    spec.config.add_source_bos = False
+    spec.config.add_source_eos = config.source_end
+    spec.config.add_attribute("layer_norm_epsilon", config.layer_norm_epsilon)
+    spec.validate()
+    return spec
+
+
+@contextlib.contextmanager
+def _without_torch() -> Iterator[None]:
+    """Hides PyTorch, which the specifications import where they find it.
+
+    They have no need of it here, and its load after TensorFlow can crash a process.
+    """
+    if "torch" in sys.modules:
+        yield
+        return
+    sys.modules["torch"] = None
+    try:
+        yield
+    finally:
+        del sys.modules["torch"]
+
+
+class _Filling:
+    """Puts `{path: array}` of a model where CTranslate2 wants it."""
+
+    def __init__(self, config, weights):
+        self.config = config
+        self.weights = weights
+        self.size = max(config.head_dim, config.value_dim)
+
+    def fill(self, spec):
+        config = self.config
+        for side, part, stack in (
+            ("source", spec.encoder, "encoder"),
+            ("target", spec.decoder, "decoder"),
+        ):
+            part.pre_norm = config.normalize_first
+            part.scale_embeddings = config.scale_embeddings
+            part.position_encodings.encodings = self._positions(side)
+            if config.final_norm:
+                self._norm(part.layer_norm, f"{stack}_norm")
+            if config.embedding_norm:
+                self._norm(part.layernorm_embedding, f"{side}_embedding_norm")
+            for index, layer in enumerate(part.layer):
+                self._layer(layer, f"{stack}_{index}")
+        spec.encoder.embeddings[0].weight = self._embedding("source")
+        spec.decoder.embeddings.weight = self._embedding("target")
+        spec.decoder.projection.weight = self._embedding("output")
+        if config.output_bias:
+            spec.decoder.projection.bias = self._embedding("output", "bias")
+
+    def _embedding(self, side, name="embeddings"):
+        tied = self.config.tie_embeddings
+        if tied == "all":
+            return self.weights[f"embedding/{name}"]
+        if tied == "target" and side == "output":
+            side = "target"
+        return self.weights[f"{side}_embedding/{name}"]
+
+    def _positions(self, side):
+        """The table of positions (longest sequence, D)."""
+        config = self.config
+        if config.position == "learned":
+            table = self.weights[f"{side}_position/embeddings"]
+            return table[config.position_offset :]
+        return sinusoidal_table(
+            config.longest_sequence,
+            config.hidden_dim,
+            LAYOUTS[config.position],
+            config.position_offset,
+        )
+
+    def _layer(self, layer, path):
+        self._attention(layer.self_attention, f"{path}/self_attention")
+        if hasattr(layer, "attention"):
+            self._attention(layer.attention, f"{path}/cross_attention")
+        self._linear(layer.ffn.linear_0, *self._inner(path, "inner"))
+        self._linear(layer.ffn.linear_1, *self._inner(path, "outer"))
+        self._norm(layer.ffn.layer_norm, f"{path}/feed_forward_residual/norm")
+
+    def _inner(self, path, name):
+        path = f"{path}/feed_forward/{name}"
+        return self.weights[f"{path}_kernel"], self.weights[f"{path}_bias"]
+
+    def _attention(self, attention, path):
+        projections = [
+            (self._heads(path, name, "kernel"), self._heads(path, name, "bias"))
+            for name in ("query", "key", "value")
+        ]
+        # Self-attention has them in one matrix, cross-attention its query apart.
+        first = 3 if path.endswith("self_attention") else 1
+        groups = [projections[:first], projections[first:]]
+        for linear, group in zip(attention.linear[:-1], groups, strict=False):
+            kernels, biases = zip(*group, strict=True)
+            bias = None if biases[0] is None else np.concatenate(biases)
+            self._linear(linear, np.concatenate(kernels, axis=1), bias)
+        kernel = self.weights[f"{path}/output_kernel"]  # (H * value_dim, D)
+        kernel = self._pad(kernel.T, self.config.value_dim).T
+        bias = self.weights.get(f"{path}/output_bias")
+        self._linear(attention.linear[-1], kernel, bias)
+        self._norm(attention.layer_norm, f"{path}_residual/norm")
+        # The library would take 1 / √(D / H).
+        attention.queries_scale = np.float32(self.config.head_dim**-0.5)
+
+    def _heads(self, path, name, part):
+        """A kernel (D, H * size) or bias (H * size,) of a projection; None: no bias."""
+        array = self.weights.get(f"{path}/{name}_{part}")
+        size = self.config.value_dim if name == "value" else self.config.head_dim
+        return None if array is None else self._pad(array, size)
+
+    def _pad(self, array, size):
+        """(..., H * size) -> (..., H * self.size).
+
+        The library has one size for keys and values; zeros change no product.
+        """
+        leading = array.shape[:-1]
+        array = array.reshape(*leading, self.config.num_heads, size)
+        padding = [(0, 0)] * (array.ndim - 1) + [(0, self.size - size)]
+        return np.pad(array, padding).reshape(*leading, -1)
+
+    def _linear(self, linear, kernel, bias):
+        linear.weight = np.ascontiguousarray(kernel.T)
+        if bias is not None:
+            linear.bias = bias
+
+    def _norm(self, norm, path):
+        norm.gamma = self.weights[f"{path}/gamma"]
+        norm.beta = self.weights[f"{path}/beta"]

@@ -1,0 +1,107 @@
+"""Encoder and decoder step as TensorFlow functions: what ONNX and LiteRT are made of.
+
+The search itself stays outside: a program calls the encoder once for a batch and the
+step once for each position, and hands on the caches that the step returns.
+
+B batch, S source positions, W beam width, L length of the cache, V vocabulary, C
+continuations asked for, H heads, K head_dim.
+"""
+
+import tensorflow as tf
+
+from keras_transformer import backends
+from keras_transformer.decoding.greedy_search import suppress
+
+
+class DecodingGraph:
+    """The functions of a model, every size but those of the model free.
+
+    Args:
+        model: of this package, on TensorFlow, in float32.
+    """
+
+    def __init__(self, model):
+        self.model = model
+        self.config = model.config
+        self.layers = range(self.config.num_decoder_layers)
+
+    def encoder(self):
+        """What stays the same in all steps of a search, of source ids (B, S).
+
+        Gives `memory_bias` (B, 1, 1, S) and, of each layer, `memory_key_i`
+        (B, H, S, K) and `memory_value_i` (B, H, S, value_dim).
+        """
+
+        def encode(source):
+            length = self.config.longest_sequence
+            memory, mask = self.model.encode(source, length=length)
+            constants, _ = self.model.start(memory, mask, 1, 1)
+            outputs = {"memory_bias": constants["bias"]}
+            for i, (key, value) in enumerate(constants["memory"]):
+                outputs |= {f"memory_key_{i}": key, f"memory_value_{i}": value}
+            return outputs
+
+        return encode, [tf.TensorSpec((None, None), tf.int32, name="source")]
+
+    def step(self):
+        """One more token of each hypothesis: tokens (B, W) and caches -> logits.
+
+        `beams` (B, W) says which hypothesis of its row each one continues: the caches
+        are reordered first. `best_log_probabilities` and `best_ids` (B, W, C) are the
+        `count` best continuations, in falling order, ties in order of the ids.
+        """
+
+        def step(tokens, position, beams, count, memory_bias, *state):
+            count_of_layers = len(self.layers)
+            pairs = list(zip(state[::2], state[1::2], strict=True))
+            memory, cache = pairs[:count_of_layers], pairs[count_of_layers:]
+            constants = {"memory": memory, "bias": memory_bias}
+            cache = [tuple(_reorder(part, beams) for part in pair) for pair in cache]
+            logits, cache = self.model.decode_step(tokens, position, constants, cache)
+            best, ids = backends.top_k(self._log_probabilities(logits), count)
+            outputs = {
+                "logits": logits,
+                "best_log_probabilities": best,
+                "best_ids": ids,
+            }
+            for i, (key, value) in enumerate(cache):
+                outputs |= {f"new_cache_key_{i}": key, f"new_cache_value_{i}": value}
+            return outputs
+
+        heads, sizes = self.config.num_heads, self._sizes()
+        signature = [
+            tf.TensorSpec((None, None), tf.int32, name="tokens"),
+            tf.TensorSpec((), tf.int32, name="position"),
+            tf.TensorSpec((None, None), tf.int32, name="beams"),
+            tf.TensorSpec((), tf.int32, name="count"),
+            tf.TensorSpec((None, 1, 1, None), tf.float32, name="memory_bias"),
+        ]
+        for name, shape in (
+            ("memory", (None, heads, None)),
+            ("cache", (None, None, heads, None)),
+        ):
+            signature += [
+                tf.TensorSpec((*shape, size), tf.float32, name=f"{name}_{kind}_{i}")
+                for i in self.layers
+                for kind, size in sizes.items()
+            ]
+        return step, signature
+
+    def _log_probabilities(self, logits):
+        """(B, W, V), minus infinity where an id is never chosen."""
+        config = self.config
+        suppressed = {config.pad_id, config.start_id} - {config.end_id}
+        return suppress(tf.nn.log_softmax(logits, axis=-1), tuple(sorted(suppressed)))
+
+    def _sizes(self):
+        return {"key": self.config.head_dim, "value": self.config.value_dim}
+
+
+def _reorder(cache, beams):
+    """The cache (B, W, ...) of the hypotheses that `beams` (B, W) continue."""
+    shape = tf.shape(cache)
+    rows, width = shape[0], shape[1]
+    places = beams + width * tf.range(rows)[:, tf.newaxis]
+    flat = tf.reshape(cache, tf.concat([[rows * width], shape[2:]], axis=0))
+    flat = tf.gather(flat, tf.reshape(places, [-1]))
+    return tf.ensure_shape(tf.reshape(flat, shape), cache.shape)

@@ -1,0 +1,230 @@
+"""What a program in any language must know to translate with an export.
+
+It is written as `model.json` beside the model. The programs of `export/programs`
+read it, and so can anything else: nothing in it is about Python.
+"""
+
+import json
+import shutil
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from keras_transformer.config import TransformerConfig
+from keras_transformer.models.search import EXTRA_LENGTH
+from keras_transformer.translator import Translator
+
+FORMAT_VERSION = 1
+
+_TEXT = [
+    "A line is split into pieces by SentencePiece (files.source_tokenizer) and mapped "
+    "to ids; ids.end follows where source_end is true. An empty line, or one of white "
+    "space, is translated as an empty line, without the model. A source of more than "
+    "limits.longest_sequence ids is refused.",
+    "Rows of a batch are filled up to S ids with ids.pad.",
+    "A translation has at most limit = min(source ids without ids.end + "
+    "limits.extra_length, limits.longest_sequence) ids, its ids.end included.",
+    "The ids of the best hypothesis, without ids.end, are decoded by SentencePiece "
+    "(files.target_tokenizer); a line feed in the text becomes a space.",
+]
+
+_LETTERS = {
+    "B": "rows of the batch: sentences",
+    "S": "source positions",
+    "W": "hypotheses kept of each row: 1 in greedy search, beam_size in beam search",
+    "L": "length of the cache, more than the largest position",
+    "C": "count: continuations wanted of each hypothesis",
+}
+
+_LOOP = [
+    "Run the encoder once on a batch; its outputs are inputs of every step.",
+    "Before the first step all caches are zeros, all beams 0 and all tokens ids.start.",
+    "Run the step at position 0, 1, 2, ...: tokens is the newest token of each "
+    "hypothesis; beams says which hypothesis of the same row, in the order of the step "
+    "before, each one continues (the step reorders its caches by it); each new_cache "
+    "is the cache of the next step.",
+    "L may grow between steps: add zeros behind what is written. Short caches are "
+    "faster.",
+    "best_log_probabilities and best_ids are the count best continuations of each "
+    "hypothesis, best first, equal ones in order of the ids; ids.suppressed never are "
+    "among them, but have their share of probability. logits (float32, before softmax) "
+    "serve other searches.",
+]
+
+_SEARCH = (
+    "limits are the most ids of each row (0 for a row that only fills the batch), "
+    "length the largest of them; the first `lengths` of `tokens` are the translation, "
+    "with ids.end where it is finished"
+)
+
+_GREEDY = [
+    "W = 1, count = 1: append the best id, add its log-probability to the total.",
+    "A row is done when the id is ids.end, or when it has limit ids. The loop ends "
+    "when all rows are done; what a done row still produces is ignored.",
+]
+
+_BEAM = [
+    "penalty(n) = ((5 + n) / 6) ^ search.length_penalty; score = total log-probability "
+    "/ penalty(number of ids with ids.end). All in float32.",
+    "A row has W live hypotheses, with totals 0, -inf, ..., -inf before the first "
+    "step, and up to W finished ones, apart from each other.",
+    "count = 2 W. The W x 2W continuations of a row (total + log-probability) are "
+    "sorted, best first, equal ones in order of hypothesis, then of their place; the "
+    "first 2 W are candidates.",
+    "Candidates whose new id is ids.end become finished hypotheses; of the old and new "
+    "finished ones the W best by score stay, equal ones in order of age.",
+    "The first W other candidates are the new live hypotheses, in order.",
+    "After each step a row is done when its n-th finished score >= the best live total "
+    "/ penalty(limit), n being the number of translations wanted (usually 1), or when "
+    "the live hypotheses have limit ids. What a done row still produces is ignored.",
+    "The translations of a row are its finished hypotheses, best first; where there is "
+    "none, its live ones.",
+]
+
+
+def describe(translator: Translator, form: str) -> dict[str, Any]:
+    """The parts of `model.json` that all formats share."""
+    config = translator.model.config
+    source, target = translator.tokenizer, translator.target_tokenizer
+    shared = source.model == target.model
+    names = ["tokenizer.model"] * 2 if shared else ["source.model", "target.model"]
+    suppressed = sorted({config.pad_id, config.start_id} - {config.end_id})
+    return {
+        "format": form,
+        "format_version": FORMAT_VERSION,
+        "files": {"source_tokenizer": names[0], "target_tokenizer": names[1]},
+        "ids": {
+            "pad": config.pad_id,
+            "start": config.start_id,
+            "end": config.end_id,
+            "suppressed": suppressed,
+        },
+        "source_end": config.source_end,
+        "source_vocabulary_size": config.source_vocabulary_size,
+        "target_vocabulary_size": config.target_vocabulary_size,
+        "limits": {
+            "extra_length": EXTRA_LENGTH,
+            "longest_sequence": config.longest_sequence,
+        },
+        "search": {
+            "beam_size": translator.beam_size,
+            "length_penalty": translator.length_penalty,
+        },
+        "text": list(_TEXT),
+    }
+
+
+def describe_graphs(config: TransformerConfig, *files: str) -> dict[str, Any]:
+    """The parts for an encoder and a decoder step around which a search is written.
+
+    Args:
+        config: of the model.
+        files: of encoder and step; one file may hold both.
+    """
+    layers = range(config.num_decoder_layers)
+    sizes = {"key": config.head_dim, "value": config.value_dim}
+    names = [(f"{kind}_{i}", size) for i in layers for kind, size in sizes.items()]
+    heads = config.num_heads
+    memory = {"memory_bias": ("float32", ["B", 1, 1, "S"])}
+    memory |= {f"memory_{n}": ("float32", ["B", heads, "S", size]) for n, size in names}
+    hypotheses = ("int32", ["B", "W"])
+    cache = {n: ("float32", ["B", "W", heads, "L", size]) for n, size in names}
+    step_inputs = {
+        "tokens": hypotheses,
+        "position": ("int32", []),
+        "beams": hypotheses,
+        "count": ("int32", []),
+        **memory,
+        **{f"cache_{name}": value for name, value in cache.items()},
+    }
+    step_outputs = {
+        "logits": ("float32", ["B", "W", config.target_vocabulary_size]),
+        "best_log_probabilities": ("float32", ["B", "W", "C"]),
+        "best_ids": ("int32", ["B", "W", "C"]),
+        **{f"new_cache_{name}": value for name, value in cache.items()},
+    }
+    return {
+        "letters": dict(_LETTERS),
+        "graphs": {
+            "encoder": _graph(
+                "encoder", files[0], {"source": ("int32", ["B", "S"])}, memory
+            ),
+            "step": _graph("step", files[-1], step_inputs, step_outputs),
+        },
+        "loop": list(_LOOP),
+        "greedy_search": list(_GREEDY),
+        "beam_search": list(_BEAM),
+    }
+
+
+def describe_searches(translator: Translator, file: str) -> dict[str, Any]:
+    """Graphs that hold a whole search: `greedy` and, of a beam size above 1, `beam`.
+
+    Args:
+        translator: with the beam size and length penalty that are in the graph.
+        file: where the graphs stand.
+    """
+    inputs = {
+        "source": ("int32", ["B", "S"]),
+        "limits": ("int32", ["B"]),
+        "length": ("int32", []),
+    }
+    outputs = {
+        "tokens": ("int32", ["B", 1, "L"]),
+        "lengths": ("int32", ["B", 1]),
+        "log_probabilities": ("float32", ["B", 1]),
+        "scores": ("float32", ["B", 1]),
+        "finished": ("bool", ["B", 1]),
+    }
+    penalty = {"length_penalty": translator.length_penalty}
+    graphs = {"greedy": {"beam_size": 1}, "beam": {"beam_size": translator.beam_size}}
+    return {
+        name: {
+            **_graph(name, file, inputs, outputs),
+            **facts,
+            **penalty,
+            "about": _SEARCH,
+        }
+        for name, facts in graphs.items()
+        if name == "greedy" or translator.beam_size > 1
+    }
+
+
+def _graph(name: str, file: str, inputs: dict, outputs: dict) -> dict[str, Any]:
+    def named(tensors):
+        return [
+            {"name": name, "dtype": dtype, "shape": shape}
+            for name, (dtype, shape) in tensors.items()
+        ]
+
+    return {
+        "file": file,
+        "signature": name,
+        "inputs": named(inputs),
+        "outputs": named(outputs),
+    }
+
+
+def write_common(
+    translator: Translator,
+    description: dict[str, Any],
+    programs: dict[str, str],
+    folder: Path,
+) -> None:
+    """Writes `model.json`, the tokenizers and the programs that translate with them.
+
+    Args:
+        translator: what is exported.
+        description: the contents of `model.json`.
+        programs: of each file of `export/programs`, its name in the export.
+        folder: where to.
+    """
+    files = description["files"]
+    translator.tokenizer.save(folder / files["source_tokenizer"])
+    translator.target_tokenizer.save(folder / files["target_tokenizer"])
+    text = json.dumps(description, indent=2, ensure_ascii=False) + "\n"
+    (folder / "model.json").write_text(text, encoding="utf-8")
+    here = resources.files("keras_transformer.export.programs")
+    for program, name in programs.items():
+        with resources.as_file(here / program) as path:
+            shutil.copyfile(path, folder / name)

@@ -1,0 +1,82 @@
+"""ONNX: encoder and decoder step as two graphs, and the search around them in words.
+
+B batch, S source positions, W beam width, L length of the cache, V vocabulary, C
+continuations asked for, H heads, K head_dim.
+"""
+
+from pathlib import Path
+
+from keras_transformer import backends
+from keras_transformer.errors import InputError
+from keras_transformer.export import process
+from keras_transformer.export.description import describe
+from keras_transformer.export.description import describe_graphs
+from keras_transformer.export.description import write_common
+from keras_transformer.output_folder import new_folder
+from keras_transformer.translator import Translator
+
+QUANTIZATIONS = ("int8",)
+_FILES = {"encoder": "encoder.onnx", "step": "step.onnx"}
+_PROGRAMS = {
+    "translate.py": "translate.py",
+    "search.py": "search.py",
+    "onnx_engine.py": "engine.py",
+}
+
+
+def export(
+    translator: Translator, output: str | Path, *, quantization: str | None = None
+) -> Path:
+    """Writes a folder with `encoder.onnx`, `step.onnx` and what a search needs.
+
+    Batch, beam width, lengths and the number of continuations are free. `model.json`
+    names inputs and outputs and says in words how a search uses them, for a program in
+    any language; `translate.py` is that program for Python, with `onnxruntime`,
+    `numpy` and `sentencepiece` alone.
+
+    Args:
+        translator: what to export; on JAX and PyTorch a TensorFlow process does it.
+        output: the folder; an older export of that name is replaced.
+        quantization: None keeps float32; `"int8"` keeps matrices and embeddings in 8
+            bits and quantizes activations as they come (ONNX Runtime's dynamic
+            quantization).
+
+    Returns:
+        The path of the folder.
+
+    Raises:
+        InputError: an unknown quantization, a folder that cannot be written, or a
+            package that is missing.
+
+    Reference: https://onnx.ai/onnx/operators; https://onnxruntime.ai/docs/performance/
+    model-optimizations/quantization.html.
+    """
+    if quantization not in (None, *QUANTIZATIONS):
+        raise InputError(
+            f"quantization {quantization!r} is unknown to the export to ONNX; use "
+            f"{', '.join(QUANTIZATIONS)}, or leave it out"
+        )
+    needed = [
+        "tensorflow",
+        "tf2onnx",
+        "onnx",
+        *(["onnxruntime"] if quantization else []),
+    ]
+    process.require("the export to ONNX", *needed, extras="tensorflow,export")
+    if backends.name != "tensorflow" or translator.model.dtype_policy.name != "float32":
+        return process.export(__name__, translator, output, quantization=quantization)
+    from keras_transformer.export import onnx_graph
+    from keras_transformer.export.decoding_graph import DecodingGraph
+
+    graphs = DecodingGraph(translator.model)
+    description = describe(translator, "onnx")
+    description |= {"quantization": quantization, "opset": onnx_graph.OPSET}
+    description |= describe_graphs(translator.model.config, *_FILES.values())
+    write = onnx_graph.write_int8 if quantization == "int8" else onnx_graph.write
+    with new_folder(output, "an export to ONNX", *_FILES.values()) as folder:
+        for name, file in _FILES.items():
+            function, signature = getattr(graphs, name)()
+            facts = description["graphs"][name]
+            write(onnx_graph.convert(function, signature, facts), folder / file)
+        write_common(translator, description, _PROGRAMS, folder)
+    return Path(output)

@@ -1,0 +1,87 @@
+"""Runs a CTranslate2 model.
+
+Import nothing that loads PyTorch into the same process: its OpenMP library slows this
+one down many times.
+
+Its beam search has rules of its own. A hypothesis is worth log-probability /
+length^alpha, not / ((5 + length) / 6)^alpha, the end counted; a row ends when
+`beam_size` hypotheses ended, whatever the others could still become; an end that ranks
+below the first `beam_size` continuations is dropped; ids that are never chosen leave
+their probability to the others. Greedy search finds the same text.
+"""
+
+import json
+import os
+from typing import NamedTuple
+
+import ctranslate2
+
+
+class Hypothesis(NamedTuple):
+    """One translation of one row."""
+
+    ids: list  # without the end
+    score: float  # by the rules of CTranslate2
+
+
+class Engine:
+    """A CTranslate2 model: source ids to hypotheses.
+
+    Args:
+        folder: of the export.
+        description: what is in `model.json`.
+        threads: workers of one thread each, which is faster than one worker of
+            several, above all in int8; 0: as many as there are processors.
+        options: of `ctranslate2.Translator`.
+    """
+
+    makes_batches = True  # and hands them to its workers
+
+    def __init__(self, folder, description, threads=0, **options):
+        workers = threads or os.cpu_count()
+        options = {"inter_threads": workers, "intra_threads": 1, **options}
+        self.translator = ctranslate2.Translator(str(folder), **options)
+        names = ("source_vocabulary", "target_vocabulary")
+        self.source, self.target = (self._pieces(folder, name) for name in names)
+        self.ids = {piece: number for number, piece in enumerate(self.target)}
+        self.end = description["ids"]["end"]
+        self.source_end = description["source_end"]
+        self.suppressed = [[self.target[i]] for i in description["ids"]["suppressed"]]
+
+    def search(self, sources, limits, beam_size, top_beams, length_penalty, batch_size):
+        """Hypotheses of each row of source ids, which end with the end token."""
+        cut = -1 if self.source_end else None  # the library adds it
+        results = self.translator.translate_batch(
+            [[self.source[i] for i in ids[:cut]] for ids in sources],
+            beam_size=beam_size,
+            num_hypotheses=top_beams,
+            length_penalty=length_penalty,
+            max_batch_size=batch_size,
+            max_decoding_length=max(limits),
+            min_decoding_length=0,  # else the end gets no probability at first
+            max_input_length=0,
+            suppress_sequences=self.suppressed,
+            return_scores=True,
+        )
+        return [
+            [
+                Hypothesis([self.ids[piece] for piece in pieces[:limit]], score)
+                for pieces, score in zip(result.hypotheses, result.scores, strict=True)
+            ]
+            for result, limit in zip(results, limits, strict=True)
+        ]
+
+    def score(self, sources, targets):
+        """Log-probabilities of each row of target ids, which end with the end token."""
+        cut = -1 if self.source_end else None
+        results = self.translator.score_batch(
+            [[self.source[i] for i in ids[:cut]] for ids in sources],
+            [[self.target[i] for i in ids[:-1]] for ids in targets],
+            max_input_length=0,
+        )
+        return [sum(result.log_probs) for result in results]
+
+    def _pieces(self, folder, name):
+        path = folder / f"{name}.json"
+        path = path if path.exists() else folder / "shared_vocabulary.json"
+        return json.loads(path.read_text("utf-8"))

@@ -1,0 +1,109 @@
+"""Runs the signatures of a LiteRT file.
+
+B batch, S source positions, W beam width, L length of the cache.
+"""
+
+import numpy as np
+from ai_edge_litert.interpreter import Interpreter
+from search import Hypothesis
+from search import beam_search
+from search import greedy_search
+
+
+class Engine:
+    """The signatures of an export: source ids to hypotheses.
+
+    Args:
+        folder: of the export.
+        description: what is in `model.json`.
+        threads: 0 leaves it to the library.
+        whole_searches: False writes the loop around `step` even where the file has it.
+    """
+
+    makes_batches = False
+
+    def __init__(self, folder, description, threads=0, whole_searches=True):
+        self.graphs = description["graphs"]
+        self.ids = description["ids"]
+        self.whole_searches = whole_searches
+        file = folder / self.graphs["step"]["file"]
+        self.interpreter = Interpreter(str(file), num_threads=threads or None)
+        self.runners = {
+            name: self.interpreter.get_signature_runner(graph["signature"])
+            for name, graph in self.graphs.items()
+        }
+
+    def search(
+        self, sources, limits, beam_size, top_beams, length_penalty, batch_size=None
+    ):
+        """Hypotheses of each row of source ids, which end with the end token."""
+        length = max(map(len, sources))
+        source = np.full((len(sources), length), self.ids["pad"], np.int32)
+        for row, tokens in zip(source, sources, strict=True):
+            row[: len(tokens)] = tokens
+        wanted = {"beam_size": beam_size, "length_penalty": length_penalty}
+        for name in ("greedy", "beam"):
+            graph = self.graphs.get(name, {})
+            whole = self.whole_searches and top_beams == 1
+            if whole and wanted.items() <= graph.items():
+                return self._search(self.runners[name], source, limits)
+        return self._step_by_step(source, limits, top_beams=top_beams, **wanted)
+
+    def _search(self, runner, source, limits):
+        """The loop is in the file."""
+        limits = np.array(limits, np.int32)
+        result = runner(source=source, limits=limits, length=limits.max())
+        names = ("tokens", "lengths", "log_probabilities", "scores", "finished")
+        rows = zip(*(result[name][:, 0] for name in names), strict=True)
+        return [
+            [Hypothesis(tokens[:n].tolist(), float(total), float(score), bool(ended))]
+            for tokens, n, total, score, ended in rows
+        ]
+
+    def _step_by_step(self, source, limits, beam_size, top_beams, length_penalty):
+        """The loop is in `search.py`."""
+        decoder = Decoder(self, source, beam_size, max(limits))
+        options = {
+            "start": self.ids["start"],
+            "end": self.ids["end"],
+            "length_penalty": length_penalty,
+        }
+        if beam_size == 1:
+            return greedy_search(decoder, limits, **options)
+        options |= {"beam_size": beam_size, "top_beams": top_beams}
+        return beam_search(decoder, limits, **options)
+
+
+class Decoder:
+    """The step as `search` calls it; keeps the caches of one batch.
+
+    Args:
+        engine: with the signatures.
+        source: (B, S) int32.
+        beam_size: W.
+        length: L.
+    """
+
+    def __init__(self, engine, source, beam_size, length):
+        self.step = engine.runners["step"]
+        self.memory = engine.runners["encoder"](source=source)
+        sizes = {"B": len(source), "W": beam_size, "L": length}
+        self.cache = {
+            tensor["name"]: np.zeros(
+                [sizes.get(size, size) for size in tensor["shape"]], np.float32
+            )
+            for tensor in engine.graphs["step"]["inputs"]
+            if tensor["name"].startswith("cache_")
+        }
+
+    def __call__(self, tokens, position, beams, count):
+        outputs = self.step(
+            tokens=tokens.astype(np.int32),
+            position=np.int32(position),
+            beams=beams.astype(np.int32),
+            count=np.int32(count),
+            **self.memory,
+            **self.cache,
+        )
+        self.cache = {name: outputs[f"new_{name}"] for name in self.cache}
+        return outputs["best_log_probabilities"], outputs["best_ids"]

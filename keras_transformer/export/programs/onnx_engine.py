@@ -1,0 +1,118 @@
+"""Runs encoder and decoder step in ONNX Runtime.
+
+B batch, S source positions, W beam width, L length of the cache.
+"""
+
+import numpy as np
+import onnxruntime
+from search import beam_search
+from search import greedy_search
+
+#: A cache starts this long and is doubled when it is full: short ones are faster.
+FIRST_LENGTH = 16
+
+
+class Engine:
+    """The graphs of an export: source ids to hypotheses.
+
+    Args:
+        folder: of the export.
+        description: what is in `model.json`.
+        threads: 0 leaves it to the library.
+    """
+
+    makes_batches = False
+
+    def __init__(self, folder, description, threads=0):
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        options.log_severity_level = 3  # errors
+        self.description = description
+        self.encoder, self.step = (
+            onnxruntime.InferenceSession(
+                str(folder / description["graphs"][name]["file"]),
+                options,
+                providers=["CPUExecutionProvider"],
+            )
+            for name in ("encoder", "step")
+        )
+
+    def search(
+        self, sources, limits, beam_size, top_beams, length_penalty, batch_size=None
+    ):
+        """Hypotheses of each row of source ids, which end with the end token."""
+        ids = self.description["ids"]
+        length = max(map(len, sources))
+        source = np.full((len(sources), length), ids["pad"], np.int32)
+        for row, tokens in zip(source, sources, strict=True):
+            row[: len(tokens)] = tokens
+        decoder = Decoder(self, source, beam_size, max(limits))
+        options = {
+            "start": ids["start"],
+            "end": ids["end"],
+            "length_penalty": length_penalty,
+        }
+        if beam_size == 1:
+            return greedy_search(decoder, limits, **options)
+        options |= {"beam_size": beam_size, "top_beams": top_beams}
+        return beam_search(decoder, limits, **options)
+
+
+class Decoder:
+    """The step as `search` calls it; keeps the caches of one batch.
+
+    Args:
+        engine: with the graphs.
+        source: (B, S) int32.
+        beam_size: W.
+        limit: the largest L.
+    """
+
+    def __init__(self, engine, source, beam_size, limit):
+        self.step = engine.step
+        self.limit = limit
+        names = [output.name for output in engine.encoder.get_outputs()]
+        outputs = engine.encoder.run_with_ort_values(names, {"source": _value(source)})
+        self.memory = dict(zip(names, outputs, strict=True))
+        self.length = min(FIRST_LENGTH, limit)
+        graph = engine.description["graphs"]["step"]
+        sizes = {"B": len(source), "W": beam_size, "L": self.length}
+        self.cache = {
+            tensor["name"]: _value(
+                np.zeros(
+                    [sizes.get(size, size) for size in tensor["shape"]], np.float32
+                )
+            )
+            for tensor in graph["inputs"]
+            if tensor["name"].startswith("cache_")
+        }
+        self.outputs = ["best_log_probabilities", "best_ids"]
+        self.outputs += [f"new_{name}" for name in self.cache]
+
+    def __call__(self, tokens, position, beams, count):
+        if position == self.length:
+            self._grow()
+        inputs = {
+            "tokens": tokens.astype(np.int32),
+            "position": np.array(position, np.int32),
+            "beams": beams.astype(np.int32),
+            "count": np.array(count, np.int32),
+        }
+        inputs = {name: _value(array) for name, array in inputs.items()}
+        feed = inputs | self.memory | self.cache
+        best, ids, *caches = self.step.run_with_ort_values(self.outputs, feed)
+        self.cache = dict(zip(self.cache, caches, strict=True))
+        return best.numpy(), ids.numpy()
+
+    def _grow(self):
+        more = min(self.length, self.limit - self.length)
+        self.length += more
+        padding = [(0, 0), (0, 0), (0, 0), (0, more), (0, 0)]
+        self.cache = {
+            name: _value(np.pad(cache.numpy(), padding))
+            for name, cache in self.cache.items()
+        }
+
+
+def _value(array):
+    return onnxruntime.OrtValue.ortvalue_from_numpy(array)

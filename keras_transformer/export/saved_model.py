@@ -1,0 +1,210 @@
+"""SavedModel: strings to strings in TensorFlow and TF Serving, without Keras.
+
+`<output>/<version>/` is TF Serving's layout. A version holds the graph with its
+tokenizers and searches, warm-up requests and parameters of batching.
+"""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from keras_transformer import backends
+from keras_transformer.errors import InputError
+from keras_transformer.export import process
+from keras_transformer.export.card import saved_model_card
+from keras_transformer.models.search import EXTRA_LENGTH
+from keras_transformer.output_folder import new_folder
+from keras_transformer.translator import Translator
+
+#: Hypotheses of `translate_n_best` where the beam size is 1.
+N_BEST = 4
+
+_BATCHING = """\
+# tensorflow_model_server --enable_batching --batching_parameters_file=<this file>
+max_batch_size { value: 32 }
+# How long the first request of a batch waits for others.
+batch_timeout_micros { value: 5000 }
+max_enqueued_batches { value: 64 }
+# As many as there are cores.
+num_batch_threads { value: 2 }
+# For translate_ids, whose `lengths` say what of a row counts; text needs none.
+pad_variable_length_inputs: true
+"""
+
+
+def export(
+    translator: Translator,
+    output: str | Path,
+    *,
+    version: int | None = None,
+    beam_size: int | None = None,
+    length_penalty: float | None = None,
+    warm_up: Sequence[str] | None = None,
+    card: str = "",
+) -> Path:
+    """Writes `<output>/<version>/`, whole or not at all, and `<output>/README.md`.
+
+    Where Keras runs on JAX or PyTorch, a TensorFlow process of its own writes it.
+
+    Signatures, all with the batch B as the first axis of every input and output:
+
+    * `serving_default`: `text` (B,) -> `translation` (B,), `score` (B,), `finished`
+      (B,), False where the length limit cut the translation, and `truncated` (B,), True
+      where the line was longer than the model takes and only its beginning was
+      translated. `translate_greedy` is the same with greedy search.
+    * `translate_n_best`: `text` -> `translations`, `scores`, `log_probabilities`,
+      `num_tokens` and `finished`, all (B, R), best first, and `truncated`. A place
+      without a hypothesis has 0 tokens and the lowest float32 as its score.
+    * `translate_ids`: `ids` (B, S) and `lengths` (B,) without special ids, what is
+      beyond a length does not count -> `ids` (B, T), `num_tokens`, `score`, `finished`,
+      `truncated`.
+    * `encode`: `text` -> `memory` (B, S, D), `mask` (B, S), `truncated`.
+    * `score`: `source` and `target` (B,) -> `log_probability`, `num_tokens`,
+      `truncated`.
+
+    Args:
+        translator: what to export.
+        output: the folder of the model, whose name TF Serving knows it by.
+        version: a positive number that is not there yet; default: the next one.
+        beam_size: W of `serving_default` and `translate_ids`, and the number of
+            hypotheses of `translate_n_best` (`N_BEST` where W is 1); default: the
+            translator's.
+        length_penalty: alpha; default: the translator's.
+        warm_up: lines of the warm-up requests; default: pieces of the vocabulary.
+        card: of the model, the beginning of README.md.
+
+    Returns:
+        The folder of the version.
+
+    Raises:
+        InputError: a version that is there, a folder that holds something else or
+            cannot be written, or no TensorFlow or TensorFlow Text.
+
+    Reference: Olston et al., 2017, TensorFlow-Serving: Flexible, High-Performance ML
+    Serving, https://arxiv.org/abs/1712.06139.
+    """
+    packages = ("tensorflow", "tensorflow_text")
+    process.require("the export to SavedModel", *packages, extras="tensorflow")
+    if backends.name != "tensorflow":
+        return process.export(
+            __name__,
+            translator,
+            output,
+            version=version,
+            beam_size=beam_size,
+            length_penalty=length_penalty,
+            warm_up=warm_up,
+            card=card,
+        )
+    beam_size = translator.beam_size if beam_size is None else beam_size
+    if length_penalty is None:
+        length_penalty = translator.length_penalty
+    if beam_size < 1 or not 0 <= length_penalty < float("inf"):
+        raise InputError(
+            f"beam_size {beam_size} must be at least 1, and length_penalty "
+            f"{length_penalty} a number from 0"
+        )
+    output = Path(os.path.abspath(output))  # "." has a name then
+    version = _version(output, version)
+    n_best = beam_size if beam_size > 1 else N_BEST
+    lines = list(warm_up or _samples(translator))
+    with new_folder(output / str(version), "a version") as folder:
+        options = (beam_size, n_best, float(length_penalty))
+        answer = _write(translator, folder, options, lines)
+        text = saved_model_card(
+            card,
+            lines[0],
+            answer,
+            name=output.name,
+            version=version,
+            beam_size=beam_size,
+            length_penalty=length_penalty,
+            n_best=n_best,
+            extra=EXTRA_LENGTH,
+            longest=translator.model.config.longest_sequence,
+        )
+        (folder / "README.md").write_text(text, encoding="utf-8")
+    folder = output / str(version)
+    (folder / "README.md").replace(output / "README.md")
+    return folder
+
+
+def _version(output: Path, version: int | None) -> int:
+    """The version that is asked for, or one more than the highest that is there."""
+    try:
+        names = [path.name for path in output.iterdir()] if output.exists() else []
+    except OSError as error:
+        raise InputError(
+            f"cannot write {output}: {error.strerror}; choose another folder"
+        ) from None
+    numbers = [int(name) for name in names if name.isascii() and name.isdigit()]
+    foreign = [
+        name
+        for name in names
+        if not (name.isascii() and name.isdigit())
+        and name != "README.md"
+        and not name.startswith(".")
+    ]
+    if foreign:
+        raise InputError(
+            f"{output} holds {min(foreign)}, which is no version of a SavedModel; "
+            f"choose another folder"
+        )
+    if version is None:
+        return max(numbers, default=0) + 1
+    if version < 1 or version in numbers:
+        why = "is there already" if version in numbers else "is not above 0"
+        raise InputError(
+            f"version {version} of {output} {why}; choose another, or none for the next"
+        )
+    return version
+
+
+def _write(translator, folder, options, lines):
+    """All but the card; returns what `serving_default` says of the first line."""
+    import tensorflow as tf
+
+    from keras_transformer.export import warm_up
+    from keras_transformer.export.signatures import Signatures
+
+    signatures = Signatures(translator, *options)
+    functions = signatures.functions()
+    try:
+        tf.saved_model.save(
+            signatures.module,
+            str(folder),
+            signatures=functions,
+            options=tf.saved_model.SaveOptions(experimental_custom_gradients=False),
+        )
+        warm_up.write(_requests(translator, lines), folder)
+    except (tf.errors.ResourceExhaustedError, tf.errors.PermissionDeniedError) as error:
+        raise InputError(f"cannot write {folder}: {error.message}") from None
+    (folder / "batching_params.pbtxt").write_text(_BATCHING, encoding="utf-8")
+    answer = functions["serving_default"](text=tf.constant(lines[:1]))
+    answer = {name: value[0].numpy() for name, value in answer.items()}
+    return {
+        "translation": answer["translation"].decode(errors="replace"),
+        "score": round(float(answer["score"]), 6),
+        "finished": bool(answer["finished"]),
+        "truncated": bool(answer["truncated"]),
+    }
+
+
+def _samples(translator):
+    """A short and a long line of the vocabulary: what they say does not matter."""
+    size = translator.tokenizer.vocabulary_size
+    ids = range(size // 2, min(size // 2 + 24, size))
+    return translator.tokenizer.decode([list(ids)[:6], list(ids)])
+
+
+def _requests(translator, lines):
+    """A request for each signature, and one of a full batch for the first."""
+    ids = translator.tokenizer.encode(lines)
+    width = max(map(len, ids))
+    padded = [[*row, *[0] * (width - len(row))] for row in ids]
+    yield "serving_default", {"text": lines[:1]}
+    yield "serving_default", {"text": (lines * 32)[:32]}
+    for name in ("translate_greedy", "translate_n_best", "encode"):
+        yield name, {"text": lines}
+    yield "translate_ids", {"ids": padded, "lengths": [len(row) for row in ids]}
+    yield "score", {"source": lines, "target": lines}

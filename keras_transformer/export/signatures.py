@@ -1,0 +1,228 @@
+"""Text in, text out as one TensorFlow graph: tokenizer, model, search, detokenizer.
+
+B batch, S source positions, T target positions, D hidden_dim, W beam width, R
+hypotheses a row, L most tokens.
+
+Every input and output has B as its first axis, so that a server may put requests
+together and take the answers apart. For the same reason a line that is too long is cut
+and marked, not refused: an error would hit the other requests of the batch.
+"""
+
+import functools
+import sys
+from typing import Any
+
+import tensorflow as tf
+import tensorflow_text
+
+from keras_transformer.models.search import EXTRA_LENGTH
+from keras_transformer.models.search import score
+from keras_transformer.models.search import search
+from keras_transformer.models.weights import named_weights
+from keras_transformer.translator import Translator
+
+#: The score where there is no hypothesis: JSON has no infinity.
+NO_SCORE = tf.float32.min
+_TEXT = tf.TensorSpec((None,), tf.string)
+_IDS = tf.TensorSpec((None, None), tf.int32)
+_LENGTHS = tf.TensorSpec((None,), tf.int32)
+_BLANK = tf.TensorSpec((None,), tf.bool)
+
+
+class Signatures:
+    """What a SavedModel of a translator can be asked.
+
+    `module` holds the variables and tokenizers and must be saved with the functions.
+
+    Args:
+        translator: on TensorFlow.
+        beam_size: W of `serving_default` and `translate_ids`; 1 is greedy search.
+        n_best: W and R of `translate_n_best`, above 1.
+        length_penalty: alpha.
+    """
+
+    def __init__(
+        self,
+        translator: Translator,
+        beam_size: int,
+        n_best: int,
+        length_penalty: float,
+    ) -> None:
+        source, target = translator.tokenizer, translator.target_tokenizer
+        tokenizer = _tokenizer(source)
+        shared = source.model == target.model
+        self.module = tf.Module(name="translator")
+        self.module.weights = [
+            variable.value for variable in named_weights(translator.model).values()
+        ]
+        self.module.source_tokenizer = tokenizer
+        self.module.target_tokenizer = tokenizer if shared else _tokenizer(target)
+        self._model = translator.model
+        self._beam_size = beam_size
+        self._n_best = n_best
+        self._length_penalty = length_penalty
+        self._searches = {}
+
+    def functions(self) -> dict[str, Any]:
+        """`{name of a signature: concrete function}`."""
+        text, ids, lengths = _TEXT, _IDS, _LENGTHS
+        functions = {
+            "serving_default": (self._translate(self._beam_size), {"text": text}),
+            "translate_greedy": (self._translate(1), {"text": text}),
+            "translate_n_best": (self._translate_n_best, {"text": text}),
+            "translate_ids": (self._translate_ids, {"ids": ids, "lengths": lengths}),
+            "encode": (self._encode, {"text": text}),
+            "score": (self._score, {"source": text, "target": text}),
+        }
+        return {
+            name: tf.function(function, autograph=False).get_concrete_function(
+                **{key: _named(spec, key) for key, spec in inputs.items()}
+            )
+            for name, (function, inputs) in functions.items()
+        }
+
+    # === Signatures ===
+
+    def _translate(self, beam_size):
+        def translate(text):
+            source, lengths, truncated, blank = self._read(text, "source")
+            result = self._search(source, lengths, blank, beam_size, 1)
+            return {
+                "translation": self._text(result)[:, 0],
+                "score": result.scores[:, 0],
+                "finished": result.finished[:, 0],
+                "truncated": truncated,
+            }
+
+        return translate
+
+    def _translate_n_best(self, text):
+        source, lengths, truncated, blank = self._read(text, "source")
+        result = self._search(source, lengths, blank, self._n_best, self._n_best)
+        return {
+            "translations": self._text(result),  # (B, R), as all but the last
+            "scores": result.scores,
+            "log_probabilities": result.log_probabilities,
+            "num_tokens": result.lengths,
+            "finished": result.finished,
+            "truncated": truncated,
+        }
+
+    def _translate_ids(self, ids, lengths):
+        source, lengths, truncated = self._close(ids, lengths, "source")
+        blank = lengths == 0
+        result = self._search(source, lengths, blank, self._beam_size, 1)
+        longest = tf.reduce_max(tf.concat([[0], result.lengths[:, 0]], 0))
+        return {
+            "ids": result.tokens[:, 0, :longest],
+            "num_tokens": result.lengths[:, 0],
+            "score": result.scores[:, 0],
+            "finished": result.finished[:, 0],
+            "truncated": truncated,
+        }
+
+    def _encode(self, text):
+        source, _, truncated, _ = self._read(text, "source")
+        memory, mask = self._model.encode(source)
+        return {"memory": memory, "mask": mask, "truncated": truncated}
+
+    def _score(self, source, target):
+        ids, _, source_truncated = self._tokenize(source, "source")
+        labels, lengths, target_truncated = self._tokenize(target, "target")
+        return {
+            "log_probability": score(self._model, ids, labels),
+            "num_tokens": lengths + 1,
+            "truncated": tf.logical_or(source_truncated, target_truncated),
+        }
+
+    # === Text to ids ===
+
+    def _read(self, text, side):
+        """Ids (B, S), tokens (B,) without the end, cut (B,), blank (B,)."""
+        blank = tf.strings.regex_full_match(text, f"[{_white_space()}]*")
+        text = tf.where(blank, "", text)
+        return *self._tokenize(text, side), blank
+
+    def _tokenize(self, text, side):
+        """Ids (B, S), tokens (B,) without the end, cut (B,)."""
+        tokenizer = getattr(self.module, f"{side}_tokenizer")
+        ids = tokenizer.tokenize(text)
+        lengths = tf.cast(ids.row_lengths(), tf.int32)
+        return self._close(ids.to_tensor(), lengths, side)
+
+    def _close(self, ids, lengths, side):
+        """Cuts ids (B, S) to what the model takes, fills up and writes the end."""
+        config = self._model.config
+        has_end = side == "target" or config.source_end
+        limit = config.longest_sequence - has_end
+        ids = ids[:, :limit]
+        truncated = lengths > limit
+        lengths = tf.clip_by_value(lengths, 0, tf.minimum(limit, tf.shape(ids)[1]))
+        # A row without any token would be fully masked: it gets an end all the same.
+        ends = tf.where(tf.logical_or(has_end, lengths == 0), lengths, -1)
+        ends = ends[:, tf.newaxis]
+        ids = tf.pad(ids, [[0, 0], [0, 1]])[:, : config.longest_sequence]
+        here = tf.range(tf.shape(ids)[1])[tf.newaxis]  # (1, S)
+        ids = tf.where(here < lengths[:, tf.newaxis], ids, config.pad_id)
+        return tf.where(here == ends, config.end_id, ids), lengths, truncated
+
+    # === Search ===
+
+    def _search(self, source, lengths, blank, beam_size, top_beams):
+        """`SearchResult`; an empty translation for each blank row."""
+        key = beam_size, top_beams
+        if key not in self._searches:  # signatures share a search: a smaller file
+            self._searches[key] = tf.function(
+                lambda *rows: self._searched(*rows, *key),
+                autograph=False,
+                input_signature=(_IDS, _LENGTHS, _BLANK),
+            )
+        return self._searches[key](source, lengths, blank)
+
+    def _searched(self, source, lengths, blank, beam_size, top_beams):
+        longest = self._model.config.longest_sequence
+        limits = tf.where(blank, 0, tf.minimum(lengths + EXTRA_LENGTH, longest))
+        result = search(
+            self._model,
+            source,
+            limits,
+            beam_size=beam_size,
+            top_beams=top_beams,
+            length_penalty=self._length_penalty,
+            length=tf.reduce_max(tf.concat([[1], limits], 0)),
+        )
+        here = result.lengths > 0
+        first = tf.range(top_beams) == 0
+        empty = tf.logical_and(blank[:, tf.newaxis], first)  # (B, R)
+        missing = tf.where(empty, 0.0, NO_SCORE)
+        return result._replace(
+            log_probabilities=tf.where(here, result.log_probabilities, missing),
+            scores=tf.where(here, result.scores, missing),
+            finished=tf.logical_or(result.finished, empty),
+        )
+
+    def _text(self, result):
+        """The hypotheses (B, R) as text of one line each."""
+        shape, length = tf.shape(result.lengths), tf.shape(result.tokens)[2]
+        tokens = tf.reshape(result.tokens, (shape[0] * shape[1], length))
+        lengths = tf.reshape(result.lengths, (-1,))
+        lengths -= tf.reshape(tf.cast(result.finished, tf.int32), (-1,))
+        mask = tf.sequence_mask(tf.maximum(lengths, 0), length)
+        text = self.module.target_tokenizer.detokenize(
+            tf.ragged.boolean_mask(tokens, mask)
+        )
+        return tf.reshape(tf.strings.regex_replace(text, "\n", " "), shape)
+
+
+def _tokenizer(tokenizer):
+    return tensorflow_text.SentencepieceTokenizer(tokenizer.model, out_type=tf.int32)
+
+
+def _named(spec, name):
+    return tf.TensorSpec(spec.shape, spec.dtype, name=name)
+
+
+@functools.cache
+def _white_space() -> str:
+    """What `str.isspace` holds for white space, for the brackets of a pattern."""
+    return "".join(c for c in map(chr, range(sys.maxunicode + 1)) if c.isspace())

@@ -1,0 +1,59 @@
+"""A folder that is written whole or is not there."""
+
+import contextlib
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from keras_transformer.errors import InputError
+
+
+@contextlib.contextmanager
+def new_folder(output: str | Path, kind: str, *markers: str) -> Iterator[Path]:
+    """A temporary folder that gets the name `output` when the block ends well.
+
+    Args:
+        output: the path that is wanted; nothing may be there but an empty folder or
+            an older one of this kind, which is replaced.
+        kind: what is written, such as "a model folder".
+        markers: files that every folder of this kind has; none: none is replaced.
+
+    Raises:
+        InputError: where `output` is something else, or cannot be written.
+    """
+    output = Path(output)
+    try:
+        replaced = bool(markers) and all((output / name).is_file() for name in markers)
+        if not replaced and output.exists() and not _is_empty_folder(output):
+            what = f"and is not {kind}" if markers else "already"
+            raise InputError(
+                f"{output} exists {what}; choose another name, or remove it"
+            )
+        output.parent.mkdir(parents=True, exist_ok=True)
+        new = Path(tempfile.mkdtemp(prefix=f".{output.name}.", dir=output.parent))
+    except OSError as error:
+        raise InputError(
+            f"cannot write {output}: {error.strerror}; choose another folder"
+        ) from None
+    try:
+        new.chmod(0o755)
+        yield new
+        if replaced:
+            old = new.with_name(f"{new.name}.old")
+            output.rename(old)
+            new.rename(output)
+            shutil.rmtree(old)
+        else:
+            new.rename(output)  # onto nothing, or onto an empty folder
+    except OSError as error:
+        raise InputError(
+            f"cannot write {output}: {error.strerror or error}; check the folder and "
+            f"its disk"
+        ) from None
+    finally:
+        shutil.rmtree(new, ignore_errors=True)
+
+
+def _is_empty_folder(path: Path) -> bool:
+    return path.is_dir() and not any(path.iterdir())

@@ -1,0 +1,174 @@
+"""The HTTP interface: which path does what."""
+
+from collections.abc import Callable
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from keras_transformer.errors import InputError
+from keras_transformer.hypothesis import Hypothesis
+from keras_transformer.serving import exchange
+from keras_transformer.serving import guard
+from keras_transformer.serving import messages
+from keras_transformer.serving import page
+from keras_transformer.serving import predict
+from keras_transformer.serving.batching import QueueFull
+from keras_transformer.serving.batching import Stopping
+from keras_transformer.serving.exchange import Refusal
+from keras_transformer.serving.service import VERSION
+from keras_transformer.serving.service import Service
+
+#: Attention weights in one answer: 7 MB of JSON.
+_MOST_WEIGHTS = 2**20
+_EMPTY = Hypothesis("", [], [], 0.0, 0.0, True)
+
+Parse = Callable[..., messages.Work]
+
+
+def application(service: Service, api_key: str | None = None) -> guard.Guard:
+    """An ASGI application; any ASGI server runs it.
+
+    Args:
+        service: the model and its queue; whoever runs this starts and stops it.
+        api_key: what clients must send, but for the page and for the questions whether
+            the server lives and is ready.
+    """
+    routes = _Routes(service, api_key)
+    model = "/v1/models/{name}"
+    versions = f"{model}/versions/{{version:int}}"
+    app = Starlette(
+        routes=[
+            Route("/translate", routes.translate, methods=["POST"]),
+            Route(f"{model}:predict", routes.predict, methods=["POST"]),
+            Route(f"{versions}:predict", routes.predict, methods=["POST"]),
+            Route(f"{model}/metadata", routes.metadata),
+            Route(f"{versions}/metadata", routes.metadata),
+            Route(model, routes.status),
+            Route(versions, routes.status),
+            Route("/health", routes.health),
+            Route("/ready", routes.ready),
+            Route("/info", routes.info),
+            Route("/metrics", routes.metrics),
+            *(Route(path, routes.page) for path in page.FILES),
+        ],
+        exception_handlers={
+            HTTPException: exchange.refused,
+            InputError: exchange.bad_input,
+            ClientDisconnect: exchange.gone,
+            Exception: exchange.fault,
+        },
+    )
+    return guard.Guard(app, service.metrics)
+
+
+class _Routes:
+    def __init__(self, service: Service, api_key: str | None) -> None:
+        self._service = service
+        self._api_key = api_key
+
+    # === Translation ===
+
+    async def translate(self, request: Request) -> Response:
+        return await self._answer(request, messages.parse_translate)
+
+    async def predict(self, request: Request) -> Response:
+        self._check_model(request)
+        return await self._answer(request, predict.parse_predict)
+
+    async def _answer(self, request: Request, parse: Parse) -> Response:
+        service = self._service
+        self._check_key(request)
+        if not service.ready:
+            raise Refusal(
+                503, "the model is being prepared; try again", exchange.retry_after(5)
+            )
+        value = messages.parse_json(await exchange.read_body(request, service.limits))
+        work = parse(value, service.engine.beam_size, service.limits)
+        service.check_languages(*work.languages)
+        return exchange.as_json(work.answer(await self._found(request, work)))
+
+    async def _found(
+        self, request: Request, work: messages.Work
+    ) -> list[list[Hypothesis]]:
+        """Hypotheses of each text; an empty one has an empty translation."""
+        found = [[_EMPTY] for _ in work.texts]
+        filled = [i for i, text in enumerate(work.texts) if text.strip()]
+        if not filled:
+            return found
+        texts = [work.texts[i] for i in filled]
+        counts = await run_in_threadpool(self._service.engine.count_tokens, texts)
+        weights = sum(count * count for count in counts) * work.options.n_best
+        if work.options.attention and weights > _MOST_WEIGHTS:
+            raise InputError(
+                "alignments and attention of so much text are more than one answer "
+                "holds; send fewer or shorter sentences"
+            )
+        try:
+            futures = self._service.batcher.submit(texts, counts, work.options)
+        except QueueFull:
+            raise Refusal(
+                429, "too many sentences wait; try again", exchange.retry_after(1)
+            ) from None
+        except Stopping:
+            raise Refusal(503, "the server goes down", exchange.CLOSE) from None
+        seconds = self._service.limits.answer_seconds
+        results = await exchange.results(request, futures, seconds)
+        for row, hypotheses in zip(filled, results, strict=True):
+            found[row] = hypotheses
+        return found
+
+    # === Questions about the server ===
+
+    async def status(self, request: Request) -> Response:
+        self._check_model(request)
+        status = {
+            "version": str(VERSION),
+            "state": "AVAILABLE" if self._service.ready else "LOADING",
+            "status": {"error_code": "OK", "error_message": ""},
+        }
+        return exchange.as_json({"model_version_status": [status]})
+
+    async def metadata(self, request: Request) -> Response:
+        self._check_key(request)
+        self._check_model(request)
+        name, version = self._service.name, str(VERSION)
+        spec = {"name": name, "signature_name": "", "version": version}
+        signatures = predict.signature_definitions(self._service.engine.beam_size)
+        metadata = {"signature_def": {"signature_def": signatures}}
+        return exchange.as_json({"model_spec": spec, "metadata": metadata})
+
+    async def info(self, request: Request) -> Response:
+        self._check_key(request)
+        return exchange.as_json(self._service.info())
+
+    async def metrics(self, request: Request) -> Response:
+        self._check_key(request)
+        text = self._service.metrics.text()
+        return Response(text, media_type="text/plain; version=0.0.4")
+
+    async def health(self, request: Request) -> Response:
+        return exchange.as_json({"status": "alive"})
+
+    async def ready(self, request: Request) -> Response:
+        if not self._service.ready:
+            raise Refusal(503, "the model is not ready", exchange.retry_after(5))
+        return exchange.as_json({"status": "ready"})
+
+    async def page(self, request: Request) -> Response:
+        content, media_type = page.read(request.url.path)
+        return Response(content, media_type=media_type, headers=page.HEADERS)
+
+    def _check_key(self, request: Request) -> None:
+        if self._api_key is not None:
+            guard.check_key(request.headers, self._api_key)
+
+    def _check_model(self, request: Request) -> None:
+        asked = request.path_params
+        own = self._service.name
+        if asked["name"] != own or asked.get("version", VERSION) != VERSION:
+            raise Refusal(404, f"no such model; this server has {own}/{VERSION}")

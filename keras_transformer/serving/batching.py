@@ -1,0 +1,170 @@
+"""Sentences of many requests, translated together.
+
+One thread runs the model, since a compiled program wants all cores. While it runs, more
+sentences arrive; the next batch takes the one that has waited longest and those that
+are nearest to it in length and ask for the same.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from collections.abc import Sequence
+from concurrent.futures import Future
+from typing import NamedTuple
+
+from keras_transformer.data.static_shapes import bucket
+from keras_transformer.serving.engine import Engine
+from keras_transformer.serving.engine import Options
+from keras_transformer.serving.limits import Limits
+from keras_transformer.serving.metrics import Metrics
+
+
+class QueueFull(Exception):
+    """More sentences wait than the server has promised to take."""
+
+
+class Stopping(Exception):
+    """The server is going down and takes nothing new."""
+
+
+class _Item(NamedTuple):
+    text: str
+    length: int  # source tokens, rounded up as the model pads them
+    options: Options
+    arrival: float
+    future: Future
+
+
+class Batcher:
+    """A bounded queue in front of an engine.
+
+    Args:
+        engine: called by one thread, that of the batcher.
+        limits: of batches and queue.
+        metrics: what it counts in.
+    """
+
+    def __init__(self, engine: Engine, limits: Limits, metrics: Metrics) -> None:
+        self._engine = engine
+        self._limits = limits
+        self._metrics = metrics
+        self._items: list[_Item] = []
+        self._changed = threading.Condition()
+        self._stopping = False
+        self._thread: threading.Thread | None = None
+
+    def start(self, prepare: Callable[[], None] = lambda: None) -> None:
+        """Calls `prepare` in the thread of the model, then begins to translate."""
+
+        def run() -> None:
+            prepare()
+            self._run()
+
+        # A daemon: a second ctrl-C ends the process, whatever the model does.
+        self._thread = threading.Thread(target=run, name="model", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Finishes what was submitted, then ends the thread."""
+        with self._changed:
+            self._stopping = True
+            self._changed.notify_all()
+        if self._thread is not None:
+            self._thread.join()
+
+    def submit(
+        self, texts: Sequence[str], lengths: Sequence[int], options: Options
+    ) -> list[Future]:
+        """A future of the hypotheses of each sentence; all are taken, or none.
+
+        Cancelled before its turn, a sentence is not translated.
+
+        Args:
+            texts: the sentences.
+            lengths: their source tokens.
+            options: how they are translated.
+
+        Raises:
+            QueueFull: where they do not fit into the queue.
+            Stopping: after `stop`.
+        """
+        now = time.monotonic()
+        new = [
+            _Item(text, bucket(length), options, now, Future())
+            for text, length in zip(texts, lengths, strict=True)
+        ]
+        with self._changed:
+            if self._stopping:
+                raise Stopping
+            if len(self._items) + len(new) > self._limits.queue_sentences:
+                self._drop_cancelled()
+            if len(self._items) + len(new) > self._limits.queue_sentences:
+                raise QueueFull
+            self._items += new
+            self._metrics.waiting.set(len(self._items))
+            self._changed.notify_all()
+        return [item.future for item in new]
+
+    # === The thread of the model ===
+
+    def _run(self) -> None:
+        while (batch := self._next_batch()) is not None:
+            live = [
+                item for item in batch if item.future.set_running_or_notify_cancel()
+            ]
+            if live:
+                self._translate(live)
+
+    def _next_batch(self) -> list[_Item] | None:
+        """Waits for sentences; None when all is done and the server stops."""
+        with self._changed:
+            while not self._items:
+                if self._stopping:
+                    return None
+                self._changed.wait()
+            self._wait_for_company()
+            self._drop_cancelled()
+            batch = self._choose() if self._items else []
+            chosen = set(map(id, batch))
+            self._items = [item for item in self._items if id(item) not in chosen]
+            self._metrics.waiting.set(len(self._items))
+        return batch
+
+    def _wait_for_company(self) -> None:
+        end = self._items[0].arrival + self._limits.wait_seconds
+        while len(self._items) < self._limits.batch_size and not self._stopping:
+            rest = end - time.monotonic()
+            if rest <= 0:
+                return
+            self._changed.wait(rest)
+
+    def _choose(self) -> list[_Item]:
+        first = self._items[0]
+        alike = [item for item in self._items if item.options == first.options]
+        alike.sort(key=lambda item: abs(item.length - first.length))  # stable: by age
+        batch: list[_Item] = []
+        longest = 0
+        for item in alike:
+            longest = max(longest, item.length)
+            if len(batch) >= self._limits.row_counts(longest)[-1]:
+                break
+            batch.append(item)
+        return batch
+
+    def _drop_cancelled(self) -> None:
+        self._items = [item for item in self._items if not item.future.cancelled()]
+
+    def _translate(self, items: list[_Item]) -> None:
+        texts = [item.text for item in items]
+        try:
+            with self._metrics.batch(len(items)):
+                found = self._engine.translate(texts, items[0].options)
+        except Exception as error:
+            if len(items) == 1:
+                items[0].future.set_exception(error)
+                return
+            for item in items:  # one bad sentence fails alone
+                self._translate([item])
+            return
+        for item, hypotheses in zip(items, found, strict=True):
+            item.future.set_result(hypotheses)

@@ -1,0 +1,66 @@
+"""What a server needs of a model; each kind of model folder has one engine.
+
+T target positions, S source positions.
+"""
+
+from collections.abc import Iterator
+from collections.abc import Sequence
+from typing import NamedTuple
+from typing import Protocol
+
+from keras_transformer.errors import InputError
+from keras_transformer.hypothesis import Hypothesis
+
+
+class Options(NamedTuple):
+    """How sentences are translated; those of one batch share them."""
+
+    beam_size: int
+    n_best: int = 1
+    attention: bool = False
+
+
+class Engine(Protocol):
+    """A model that translates; one thread at a time calls it.
+
+    `beam_size` is the width of its search, the largest that `Options` may ask for.
+    """
+
+    beam_size: int
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """Source tokens of each sentence; any thread may call this.
+
+        Raises:
+            InputError: where one is too long for the model, "line N" being its number.
+        """
+
+    def translate(
+        self, texts: Sequence[str], options: Options
+    ) -> list[list[Hypothesis]]:
+        """At most `n_best` hypotheses of each sentence, best first.
+
+        With `attention`, each has `source_tokens` and `attention["cross"]`
+        (layers, heads, T, S).
+        """
+
+    def warm_up(self, longest: int) -> Iterator[str]:
+        """Compiles what requests of up to `longest` tokens need; names each step."""
+
+    def info(self) -> dict[str, str | int | float]:
+        """What a person would ask about it."""
+
+
+def check_lengths(counts: Sequence[int], longest: int) -> list[int]:
+    """The counts, where none is above `longest`.
+
+    Raises:
+        InputError: naming the first sentence that is too long.
+    """
+    for number, count in enumerate(counts, 1):
+        if count > longest:
+            raise InputError(
+                f"line {number} has {count} tokens, but the model takes at most "
+                f"{longest}; split it into sentences"
+            )
+    return list(counts)

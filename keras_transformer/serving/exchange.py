@@ -1,0 +1,140 @@
+"""One request and its answer: bodies, refusals, waiting for futures."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from concurrent.futures import Future
+from typing import Any
+
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+from starlette.requests import Request
+from starlette.responses import Response
+
+from keras_transformer.errors import InputError
+from keras_transformer.hypothesis import Hypothesis
+from keras_transformer.serving.limits import Limits
+
+_LONGEST_MESSAGE = 400
+#: Of a body that is too large, so many bytes are read and dropped: many clients look
+#: for the answer only when they have sent all.
+_DROPPED = 32 * 2**20
+_GONE = 499  # never sent: nobody is there to read it
+CLOSE = {"Connection": "close"}
+
+
+class Refusal(HTTPException):
+    """A request that is not answered.
+
+    Args:
+        status: the HTTP status.
+        message: what the client may do about it.
+        headers: further ones.
+    """
+
+    def __init__(
+        self, status: int, message: str, headers: dict[str, str] | None = None
+    ) -> None:
+        super().__init__(status, message, headers)
+
+
+def retry_after(seconds: int) -> dict[str, str]:
+    """Headers that tell a client to come back."""
+    return {"Retry-After": str(seconds)}
+
+
+def as_json(
+    value: Any, status: int = 200, headers: dict[str, str] | None = None
+) -> Response:
+    """A response of JSON, in UTF-8."""
+    content = json.dumps(value, ensure_ascii=False).encode()
+    return Response(content, status, headers, "application/json")
+
+
+def error(status: int, message: str, headers: dict[str, str] | None = None) -> Response:
+    """An error in the form of TF Serving, on one line."""
+    message = " ".join(message.split())
+    if len(message) > _LONGEST_MESSAGE:
+        message = f"{message[:_LONGEST_MESSAGE]}..."
+    # What a client sent may hold half of a surrogate pair.
+    message = message.encode("utf-8", "replace").decode()
+    return as_json({"error": message}, status, headers)
+
+
+async def refused(request: Request, reason: HTTPException) -> Response:
+    """The answer to a request that was refused."""
+    return error(reason.status_code, reason.detail, reason.headers)
+
+
+async def bad_input(request: Request, reason: InputError) -> Response:
+    """The answer to a request that a client can mend."""
+    return error(400, str(reason))
+
+
+async def fault(request: Request, reason: Exception) -> Response:
+    """The answer where the server is to blame; it says nothing of its inside."""
+    return error(500, "the server failed at this request", CLOSE)
+
+
+async def gone(request: Request, reason: ClientDisconnect) -> Response:
+    """The end of a request whose client went away."""
+    return Response(status_code=_GONE)
+
+
+async def read_body(request: Request, limits: Limits) -> bytes:
+    """The body of a request.
+
+    Raises:
+        Refusal: where it is too large or too slow.
+        ClientDisconnect: where the client goes away.
+    """
+    most = limits.body_bytes
+    parts, size = [], 0
+    try:
+        declared = int(request.headers.get("content-length", 0))
+        waits = "expect" in request.headers  # for our word, before it sends
+        async with asyncio.timeout(limits.transfer_seconds):
+            if declared <= _DROPPED and not (waits and declared > most):
+                async for part in request.stream():
+                    size += len(part)
+                    if size <= most:
+                        parts.append(part)
+                    elif size > _DROPPED:
+                        break
+    except TimeoutError:
+        raise Refusal(408, "the body came too slowly; send it faster", CLOSE) from None
+    if max(size, declared) > most:
+        raise Refusal(
+            413, f"the body is larger than {most} bytes; send several requests", CLOSE
+        )
+    return b"".join(parts)
+
+
+async def results(
+    request: Request, futures: Sequence[Future], seconds: float
+) -> list[list[Hypothesis]]:
+    """What the futures give; those not begun are cancelled when nobody waits any more.
+
+    Raises:
+        Refusal: where it takes too long.
+        ClientDisconnect: where the client goes away.
+    """
+    found = asyncio.gather(*map(asyncio.wrap_future, futures))
+    left = asyncio.ensure_future(_disconnected(request))
+    try:
+        await asyncio.wait(
+            {found, left}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED
+        )
+        if found.done():
+            return found.result()
+        if left.done():
+            raise ClientDisconnect
+        raise Refusal(504, f"no translation after {seconds:g} s; try again later")
+    finally:
+        found.cancel()
+        left.cancel()
+
+
+async def _disconnected(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass

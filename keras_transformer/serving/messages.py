@@ -1,0 +1,179 @@
+"""What clients send to `/translate` and get: JSON to sentences, hypotheses to JSON.
+
+T target positions, S source positions.
+"""
+
+import functools
+import json
+from collections.abc import Callable
+from typing import Annotated
+from typing import Any
+from typing import NamedTuple
+
+import pydantic
+
+from keras_transformer.config import describe
+from keras_transformer.errors import InputError
+from keras_transformer.hypothesis import Hypothesis
+from keras_transformer.serving.engine import Options
+from keras_transformer.serving.limits import Limits
+
+_END = "</s>"
+
+_Strict = pydantic.ConfigDict(strict=True, extra="forbid", frozen=True)
+_Language = Annotated[str, pydantic.StringConstraints(max_length=35)]
+
+
+class TranslateRequest(pydantic.BaseModel):
+    """The body of `POST /translate`.
+
+    Args:
+        text: one sentence, or
+        texts: several.
+        beam_size: 1 for greedy search; default: the server's.
+        n_best: how many translations of each sentence.
+        details: also give hypotheses with scores and tokens.
+        alignments: in the details, pairs of source and target token.
+        attention: in the details, the weights behind the alignments.
+        source_language: as is `target_language`, what the client believes; checked
+            where the server knows its own.
+        target_language: see `source_language`.
+    """
+
+    model_config = _Strict
+
+    text: str | None = None
+    texts: list[str] | None = None
+    beam_size: int | None = None
+    n_best: int = 1
+    details: bool = False
+    alignments: bool = False
+    attention: bool = False
+    source_language: _Language | None = pydantic.Field(None, alias="src_lang")
+    target_language: _Language | None = pydantic.Field(None, alias="tgt_lang")
+
+    @property
+    def wants_details(self) -> bool:
+        """Whether the best translations alone are not enough."""
+        return self.details or self.n_best > 1 or self.alignments or self.attention
+
+
+class Work(NamedTuple):
+    """What a request asks for, checked."""
+
+    texts: list[str]
+    options: Options
+    answer: Callable[[list[list[Hypothesis]]], dict[str, Any]]  # its JSON object
+    languages: tuple[str | None, str | None] = (None, None)  # asked for
+
+
+def parse_json(body: bytes) -> Any:
+    """The JSON value of a body.
+
+    Raises:
+        InputError: where it is not UTF-8 or not JSON.
+    """
+    try:
+        return json.loads(body.decode("utf-8"), parse_constant=_refuse_constant)
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"the body is not UTF-8 (byte {error.start}); send JSON in UTF-8"
+        ) from None
+    except RecursionError:
+        raise InputError("the body is nested too deeply; send flat JSON") from None
+    except ValueError as error:
+        raise InputError(f"the body is not JSON: {error}") from None
+
+
+def parse_translate(value: Any, beam_size: int, limits: Limits) -> Work:
+    """The work of `POST /translate`.
+
+    Raises:
+        InputError: wrong keys, types or values.
+    """
+    if not isinstance(value, dict):
+        raise InputError('the body must be an object such as {"text": "A man sleeps."}')
+    try:
+        request = TranslateRequest.model_validate(value)
+    except pydantic.ValidationError as error:
+        raise InputError(describe(error, TranslateRequest, "")) from None
+    if (request.text is None) == (request.texts is None):
+        raise InputError('give either "text", a string, or "texts", a list of strings')
+    texts = [request.text] if request.texts is None else request.texts
+    if request.beam_size not in (None, 1, beam_size):
+        raise InputError(
+            f"beam_size {request.beam_size} is not one that this server compiles; "
+            f"give 1 for greedy search, or {beam_size}"
+        )
+    width = beam_size if request.beam_size is None else request.beam_size
+    if not 1 <= request.n_best <= width:
+        raise InputError(
+            f"n_best {request.n_best} must be between 1 and beam_size {width}"
+        )
+    check_texts(texts, limits)
+    attention = request.alignments or request.attention
+    options = Options(width, request.n_best, attention)
+    languages = request.source_language, request.target_language
+    return Work(texts, options, functools.partial(_answer, request), languages)
+
+
+def check_texts(texts: list[str], limits: Limits) -> None:
+    """Refuses what no model should see.
+
+    Raises:
+        InputError: too many or too long texts, or characters that are none.
+    """
+    if len(texts) > limits.sentences:
+        raise InputError(
+            f"{len(texts)} texts are more than the {limits.sentences} of one request; "
+            f"send several requests"
+        )
+    for number, text in enumerate(texts, 1):
+        if len(text) > limits.characters:
+            raise InputError(
+                f"text {number} has {len(text)} characters, more than the "
+                f"{limits.characters} of one sentence; split it"
+            )
+        if "\0" in text:
+            raise InputError(f"text {number} holds the character NUL; remove it")
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise InputError(
+                f"text {number} holds half of a surrogate pair; remove it"
+            ) from None
+
+
+def _answer(request: TranslateRequest, found: list[list[Hypothesis]]) -> dict[str, Any]:
+    answer: dict[str, Any] = {"translations": [h[0].text for h in found]}
+    if request.wants_details:
+        answer["details"] = [
+            [_details(hypothesis, request) for hypothesis in hypotheses]
+            for hypotheses in found
+        ]
+    return answer
+
+
+def _details(hypothesis: Hypothesis, request: TranslateRequest) -> dict[str, Any]:
+    keys = ("text", "score", "log_probability", "tokens", "finished")
+    details = {key: getattr(hypothesis, key) for key in keys}
+    if not (request.alignments or request.attention):
+        return details
+    source, weights = hypothesis.source_tokens or [], []
+    if hypothesis.attention is not None:
+        weights = hypothesis.attention["cross"].mean((0, 1))  # (T, S)
+    details["source_tokens"] = source
+    if request.alignments:
+        # Nothing is aligned with the end token.
+        columns = len(source) - (source[-1:] == [_END] and len(source) > 1)
+        details["alignments"] = [
+            [int(weights[t, :columns].argmax()), t]
+            for t in range(min(len(hypothesis.tokens), len(weights)))
+        ]
+    if request.attention:
+        details["attention"] = [[round(float(w), 4) for w in row] for row in weights]
+    return details
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON value")

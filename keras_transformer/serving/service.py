@@ -1,0 +1,107 @@
+"""A model behind a queue: what all requests of one server share."""
+
+import time
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+from keras_transformer.errors import InputError
+from keras_transformer.serving.batching import Batcher
+from keras_transformer.serving.engine import Engine
+from keras_transformer.serving.limits import Limits
+from keras_transformer.serving.metrics import Metrics
+
+#: TF Serving's clients ask for versions; a model folder has one.
+VERSION = 1
+
+
+class Service:
+    """Starts, answers and stops.
+
+    Args:
+        engine: the model.
+        name: by which clients of TF Serving know it.
+        limits: what is taken on.
+        languages: codes of source and target, where they are known; requests that
+            name others are refused.
+        warm_up_tokens: sentences up to this length never wait for a compiler.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        name: str = "default",
+        limits: Limits | None = None,
+        *,
+        languages: tuple[str | None, str | None] = (None, None),
+        warm_up_tokens: int = 32,
+    ) -> None:
+        self.engine = engine
+        self.name = name
+        self.limits = limits or Limits()
+        self.languages = languages
+        self.metrics = Metrics()
+        self.batcher = Batcher(engine, self.limits, self.metrics)
+        self.ready = False
+        self._stopping = False
+        self._warm_up_tokens = warm_up_tokens
+
+    def start(
+        self, done: Callable[[float | None], None] = lambda seconds: None
+    ) -> None:
+        """Compiles in the background, then translates.
+
+        Args:
+            done: called once, in the thread of the model: with the seconds that this
+                took, or with None where it failed.
+        """
+
+        def prepare() -> None:
+            start = time.perf_counter()
+            try:
+                for _ in self.engine.warm_up(self._warm_up_tokens):
+                    if self._stopping:
+                        return
+            except Exception:
+                traceback.print_exc()
+                done(None)
+                return
+            seconds = time.perf_counter() - start
+            self.metrics.warm_up_seconds.set(seconds)
+            self.metrics.ready.set(1)
+            self.ready = True
+            done(seconds)
+
+        self.batcher.start(prepare)
+
+    def stop(self) -> None:
+        """Finishes what was taken on."""
+        self._stopping = True
+        self.batcher.stop()
+        self.ready = False
+        self.metrics.ready.set(0)
+
+    def check_languages(self, *asked: str | None) -> None:
+        """Refuses a request for other languages than the model's.
+
+        Raises:
+            InputError: naming the languages that the model has.
+        """
+        for side, own, wanted in zip(
+            ("src_lang", "tgt_lang"), self.languages, asked, strict=True
+        ):
+            if own and wanted and own.lower() != wanted.lower():
+                raise InputError(f"{side} {wanted!r} is not served here; give {own!r}")
+
+    def info(self) -> dict[str, Any]:
+        """What a client may want to know."""
+        source, target = self.languages
+        limits = {"sentences", "characters", "body_bytes"}
+        return {
+            "name": self.name,
+            "ready": self.ready,
+            "source_language": source,
+            "target_language": target,
+            **self.engine.info(),
+            "limits": {name: getattr(self.limits, name) for name in sorted(limits)},
+        }

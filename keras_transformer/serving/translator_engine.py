@@ -1,0 +1,171 @@
+"""A `Translator` as an engine: few compiled programs for batches of any size.
+
+R rows, B batch, T target positions, S source positions, L of both, W beam width.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Iterator
+from collections.abc import Sequence
+
+import numpy as np
+from keras import ops
+
+from keras_transformer import backends
+from keras_transformer.data.batching import pad_rows
+from keras_transformer.data.static_shapes import bucket
+from keras_transformer.hypothesis import Hypothesis
+from keras_transformer.serving.engine import Options
+from keras_transformer.serving.engine import check_lengths
+from keras_transformer.serving.limits import Limits
+from keras_transformer.translator import Translator
+
+
+class TranslatorEngine:
+    """Translates as `Translator.translate` does.
+
+    Sentences come in any number, and a program is compiled for each number of rows,
+    length and kind of search: so batches are filled up to one of `Limits.row_counts`,
+    the length penalty is the same for all, and a search keeps either the best or all
+    of its hypotheses.
+
+    Args:
+        translator: of the model.
+        limits: of the server.
+        beam_size: the largest W; default: the translator's.
+        length_penalty: alpha; default: the translator's.
+    """
+
+    def __init__(
+        self,
+        translator: Translator,
+        limits: Limits,
+        *,
+        beam_size: int | None = None,
+        length_penalty: float | None = None,
+    ) -> None:
+        self.beam_size = beam_size or translator.beam_size
+        self._translator = translator
+        self._limits = limits
+        self._length_penalty = (
+            translator.length_penalty if length_penalty is None else length_penalty
+        )
+        model = translator.model
+        self._attend = backends.compile(functools.partial(_attended, model), model)
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """Source tokens of each sentence, the end token included."""
+        counts = [len(ids) for ids in self._source_ids(texts)]
+        return check_lengths(counts, self._translator.model.config.longest_sequence)
+
+    def translate(
+        self, texts: Sequence[str], options: Options
+    ) -> list[list[Hypothesis]]:
+        """See `Engine.translate`."""
+        length = bucket(max(self.count_tokens(texts)))
+        sizes = [n for n in self._limits.row_counts(length) if n >= len(texts)]
+        filler = [texts[-1]] * (sizes[0] - len(texts)) if sizes else []
+        found = self._translator.translate(
+            [*texts, *filler],
+            beam_size=options.beam_size,
+            top_beams=1 if options.n_best == 1 else options.beam_size,
+            length_penalty=self._length_penalty,
+            batch_size=len(texts) + len(filler),
+            return_details=True,
+        )
+        found = [hypotheses[: options.n_best] for hypotheses in found[: len(texts)]]
+        return self._with_attention(texts, found) if options.attention else found
+
+    def warm_up(self, longest: int) -> Iterator[str]:
+        """See `Engine.warm_up`."""
+        length = bucket(1)
+        most = bucket(longest) if longest else 0
+        while length <= most:
+            line = self._line(length)
+            for rows in self._limits.row_counts(length):
+                self.translate([line] * rows, Options(self.beam_size))
+                yield f"{rows} x {length}"
+            self.translate([line], Options(self.beam_size, self.beam_size, True))
+            yield f"attention {length}"
+            length = bucket(length + 1)
+
+    def info(self) -> dict[str, str | int | float]:
+        """The engine, the backend and the sizes of model and search."""
+        return {
+            "engine": f"keras, {backends.name}",
+            "weights": self._translator.model.config.num_weights,
+            "beam_size": self.beam_size,
+            "length_penalty": self._length_penalty,
+        }
+
+    def _line(self, length: int) -> str:
+        """A line whose tokens fill `length` as the model pads it, nearly."""
+        words = ["a"]
+        while bucket(self.count_tokens([" ".join([*words, "a"])])[0]) <= length:
+            words.append("a")
+        return " ".join(words)
+
+    def _source_ids(self, texts: Sequence[str]) -> list[list[int]]:
+        config = self._translator.model.config
+        end = [config.end_id] if config.source_end else []
+        return [ids + end for ids in self._translator.tokenizer.encode(texts)]
+
+    # === Attention ===
+
+    def _with_attention(
+        self, texts: Sequence[str], found: list[list[Hypothesis]]
+    ) -> list[list[Hypothesis]]:
+        """The hypotheses with what each position of them attends to in the source."""
+        sources = self._source_ids(texts)
+        pairs = [
+            (row, h.ids) for row, hypotheses in enumerate(found) for h in hypotheses
+        ]
+        weights = iter(self._cross_weights(sources, pairs))
+        return [
+            [
+                dataclasses.replace(
+                    hypothesis,
+                    attention={"cross": next(weights)[np.newaxis, np.newaxis]},
+                    source_tokens=self._translator.tokenizer.pieces(sources[row]),
+                )
+                for hypothesis in hypotheses
+            ]
+            for row, hypotheses in enumerate(found)
+        ]
+
+    def _cross_weights(
+        self, sources: list[list[int]], pairs: list[tuple[int, list[int]]]
+    ) -> Iterator[np.ndarray]:
+        """(T, S) of each pair of source row and target ids, under teacher forcing."""
+        config = self._translator.model.config
+        for i in range(0, len(pairs), self.beam_size):
+            some = pairs[i : i + self.beam_size]
+            rows = [
+                (sources[row], [config.start_id, *ids[:-1]] if ids else [])
+                for row, ids in some
+            ]
+            # One shape a length: always W rows, and as many positions on both sides.
+            length = bucket(max(len(part) for pair in rows for part in pair))
+            length = min(length, config.longest_sequence)
+            rows += [([config.end_id], [config.start_id])] * (
+                self.beam_size - len(some)
+            )
+            source, target = (
+                ops.convert_to_tensor(pad_rows(list(side), length, config.pad_id))
+                for side in zip(*rows, strict=True)
+            )
+            weights = ops.convert_to_numpy(self._attend(source, target))
+            for (row, ids), pair_weights in zip(some, weights, strict=False):
+                yield pair_weights[: len(ids), : len(sources[row])]
+
+
+def _attended(model, source, target):
+    """Cross-attention (B, T, S), the mean of the heads of the last layer but one.
+
+    Of a model's layers, that one follows the words best.
+
+    Reference: Garg et al., 2019, https://arxiv.org/abs/1909.02074, section 3.
+    """
+    memory, mask = model.encode(source)
+    _, _, cross = model.decode(target, memory, mask, return_attention_weights=True)
+    return ops.mean(cross[max(len(cross) - 2, 0)], axis=1)

@@ -1,0 +1,147 @@
+"""What `export` and `serve` hand on, and what they refuse before anything loads."""
+
+import sys
+import types
+
+import fake_program
+import pytest
+
+from keras_transformer.errors import InputError
+
+pytestmark = pytest.mark.no_backend
+
+
+# === export ===
+
+
+@pytest.fixture
+def exports(monkeypatch):
+    """`[(format, translator, output, options)]` of what was exported."""
+    calls = []
+
+    def module(form):
+        def export(translator, output, **options):
+            calls.append((form, translator, output, options))
+            return output / "1"
+
+        return types.SimpleNamespace(export=export)
+
+    for form in ("saved_model", "onnx", "litert", "ctranslate2"):
+        name = f"keras_transformer.export.{form}"
+        monkeypatch.setitem(sys.modules, name, module(form))
+    return calls
+
+
+@pytest.mark.parametrize("form", ["onnx", "litert", "ctranslate2"])
+def test_export_hands_on_the_quantization_alone(form, model, invoke, exports, tmp_path):
+    output = tmp_path / "out"
+    options = ["--format", form, "--output", output, "--quantization", "int8"]
+    result = invoke("export", model, *options)
+    assert result.stdout == f"{output / '1'}\n"
+    translator = fake_program.Translator.last
+    assert exports == [(form, translator, output, {"quantization": "int8"})]
+
+
+def test_export_of_a_saved_model_has_the_search_and_the_card(
+    model, invoke, exports, tmp_path
+):
+    (model / "README.md").write_text("# A card", encoding="utf-8")
+    options = ["--version", 3, "--beam-size", 2, "--length-penalty", 1]
+    invoke(
+        "export",
+        model,
+        "--format",
+        "saved_model",
+        "--output",
+        tmp_path / "out",
+        *options,
+    )
+    ((_, _, _, given),) = exports
+    assert given == {
+        "version": 3,
+        "beam_size": 2,
+        "length_penalty": 1.0,
+        "card": "# A card",
+    }
+
+
+@pytest.mark.parametrize(
+    ("form", "option"),
+    [
+        ("saved_model", "--quantization=int8"),
+        ("onnx", "--version=3"),
+        ("litert", "--beam-size=2"),
+        ("ctranslate2", "--length-penalty=1"),
+    ],
+)
+def test_export_refuses_options_of_other_formats(
+    form, option, model, invoke, exports, tmp_path
+):
+    name = option.partition("=")[0]
+    with pytest.raises(InputError, match=f"the format {form} has no {name}; leave it"):
+        invoke("export", model, "--format", form, "--output", tmp_path / "out", option)
+    assert not exports
+
+
+def test_export_refuses_formats_that_there_are_not(model, invoke, tmp_path):
+    result = invoke("export", model, "--format", "pickle", "--output", tmp_path / "out")
+    assert result.exit_code == 2
+    assert "'pickle' is not one of" in result.stderr
+
+
+# === serve ===
+
+
+@pytest.fixture
+def served(monkeypatch):
+    """`[(service, host, port, key)]` of the servers that were started."""
+    pytest.importorskip("starlette", reason="needs the extra serve")
+    from keras_transformer.serving import loading
+    from keras_transformer.serving import server
+
+    calls = []
+    engine = types.SimpleNamespace(beam_size=4)
+
+    def load(folder, limits, **options):
+        engine.loaded = folder, limits, options
+        return engine
+
+    monkeypatch.setattr(loading, "load_engine", load)
+    monkeypatch.setattr(server, "serve", lambda *arguments: calls.append(arguments))
+    monkeypatch.delenv("KERAS_TRANSFORMER_API_KEY", raising=False)
+    return calls
+
+
+def test_serve_keeps_to_this_machine_unless_told_otherwise(model, invoke, served):
+    invoke("serve", model)
+    ((service, host, port, key),) = served
+    assert (host, port, key) == ("127.0.0.1", 8501, None)
+    assert service.name == "default"
+    assert service.languages == (None, None)
+
+
+def test_serve_obeys_its_options(model, invoke, served, monkeypatch):
+    monkeypatch.setenv("KERAS_TRANSFORMER_API_KEY", "secret")
+    address = ["--host", "0.0.0.0", "--port", 0, "--name", "mine"]
+    search = ["--beam-size", 2, "--length-penalty", 1, "--languages", "en-de"]
+    sizes = ["--batch-size", 8, "--queue", 9, "--warm-up", 0]
+    invoke("serve", model, *address, *search, *sizes)
+    ((service, *rest),) = served
+    assert rest == ["0.0.0.0", 0, "secret"]
+    assert (service.name, service.languages) == ("mine", ("en", "de"))
+    folder, limits, options = service.engine.loaded
+    assert folder == model
+    assert (limits.batch_size, limits.queue_sentences) == (8, 9)
+    assert options == {"beam_size": 2, "length_penalty": 1.0}
+
+
+def test_serve_says_what_is_not_installed(model, invoke, monkeypatch):
+    for name in [name for name in sys.modules if name.startswith("starlette")]:
+        monkeypatch.delitem(sys.modules, name)
+    for name in [n for n in sys.modules if n.startswith("keras_transformer.serving")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    with pytest.raises(
+        InputError, match=r"uvicorn.* is not installed; run pip install"
+    ):
+        invoke("serve", model)

@@ -1,0 +1,152 @@
+"""LiteRT files in its interpreter: our translations, without Keras and this package."""
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_transformer import Translator
+from keras_transformer.errors import InputError
+from keras_transformer.export import litert
+from keras_transformer.export import process
+from keras_transformer.models.search import search
+from reference import models
+from reference import sizes
+from reference.weights import sources
+
+BACKEND = keras.backend.backend()
+on_tensorflow = pytest.mark.skipif(BACKEND != "tensorflow", reason="TensorFlow exports")
+pytestmark = pytest.mark.export
+
+FIXTURE = Path(__file__).parents[1] / "fixtures" / "en-de.format-1"
+BLOCKED = ("jax", "keras", "keras_transformer", "tensorflow", "torch")
+
+
+@pytest.fixture(scope="module")
+def translator():
+    return Translator.load(FIXTURE)
+
+
+@pytest.fixture(scope="module")
+def folder(translator, tmp_path_factory):
+    pytest.importorskip("ai_edge_litert")
+    return litert.export(translator, tmp_path_factory.mktemp("export") / "model")
+
+
+def lines(name):
+    return (FIXTURE / f"{name}.txt").read_text("utf-8").split("\n")[:-1]
+
+
+USE = """
+import json, sys
+sys.path.insert(0, {folder!r})
+from translate import Translator
+
+translator = Translator({folder!r}, threads=1)
+lines = {lines!r}
+results = []
+for whole in {whole!r}:
+    translator.engine.whole_searches = whole
+    results += [translator.translate(lines, size, batch_size=8) for size in (1, 4)]
+print(json.dumps(results))
+"""
+
+
+def use(run_python, folder, source, whole):
+    code = USE.format(folder=str(folder), lines=source, whole=whole)
+    return json.loads(run_python(code, block=BLOCKED).splitlines()[-1])
+
+
+@on_tensorflow
+def test_a_folder_translates_alone(folder, run_python):
+    """With the loop in the file, and with the loop around its step."""
+    source = ["", *lines("source"), "\t"]
+    expected = [["", *lines(name), ""] for name in ("greedy", "beam")]
+    assert use(run_python, folder, source, [True, False]) == expected * 2
+
+
+@on_tensorflow
+def test_the_description_is_true(folder):
+    from ai_edge_litert.interpreter import Interpreter
+
+    description = json.loads((folder / "model.json").read_text("utf-8"))
+    interpreter = Interpreter(str(folder / "model.tflite"))
+    found = interpreter.get_signature_list()
+    assert found == {
+        graph["signature"]: {
+            part: sorted(tensor["name"] for tensor in graph[part])
+            for part in ("inputs", "outputs")
+        }
+        for graph in description["graphs"].values()
+    }
+    for name in found:
+        runner = interpreter.get_signature_runner(name)
+        for part, details in (
+            ("inputs", runner.get_input_details()),
+            ("outputs", runner.get_output_details()),
+        ):
+            for tensor in description["graphs"][name][part]:
+                assert (
+                    details[tensor["name"]]["dtype"].__name__.rstrip("_")
+                    == (tensor["dtype"])
+                )
+    assert description["graphs"]["beam"]["beam_size"] == 4
+
+
+@on_tensorflow
+def test_a_search_inside_of_the_file_is_our_search():
+    """Also where no hypothesis ends, and of a model with gelu."""
+    interpreter = pytest.importorskip("ai_edge_litert.interpreter")
+    model = models.model("pre-norm")
+    length, source = 5, sources()
+    limits = np.array([5, 3, 4, 5, 1], "int32")
+    wanted = {"beam_size": sizes.BEAM_SIZE, "length_penalty": 0.6}
+    content = litert._convert(SimpleNamespace(model=model, **wanted), None)
+    runner = interpreter.Interpreter(model_content=content).get_signature_runner("beam")
+    found = runner(source=source, limits=limits, length=np.int32(length))
+    expected = search(
+        model,
+        ops.convert_to_tensor(source),
+        ops.convert_to_tensor(limits),
+        length=length,
+        **wanted,
+    )
+    np.testing.assert_array_equal(found["tokens"], expected.tokens)
+    np.testing.assert_array_equal(found["finished"], expected.finished)
+    assert not expected.finished.numpy().all()
+    np.testing.assert_allclose(found["scores"], expected.scores, atol=1e-4)
+
+
+@on_tensorflow
+@pytest.mark.parametrize(("name", "least"), [("float16", 19), ("int8", 5)])
+def test_quantized_files_are_smaller_and_translate(
+    translator, folder, tmp_path, run_python, name, least
+):
+    quantized = litert.export(translator, tmp_path / name, quantization=name)
+    small, large = (
+        (path / "model.tflite").stat().st_size for path in (quantized, folder)
+    )
+    assert small < 0.75 * large
+    greedy, _ = use(run_python, quantized, lines("source"), [True])
+    assert sum(a == b for a, b in zip(greedy, lines("greedy"), strict=True)) >= least
+
+
+@pytest.mark.skipif(BACKEND == "tensorflow", reason="TensorFlow needs no process")
+def test_other_backends_leave_it_to_a_tensorflow_process(
+    translator, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(process, "require", lambda *names, **extras: None)
+    monkeypatch.setattr(process, "export", lambda *a, **k: (a, k))
+    task = litert.export(translator, tmp_path / "model", quantization="int8")
+    module = "keras_transformer.export.litert"
+    assert task == ((module, translator, tmp_path / "model"), {"quantization": "int8"})
+
+
+def test_unknown_quantization_is_refused(translator, tmp_path):
+    with pytest.raises(InputError, match=r"'int4' is unknown .* LiteRT; use one of"):
+        litert.export(translator, tmp_path / "model", quantization="int4")
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,178 @@
+"""The folder of a SavedModel: versions, card, a client, the other backends."""
+
+import json
+import re
+from concurrent import futures
+from pathlib import Path
+
+import keras
+import pytest
+
+from keras_transformer.errors import InputError
+
+BACKEND = keras.backend.backend()
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "tests" / "fixtures" / "en-de.format-1"
+COMMITTED = ROOT / "saved_models" / "phrasebook-en-de"
+
+pytestmark = [pytest.mark.export]
+on_tensorflow = pytest.mark.skipif(BACKEND != "tensorflow", reason="TensorFlow exports")
+
+
+# === The folder ===
+
+
+@on_tensorflow
+def test_versions_follow_each_other(small_translator, tmp_path, monkeypatch):
+    from keras_transformer.export import saved_model
+
+    monkeypatch.setattr(saved_model, "_write", lambda *arguments: {})
+    output = tmp_path / "a" / "en-de"
+    assert saved_model.export(small_translator, output) == output / "1"
+    assert saved_model.export(small_translator, output, version=7) == output / "7"
+    assert saved_model.export(small_translator, output) == output / "8"
+    assert sorted(path.name for path in output.iterdir()) == [
+        "1",
+        "7",
+        "8",
+        "README.md",
+    ]
+    with pytest.raises(InputError, match=r"version 7 of .* is there already"):
+        saved_model.export(small_translator, output, version=7)
+    with pytest.raises(InputError, match=r"version 0 of .* is not above 0"):
+        saved_model.export(small_translator, output, version=0)
+    (output / "letter.txt").write_text("dear")
+    with pytest.raises(InputError, match=r"holds letter\.txt, which is no version"):
+        saved_model.export(small_translator, output)
+    with pytest.raises(InputError, match="cannot write"):
+        saved_model.export(small_translator, output / "letter.txt" / "en-de")
+    with pytest.raises(InputError, match="beam_size 0 must be"):
+        saved_model.export(small_translator, tmp_path / "b", beam_size=0)
+
+
+@on_tensorflow
+def test_nothing_half_written_is_left(small_translator, tmp_path, monkeypatch):
+    from keras_transformer.export import saved_model
+
+    def write(translator, folder, *arguments):
+        (folder / "saved_model.pb").write_text("half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(saved_model, "_write", write)
+    with pytest.raises(InputError, match="No space left on device"):
+        saved_model.export(small_translator, tmp_path / "en-de")
+    assert list((tmp_path / "en-de").iterdir()) == []
+
+
+@on_tensorflow
+def test_the_card_and_the_batching_are_beside_it(exported):
+    card = (exported.parent / "README.md").read_text(encoding="utf-8")
+    assert card.startswith("# Of a test\n")
+    assert "beam size 4" in card
+    assert "/models/en-de/1/batching_params.pbtxt" in card
+    batching = (exported / "batching_params.pbtxt").read_text(encoding="utf-8")
+    fields = re.findall(r"^(\w+)(?: \{ value: \d+ \}|: true)$", batching, re.MULTILINE)
+    # Of `BatchingParameters` in TF Serving's session_bundle_config.proto.
+    assert fields == [
+        *("max_batch_size", "batch_timeout_micros", "max_enqueued_batches"),
+        *("num_batch_threads", "pad_variable_length_inputs"),
+    ]
+
+
+@on_tensorflow
+def test_the_committed_model_is_small_and_has_its_card():
+    files = [path for path in COMMITTED.rglob("*") if path.is_file()]
+    assert sum(path.stat().st_size for path in files) <= 8 * 10**6
+    card = (COMMITTED / "README.md").read_text(encoding="utf-8")
+    assert "BLEU" in card
+    assert "docker run" in card
+    content = b"".join(path.read_bytes() for path in files)
+    assert str(Path.home()).encode() not in content
+
+
+# === From the other backends ===
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(BACKEND != "torch", reason="of the other backends; once is enough")
+def test_another_backend_exports_through_tensorflow(run_python, tmp_path):
+    pytest.importorskip("tensorflow_text")
+    output = tmp_path / "en-de"
+    command = ["keras_transformer.cli.main", "export", str(FOLDER), "--output"]
+    options = ["--format", "saved_model", "--beam-size", "2"]
+    done = run_python(["-m", *command, str(output), *options])
+    assert done.splitlines()[-1] == str(output / "1")
+    assert (output / "1" / "saved_model.pb").is_file()
+    assert "beam size 2" in (output / "README.md").read_text(encoding="utf-8")
+    assert sorted(path.name for path in output.iterdir()) == ["1", "README.md"]
+
+
+@pytest.mark.no_tensorflow
+@pytest.mark.skipif(BACKEND != "jax", reason="once is enough")
+def test_without_tensorflow_the_message_says_what_to_install(
+    small_translator, tmp_path, monkeypatch
+):
+    import importlib.util
+
+    from keras_transformer.export import saved_model
+
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(
+        InputError, match=r"needs the package tensorflow, .* pip install"
+    ):
+        saved_model.export(small_translator, tmp_path / "en-de")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(BACKEND != "jax", reason="once is enough")
+def test_what_goes_wrong_there_is_told_here(small_translator, tmp_path):
+    pytest.importorskip("tensorflow_text")
+    from keras_transformer.export import saved_model
+
+    (tmp_path / "letter.txt").write_text("dear")
+    with pytest.raises(InputError, match=r"holds letter\.txt, which is no version"):
+        saved_model.export(small_translator, tmp_path)
+
+
+# === A client ===
+
+
+@on_tensorflow
+def test_the_client_of_the_card_gets_its_answer(
+    said, sources, exported, loaded, capsys
+):
+    """The card's program as it stands, against a server with the same interface."""
+    import tensorflow as tf
+
+    grpc = pytest.importorskip("grpc")
+    pytest.importorskip("tensorflow_serving")
+    from tensorflow_serving.apis import predict_pb2
+    from tensorflow_serving.apis import prediction_service_pb2_grpc
+
+    class Service(prediction_service_pb2_grpc.PredictionServiceServicer):
+        def Predict(self, request, context):
+            signature = loaded[request.model_spec.signature_name]
+            inputs = {k: tf.make_ndarray(v) for k, v in request.inputs.items()}
+            response = predict_pb2.PredictResponse()
+            answer = signature(**{k: tf.constant(v) for k, v in inputs.items()})
+            for name, value in answer.items():
+                response.outputs[name].CopyFrom(tf.make_tensor_proto(value.numpy()))
+            return response
+
+    server = grpc.server(futures.ThreadPoolExecutor(1))
+    service = prediction_service_pb2_grpc
+    service.add_PredictionServiceServicer_to_server(Service(), server)
+    port = server.add_insecure_port("localhost:0")
+    server.start()
+    try:
+        card = (exported.parent / "README.md").read_text(encoding="utf-8")
+        (program,) = re.findall(r"```python\n(.*?)```", card, re.DOTALL)
+        exec(program.replace("localhost:8500", f"localhost:{port}"), {})
+    finally:
+        server.stop(None).wait()
+    expected = said[sources[0]][0].text
+    assert capsys.readouterr().out.splitlines() == [expected]
+    (body,) = re.findall(r"curl -d '(.*)' \\\n", card)
+    assert json.loads(body) == {"instances": sources[:1]}
+    (answer,) = re.findall(r'^\{"predictions": .*', card, re.MULTILINE)
+    assert json.loads(answer)["predictions"][0]["translation"] == expected

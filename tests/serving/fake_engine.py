@@ -1,0 +1,77 @@
+"""An engine that upper-cases, and a server in front of it in a process of its own.
+
+Some texts make it misbehave: `fault` raises, `wait` blocks until `go` is set, `slow`
+takes a tenth of a second.
+"""
+
+import sys
+import threading
+import time
+
+import numpy as np
+
+from keras_transformer.hypothesis import Hypothesis
+from keras_transformer.serving.engine import check_lengths
+
+LONGEST = 50
+
+
+class FakeEngine:
+    """A token a word; `batches` are the texts of each call and its options."""
+
+    beam_size = 4
+
+    def __init__(self):
+        self.batches = []
+        self.go = threading.Event()
+        self.prepared = threading.Event()
+        self.prepared.set()
+
+    def count_tokens(self, texts):
+        return check_lengths([len(text.split()) + 1 for text in texts], LONGEST)
+
+    def translate(self, texts, options):
+        self.batches.append((list(texts), options))
+        if "fault" in texts:
+            raise RuntimeError("a fault")
+        if "wait" in texts and not self.go.wait(30):
+            raise TimeoutError
+        if "slow" in texts:
+            time.sleep(0.1)
+        return [self._hypotheses(text, options) for text in texts]
+
+    def warm_up(self, longest):
+        self.prepared.wait(30)
+        yield "nothing"
+
+    def info(self):
+        return {"engine": "fake", "beam_size": self.beam_size}
+
+    def _hypotheses(self, text, options):
+        source = [*text.split(), "</s>"]
+        tokens = text.upper().split()
+        weights = np.eye(len(tokens) + 1, len(source), dtype=np.float32)
+        return [
+            Hypothesis(
+                text=text.upper() + "!" * rank,
+                tokens=tokens,
+                ids=[*range(len(tokens)), 2],
+                log_probability=-2.0 - rank,
+                score=-1.0 - rank,
+                finished=True,
+                attention={"cross": weights[None, None]} if options.attention else None,
+                source_tokens=source if options.attention else None,
+            )
+            for rank in range(min(options.n_best, 3))  # a search may find fewer
+        ]
+
+
+if __name__ == "__main__":
+    from keras_transformer.cli import exit_codes
+    from keras_transformer.serving.limits import Limits
+    from keras_transformer.serving.server import serve
+    from keras_transformer.serving.service import Service
+
+    host, port = sys.argv[1:3]
+    with exit_codes.reported():
+        serve(Service(FakeEngine(), limits=Limits(batch_size=8)), host, int(port))

@@ -1,0 +1,211 @@
+"""Clients that do what none should: the server lives, and leaks nothing."""
+
+import json
+import os
+import socket
+import threading
+import time
+
+import pytest
+
+pytest.importorskip("starlette", reason="needs the extra serve")
+hypothesis = pytest.importorskip("hypothesis", reason="needs hypothesis")
+
+from keras_transformer.serving.limits import Limits  # noqa: E402
+
+pytestmark = pytest.mark.no_backend
+
+HEAD = b"POST /translate HTTP/1.1\r\nHost: x\r\n"
+
+
+@pytest.fixture
+def hasty(start_server):
+    """A server that gives its clients little time."""
+    return start_server(limits=Limits(transfer_seconds=0.3))
+
+
+def connect(server):
+    return socket.create_connection((server.host, server.port), timeout=10)
+
+
+def received(connection):
+    """All that comes until the server closes the connection."""
+    parts = []
+    try:
+        while part := connection.recv(65536):
+            parts.append(part)
+    except ConnectionResetError:
+        pass
+    return b"".join(parts)
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        b"",
+        b"POST /trans",
+        HEAD,
+        b"GET /health HTTP/1.1\r\nHost: x\r\n\r\nGET /hea",
+    ],
+    ids=["nothing", "line", "head", "second"],
+)
+def test_a_head_that_never_ends_is_hung_up_on(start, hasty):
+    with connect(hasty) as connection:
+        connection.sendall(start)
+        begin = time.monotonic()
+        received(connection)
+        assert time.monotonic() - begin < 5
+    assert hasty.lives()
+
+
+def test_a_head_that_comes_in_drops_is_hung_up_on(hasty):
+    with connect(hasty) as connection, pytest.raises(OSError):
+        for _ in range(100):
+            connection.sendall(b"X")
+            time.sleep(0.05)
+    assert hasty.lives()
+
+
+def test_a_body_that_never_ends_is_408(hasty):
+    with connect(hasty) as connection:
+        connection.sendall(HEAD + b'Content-Length: 99\r\n\r\n{"text": ')
+        answer = received(connection)
+    assert answer.startswith(b"HTTP/1.1 408 ")
+    assert b"the body came too slowly" in answer
+    assert hasty.lives()
+
+
+def test_a_head_that_is_too_large_is_400(server):
+    with connect(server) as connection:
+        try:
+            connection.sendall(HEAD + b"X-Long: " + b"x" * 2**20)
+        except ConnectionError:
+            pass
+        else:
+            assert received(connection)[:12] in (b"", b"HTTP/1.1 400")
+    assert server.lives()
+
+
+def test_a_body_without_a_length_is_bounded_too(start_server):
+    server = start_server(limits=Limits(body_bytes=100))
+    head = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
+    with connect(server) as connection:
+        connection.sendall(head + b"40\r\n" + b"x" * 64 + b"\r\n" * 1)
+        connection.sendall(b"40\r\n" + b"x" * 64 + b"\r\n0\r\n\r\n")
+        assert received(connection).startswith(b"HTTP/1.1 413 ")
+    assert server.lives()
+
+
+def test_clients_that_leave_are_not_translated_for(start_server):
+    server = start_server(limits=Limits(batch_size=1, wait_seconds=0.0))
+    blocker = threading.Thread(
+        target=server.post, args=("/translate", {"text": "wait"})
+    )
+    blocker.start()
+    server.until(lambda: server.engine.batches)
+    body = json.dumps({"text": "gone"}).encode()
+    for _ in range(20):
+        with connect(server) as connection:
+            connection.sendall(HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+            server.until(lambda: server.metric("waiting_sentences") > 0)
+    gone = 'requests_total{route="translate",status="499"}'
+    server.until(lambda: server.metric(gone) == 20)
+    server.engine.go.set()
+    blocker.join(10)
+    assert server.lives()
+    assert "gone" not in [text for texts, _ in server.engine.batches for text in texts]
+
+
+def test_a_client_that_takes_no_answer_is_hung_up_on(start_server):
+    limits = Limits(transfer_seconds=0.3, characters=2**20)
+    server = start_server(limits=limits)
+    text = "a" * 900_000
+    body = json.dumps({"text": text, "n_best": 3}).encode()
+    with socket.socket() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.settimeout(10)
+        connection.connect((server.host, server.port))
+        connection.sendall(HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+        time.sleep(1.5)
+        assert len(received(connection)) < 7 * len(text)  # what is on its way at most
+    assert server.lives()
+
+
+def test_pipelined_requests_are_answered_in_order(server):
+    bodies = [json.dumps({"text": text}).encode() for text in ("a", "b", "c")]
+    with connect(server) as connection:
+        for body in bodies:
+            connection.sendall(HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+        answer = b""
+        while answer.count(b"translations") < 3:
+            answer += connection.recv(65536)
+    assert answer.index(b'"A"') < answer.index(b'"B"') < answer.index(b'"C"')
+
+
+#: Nearly a request: its keys, with values of any kind.
+strategies = hypothesis.strategies
+keys = strategies.sampled_from(
+    [
+        *("text", "texts", "n_best", "beam_size", "details", "alignments", "attention"),
+        *("src_lang", "tgt_lang", "instances", "inputs", "signature_name", "b64"),
+    ]
+)
+scalars = strategies.sampled_from(
+    [
+        *("a b", "", "\0", "\ud800", "\U0010ffff", "translate_n_best", "a " * 99),
+        *(None, True, 0, 1, 4, -1, 2**70, 1.5, float("inf")),
+    ]
+)
+values = scalars | strategies.lists(
+    scalars | strategies.dictionaries(keys, scalars, max_size=2), max_size=3
+)
+bodies = strategies.binary(max_size=60) | strategies.dictionaries(
+    keys, values, max_size=4
+).map(lambda value: json.dumps(value).encode())
+paths = strategies.sampled_from(
+    ["/translate", "/v1/models/default:predict", "/v1/models/%00:predict"]
+)
+BOUNDED = {
+    "deadline": None,
+    "derandomize": True,  # CI sees what a developer sees
+    "database": None,
+    "phases": [hypothesis.Phase.explicit, hypothesis.Phase.generate],
+    "suppress_health_check": list(hypothesis.HealthCheck),
+}
+
+
+@hypothesis.given(paths, bodies)
+@hypothesis.settings(
+    max_examples=200,
+    **BOUNDED,
+)
+def test_any_body_gets_an_answer_of_json(server, path, body):
+    status, headers, answer = server.send("POST", path, body)
+    assert status in (200, 400, 404, 413)
+    assert headers.get_content_type() == "application/json"
+    value = json.loads(answer)
+    assert ("error" in value) == (status != 200)
+
+
+@hypothesis.given(strategies.binary(min_size=1, max_size=300))
+@hypothesis.settings(
+    max_examples=40,
+    **BOUNDED,
+)
+def test_any_bytes_are_survived(server, noise):
+    with connect(server) as connection:
+        connection.sendall(noise)
+        connection.shutdown(socket.SHUT_WR)
+        received(connection)
+
+
+def test_afterwards_it_lives_and_holds_nothing(server):
+    assert server.lives()
+    server.until(lambda: server.metric("waiting_sentences") == 0)
+    if os.path.isdir("/proc/self/fd"):
+        open_files = len(os.listdir("/proc/self/fd"))
+        for _ in range(50):
+            with connect(server) as connection:
+                connection.sendall(HEAD)
+            server.post("/translate", b"{")
+        server.until(lambda: len(os.listdir("/proc/self/fd")) <= open_files + 3)

@@ -1,0 +1,149 @@
+"""Engines give what `Translator` gives, whatever the batches."""
+
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+
+pytest.importorskip("prometheus_client", reason="needs the extra serve")
+
+from keras_transformer.errors import InputError
+from keras_transformer.serving.engine import Options
+from keras_transformer.serving.limits import Limits
+from keras_transformer.serving.loading import is_ctranslate2
+from keras_transformer.serving.loading import load_engine
+from keras_transformer.translator import Translator
+
+pytestmark = pytest.mark.skipif(
+    keras.backend.backend() != "jax", reason="once is enough"
+)
+
+FOLDER = Path(__file__).parents[1] / "fixtures" / "en-de.format-1"
+LINES = (FOLDER / "source.txt").read_text(encoding="utf-8").splitlines()[:5]
+
+
+@pytest.fixture(scope="module")
+def translator():
+    return Translator.load(FOLDER)
+
+
+@pytest.fixture(scope="module")
+def engine():
+    return load_engine(FOLDER, Limits(batch_size=8))
+
+
+def test_translations_are_those_of_the_translator(engine, translator):
+    expected = translator.translate(LINES, return_details=True)
+    for found, right in zip(engine.translate(LINES, Options(4)), expected, strict=True):
+        assert found[0].text == right[0].text
+        assert found[0].score == pytest.approx(right[0].score, abs=1e-5)
+    greedy = [h[0].text for h in engine.translate(LINES, Options(1))]
+    assert greedy == translator.translate(LINES, beam_size=1)
+
+
+def test_several_hypotheses_have_the_translators_attention(engine, translator):
+    found = engine.translate(LINES[:2], Options(4, 3, attention=True))
+    expected = translator.translate(
+        LINES[:2], top_beams=4, return_details=True, return_attention_weights=True
+    )
+    for hypotheses, right in zip(found, expected, strict=True):
+        assert [h.text for h in hypotheses] == [h.text for h in right[:3]]
+        for hypothesis, other in zip(hypotheses, right, strict=False):
+            assert hypothesis.source_tokens == other.source_tokens
+            weights = hypothesis.attention["cross"][0, 0]
+            np.testing.assert_allclose(
+                weights, other.attention["cross"][-2].mean(0), atol=1e-5
+            )
+
+
+def test_a_batch_has_one_of_few_sizes(engine, monkeypatch):
+    sizes = []
+    translate = engine._translator.translate
+
+    def counted(lines, **options):
+        sizes.append(len(lines))
+        return translate(lines, **options)
+
+    monkeypatch.setattr(engine._translator, "translate", counted)
+    for count in (1, 2, 5):
+        assert len(engine.translate(LINES[:count], Options(4))) == count
+    assert sizes == [1, 8, 8]
+
+
+def test_what_is_too_long_is_named(engine):
+    assert engine.count_tokens(LINES)[0] > 1
+    with pytest.raises(InputError, match=r"line 2 has \d+ tokens, but .* at most 1024"):
+        engine.count_tokens([LINES[0], "a " * 3000])
+
+
+def test_after_the_warm_up_nothing_is_compiled(translator, monkeypatch):
+    from keras_transformer import backends
+
+    programs = []
+    compile = backends.compile
+
+    def counted(function, model):
+        run = compile(function, model)
+
+        def counting(*arguments, **options):
+            shapes = tuple(tuple(argument.shape) for argument in arguments)
+            programs.append((function, shapes, tuple(options.items())))
+            return run(*arguments, **options)
+
+        return counting
+
+    monkeypatch.setattr(backends, "compile", counted)
+    engine = load_engine(FOLDER, Limits(batch_size=2))
+    assert len(list(engine.warm_up(8))) == 3  # 1 and 2 rows, attention
+    warm = {key[1:] for key in programs}
+    engine.translate(["a", "a b"], Options(4))
+    engine.translate(["a"], Options(4))
+    engine.translate(["b"], Options(4, 4, attention=True))
+    lengths = {shapes[0][1] for _, shapes, _ in programs}
+    assert {key[1:] for key in programs if key[1][0][1] == 8} <= warm, lengths
+
+
+def test_a_folder_that_is_no_model_is_named(tmp_path):
+    with pytest.raises(InputError, match="is not a model folder"):
+        load_engine(tmp_path, Limits())
+    (tmp_path / "model.bin").write_bytes(b"x")
+    assert is_ctranslate2(tmp_path)
+    pytest.importorskip("ctranslate2", reason="CTranslate2 is not installed")
+    with pytest.raises(InputError, match="is not a whole export"):
+        load_engine(tmp_path, Limits())
+    for text in ("{", "[]", "7", "[" * 99999, '{"format": "onnx"}'):
+        (tmp_path / "model.json").write_text(text)
+        with pytest.raises(InputError, match="is not what the export wrote"):
+            load_engine(tmp_path, Limits())
+
+
+@pytest.mark.export
+def test_an_export_to_ctranslate2_translates_the_same(translator, tmp_path):
+    pytest.importorskip("ctranslate2", reason="CTranslate2 is not installed")
+    from keras_transformer.export import ctranslate2
+
+    ctranslate2.export(translator, tmp_path / "model")
+    engine = load_engine(tmp_path / "model", Limits())
+    expected = translator.translate(LINES, beam_size=1, return_details=True)
+    found = engine.translate(LINES, Options(1, attention=True))
+    assert engine.count_tokens(LINES) == [len(h[0].source_tokens) for h in found]
+    for (hypothesis,), (right,) in zip(found, expected, strict=True):
+        assert hypothesis.text == right.text
+        assert hypothesis.ids == right.ids
+        assert hypothesis.log_probability == pytest.approx(
+            right.log_probability, rel=5e-3
+        )
+        weights = hypothesis.attention["cross"]
+        assert weights.shape[-1] == len(hypothesis.source_tokens)
+        np.testing.assert_allclose(weights.sum(-1), 1.0, atol=1e-4)
+    (several,) = engine.translate(LINES[:1], Options(4, 3))
+    assert len(several) == 3
+    for broken in ("../tokenizer.model", "/etc/passwd"):
+        path = tmp_path / "model" / "model.json"
+        text = path.read_text().replace('"tokenizer.model"', f'"{broken}"')
+        (tmp_path / "other").mkdir(exist_ok=True)
+        (tmp_path / "other" / "model.bin").touch()
+        (tmp_path / "other" / "model.json").write_text(text)
+        with pytest.raises(InputError, match="does not know"):
+            load_engine(tmp_path / "other", Limits())

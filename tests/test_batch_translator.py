@@ -1,0 +1,158 @@
+"""Batches for other engines: their forms, their splitting, and local workers."""
+
+import importlib.util
+import os
+import pickle
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+
+from keras_transformer.batch_translator import BatchTranslator
+from keras_transformer.data.static_shapes import batches_by_tokens
+from keras_transformer.errors import InputError
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDER = ROOT / "tests" / "fixtures" / "en-de.format-1"
+SOURCES = (FOLDER / "source.txt").read_text(encoding="utf-8").splitlines()
+EXPECTED = (FOLDER / "beam.txt").read_text(encoding="utf-8").splitlines()
+
+once = pytest.mark.skipif(keras.backend.backend() != "jax", reason="once is enough")
+
+
+@pytest.fixture(scope="module")
+def translator():
+    return BatchTranslator(FOLDER)
+
+
+@once
+def test_every_form_of_a_batch_comes_back_in_its_form(translator):
+    texts, right = [*SOURCES[:3], "", None], [*EXPECTED[:3], "", None]
+    assert translator(texts) == right
+    array = translator(np.array(texts, object))
+    assert array.dtype == object and array.tolist() == right
+    batch = {"id": np.arange(5), "source": np.array(texts, object)}
+    found = translator(batch)
+    assert list(found) == ["id", "source", "translation"]
+    assert found["id"] is batch["id"]
+    assert found["translation"].tolist() == right
+    assert translator(np.array(SOURCES[:1])).tolist() == EXPECTED[:1]  # NumPy strings
+    assert translator([]) == [] and len(translator(np.array([], object))) == 0
+
+
+@once
+def test_a_missing_column_is_named(translator):
+    with pytest.raises(InputError, match="the columns text, but no 'source'"):
+        translator({"text": np.array(["a"])})
+
+
+@once
+def test_it_travels_small_and_loads_where_it_is_used(translator):
+    translator(SOURCES[:1])
+    there = pickle.loads(pickle.dumps(translator))
+    assert len(pickle.dumps(translator)) < 1000
+    assert there._translator is None and translator._translator is not None
+    assert there.make_predict_function()(SOURCES[:2]) == EXPECTED[:2]
+
+
+@once
+def test_batches_are_split_by_tokens(translator, monkeypatch):
+    splitting = BatchTranslator(FOLDER, batch_tokens=128)
+    splitting(SOURCES[:1])
+    sizes = []
+    translate = splitting._translator.translate
+
+    def counted(lines, **options):
+        sizes.append(len(lines))
+        return translate(lines, **options)
+
+    monkeypatch.setattr(splitting._translator, "translate", counted)
+    assert splitting(SOURCES) == EXPECTED
+    assert max(sizes) < 16 and sum(sizes) == len(SOURCES)
+
+
+@pytest.mark.no_backend
+def test_a_batch_holds_no_more_tokens_than_it_may():
+    lengths = [1, 200, 7, 33, 33, 33, 33, 33, 2000, 8]
+    batches = [rows.tolist() for rows in batches_by_tokens(lengths, 256, 4)]
+    assert batches == [[8], [1], [3, 4, 5, 6], [7, 9, 2, 0]]
+    assert batches_by_tokens([], 256, 4) == []
+    with pytest.raises(InputError, match="batch_tokens 0 and batch_size 4"):
+        batches_by_tokens([1], 0, 4)
+
+
+@pytest.mark.no_backend
+def test_importing_it_loads_no_keras(run_python):
+    code = (
+        "import keras_transformer.batch_translator, sys\nprint('keras' in sys.modules)"
+    )
+    assert run_python(code) == "False\n"
+
+
+def recipe(name, tmp_path, copies):
+    """Runs a program of `tutorials/many_machines` on the fixture's text, repeated."""
+    source = tmp_path / "source.txt"
+    source.write_text("".join(f"{line}\n" for line in SOURCES) * copies, "utf-8")
+    command = [sys.executable, ROOT / "tutorials" / "many_machines" / name, FOLDER]
+    return subprocess.Popen(
+        [*map(str, [*command, source, tmp_path / "out.txt"]), "--batch-size", "64"],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "RAY_USAGE_STATS_ENABLED": "0"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+    )
+
+
+def kill_a_worker(seconds=120):
+    """Kills one process that translates; says whether there was one."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        for path in Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                title = path.read_bytes()
+            except OSError:
+                continue
+            if b"ray::" in title and b"MapWorker" in title and b"BatchTr" in title:
+                os.kill(int(path.parent.name), signal.SIGKILL)
+                return True
+        time.sleep(0.1)
+    return False
+
+
+@pytest.mark.slow
+@pytest.mark.no_backend
+@pytest.mark.skipif(not importlib.util.find_spec("ray"), reason="Ray is not installed")
+@pytest.mark.parametrize("killed", [False, True], ids=["whole", "killed"])
+def test_ray_gives_each_line_once_in_its_order(killed, tmp_path):
+    copies = 60
+    process = recipe("translate_with_ray.py", tmp_path, copies)
+    deaths = []
+    if killed:
+        thread = threading.Thread(target=lambda: deaths.append(kill_a_worker()))
+        thread.start()
+    output, _ = process.communicate(timeout=600)
+    assert process.returncode == 0, output
+    if killed:
+        thread.join()
+        assert deaths == [True]
+    assert (tmp_path / "out.txt").read_text("utf-8").splitlines() == EXPECTED * copies
+
+
+@pytest.mark.slow
+@pytest.mark.no_backend
+@pytest.mark.skipif(
+    not (importlib.util.find_spec("pyspark") and shutil.which("java")),
+    reason="Spark or Java is not installed",
+)
+def test_spark_gives_each_line_once_in_its_order(tmp_path):
+    process = recipe("translate_with_spark.py", tmp_path, 3)
+    output, _ = process.communicate(timeout=600)
+    assert process.returncode == 0, output
+    assert (tmp_path / "out.txt").read_text("utf-8").splitlines() == EXPECTED * 3

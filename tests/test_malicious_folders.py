@@ -1,0 +1,287 @@
+"""A stranger's model folder: a clear error, nothing run, nothing from elsewhere."""
+
+import json
+import os
+import pickle
+import shutil
+from pathlib import Path
+
+import h5py
+import keras
+import numpy as np
+import pytest
+
+import keras_transformer as kt
+from keras_transformer import model_folder
+from keras_transformer.errors import InputError
+
+pytestmark = pytest.mark.skipif(
+    keras.backend.backend() != "jax", reason="once is enough"
+)
+
+FOLDER = Path(__file__).with_name("fixtures") / "en-de.format-1"
+FILES = ("config.json", "model.weights.h5", "tokenizer.model")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "model").mkdir()
+    for name in FILES:
+        shutil.copy(FOLDER / name, tmp_path / "model")
+    return tmp_path / "model"
+
+
+def refused(folder, message):
+    before = sorted(path.name for path in folder.iterdir())
+    with pytest.raises(InputError, match=message) as error:
+        kt.Translator.load(folder)
+    assert "\n" not in str(error.value)
+    assert len(str(error.value)) < 1000
+    assert sorted(path.name for path in folder.iterdir()) == before
+
+
+# === Files that are none, or lie elsewhere ===
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_links_that_leave_the_folder_are_refused(folder, tmp_path, name):
+    (folder / name).rename(tmp_path / name)
+    (folder / name).symlink_to(tmp_path / name)
+    refused(folder, "is not a plain file of this folder")
+    (folder / name).unlink()
+    (folder / name).symlink_to("/dev/zero")
+    refused(folder, "is not a plain file of this folder")
+    (folder / name).unlink()
+    (folder / name).symlink_to(name)
+    refused(folder, "is not a plain file of this folder")
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_what_is_no_plain_file_is_refused(folder, name):
+    (folder / name).unlink()
+    (folder / name).mkdir()
+    refused(folder, "is not a plain file of this folder")
+    (folder / name).rmdir()
+    os.mkfifo(folder / name)  # reading it would wait for ever
+    refused(folder, "is not a plain file of this folder")
+
+
+def test_links_within_the_folder_and_to_it_are_followed(folder, tmp_path):
+    (folder / "tokenizer.model").rename(folder / "spm.model")
+    (folder / "tokenizer.model").symlink_to("spm.model")
+    (tmp_path / "link").symlink_to(folder)
+    assert kt.Translator.load(tmp_path / "link").beam_size == 4
+
+
+@pytest.mark.parametrize("name", ["config.json", "tokenizer.model"])
+def test_a_file_of_gigabytes_is_not_read(folder, name):
+    with (folder / name).open("r+b") as file:
+        file.truncate(2**33)
+    refused(folder, "is too large")
+
+
+def test_the_card_is_read_with_the_same_care(folder, tmp_path):
+    assert model_folder.card(folder) == ""
+    (folder / "README.md").write_bytes(b"# A card \xff")
+    assert model_folder.card(folder) == "# A card \ufffd"
+    (folder / "README.md").unlink()
+    (tmp_path / "secret").write_text("secret")
+    (folder / "README.md").symlink_to(tmp_path / "secret")
+    with pytest.raises(InputError, match="is not a plain file"):
+        model_folder.card(folder)
+
+
+# === The config ===
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[" * 100_000, '{"a":' * 100_000, "\x00", "\ufeff{}", "1" * 5000, "", '"\ud800"'],
+    ids=["lists", "objects", "nul", "mark", "digits", "empty", "surrogate"],
+)
+def test_what_is_no_json_is_refused(folder, text):
+    (folder / "config.json").write_bytes(text.encode("utf-8", "surrogatepass"))
+    refused(folder, "config.json is not JSON, or is cut off|format_version")
+
+
+def edit(folder, part, **changes):
+    path = folder / "config.json"
+    config = json.loads(path.read_text())
+    if part is None:
+        config |= changes
+    elif isinstance(config[part], dict):
+        config[part] |= changes
+    path.write_text(json.dumps(config))
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        {"hidden_dim": 2**20},
+        {"intermediate_dim": 2**30},
+        {"vocabulary_size": 2**30, "source_vocabulary_size": 2**30}
+        | {"target_vocabulary_size": 2**30},
+        {"num_heads": 2**16, "head_dim": 2**14, "value_dim": 2**14},
+        {"num_encoder_layers": 2**20, "intermediate_dim": 1},
+        {"num_decoder_layers": 2**31},
+        {"position": "learned", "max_sequence_length": 2**30},
+        {"max_sequence_length": 10**30},
+        {"position_offset": 10**400},
+    ],
+    ids=lambda sizes: "-".join(sizes),
+)
+def test_sizes_that_the_weights_do_not_have_are_refused(folder, sizes):
+    edit(folder, "model", **sizes)
+    refused(folder, "declares|is too large")
+
+
+@pytest.mark.parametrize(
+    ("part", "changes"),
+    [
+        ("decoding", {"beam_size": 10**9}),
+        ("decoding", {"beam_size": -1}),
+        ("decoding", {"beam_size": float("inf")}),
+        ("decoding", {"beam_size": "many"}),
+        ("decoding", {"beam_size": [4]}),
+        ("decoding", {"length_penalty": float("nan")}),
+        ("decoding", {"length_penalty": -1}),
+        ("model", {"dropout": "__import__('os')"}),
+        ("model", {"activation": "os.system"}),
+        ("model", {"class_name": "Lambda"}),
+        ("model", {"hidden_dim": True}),
+        (None, {"model": "tiny"}),
+        (None, {"model": [["hidden_dim", 48]]}),
+        (None, {"kind": ["transformer"]}),
+        (None, {"kind": "keras.layers.Lambda"}),
+        (None, {"tokenizer": {"source": "/etc/passwd", "target": "/etc/passwd"}}),
+        (None, {"tokenizer": {"source": "../x.model", "target": "tokenizer.model"}}),
+        (None, {"tokenizer": {"source": ["a"], "target": {"b": 1}}}),
+        (None, {"tokenizer": "tokenizer.model"}),
+        (None, {"format_version": [1]}),
+    ],
+)
+def test_a_config_with_other_values_is_refused(folder, part, changes):
+    edit(folder, part, **changes)
+    refused(folder, "config.json")
+
+
+# === The weights ===
+
+
+def rewrite(folder, name, write):
+    """Replaces one weight; `write(file, name, value)`."""
+    with h5py.File(folder / "model.weights.h5", "a") as file:
+        value = file[name][()]
+        del file[name]
+        write(file, name, value)
+
+
+def external_storage(file, name, value):
+    secret = Path(file.filename).parents[1] / "secret"
+    secret.write_bytes(value.tobytes())
+    file.create_dataset(
+        name,
+        value.shape,
+        value.dtype,
+        external=[(str(secret), 0, h5py.h5f.UNLIMITED)],
+    )
+
+
+def other_file(file, name, value):
+    path = Path(file.filename).parents[1] / "other.h5"
+    with h5py.File(path, "w") as other:
+        other["secret"] = value
+    return str(path)
+
+
+def external_link(file, name, value):
+    file[name] = h5py.ExternalLink(other_file(file, name, value), "/secret")
+
+
+def virtual(file, name, value):
+    layout = h5py.VirtualLayout(value.shape, value.dtype)
+    path = other_file(file, name, value)
+    layout[...] = h5py.VirtualSource(path, "secret", value.shape)
+    file.create_virtual_dataset(name, layout)
+
+
+def soft_link(file, name, value):
+    file["hidden"] = value
+    file[name] = h5py.SoftLink("/hidden")
+
+
+def never_written(file, name, value):
+    file.create_dataset(name, (2**40,), "f4")
+
+
+def bomb(file, name, value):
+    chunks = {"chunks": (2**20,), "compression": "gzip"}
+    file.create_dataset(name, (2**36,), "f4", **chunks)
+
+
+def text(file, name, value):
+    file.create_dataset(name, data=["__import__('os')"])
+
+
+def whole_numbers(file, name, value):
+    file[name] = value.astype("int64")
+
+
+def a_group(file, name, value):
+    file.create_group(name)
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        external_storage,
+        external_link,
+        virtual,
+        soft_link,
+        never_written,
+        bomb,
+        text,
+        whole_numbers,
+        a_group,
+    ],
+)
+def test_weights_that_are_no_plain_numbers_are_refused(folder, write):
+    rewrite(folder, "embedding/embeddings", write)
+    refused(folder, "model.weights.h5")
+
+
+def test_weights_in_each_other_s_place_are_refused(folder):
+    with h5py.File(folder / "model.weights.h5", "a") as file:
+        names = "encoder_0/feed_forward/inner_kernel", "embedding/embeddings"
+        first, second = (file[name][()] for name in names)
+        for name, value in zip(names, (second, first), strict=True):
+            del file[name]
+            file[name] = value
+    refused(folder, r"has shape .* needs")
+
+
+class Trap:
+    """Pickled, it makes a folder where it is unpickled."""
+
+    def __init__(self, path):
+        self.path = str(path)
+
+    def __reduce__(self):
+        return os.mkdir, (self.path,)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_pickle_is_not_run(folder, tmp_path, name):
+    (folder / name).write_bytes(pickle.dumps(Trap(tmp_path / "sprung")))
+    refused(folder, name)
+    np.save(folder / name, np.array([Trap(tmp_path / "sprung")]), allow_pickle=True)
+    (folder / f"{name}.npy").rename(folder / name)
+    refused(folder, name)
+    assert not (tmp_path / "sprung").exists()
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_in_the_place_of_another_is_refused(folder, name):
+    for other in set(FILES) - {name}:
+        shutil.copy(FOLDER / other, folder / name)
+        refused(folder, f"{name}|tokenizer")

@@ -116,9 +116,9 @@ class BatchTranslator:
         translator = self._translator
         found: list[str | None] = [None if text is None else "" for text in texts]
         filled = [i for i, text in enumerate(texts) if text is not None]
-        # The tokens of a line are those of the model, but for its end token.
-        ids = translator.tokenizer.encode([texts[i] for i in filled])
-        lengths = [len(row) + 1 for row in ids]
+        lengths = translator.count_tokens(
+            [texts[i] for i in filled], numbers=[i + 1 for i in filled]
+        )
         for rows in batches_by_tokens(lengths, self.batch_tokens, self.batch_size):
             places = [filled[row] for row in rows]
             translations = translator.translate(

@@ -169,6 +169,21 @@ class Translator:
                 scores[row] = TranslationScore(float(value), len(target_ids[row]))
         return scores
 
+    def count_tokens(
+        self, lines: Sequence[str], *, numbers: Sequence[int] | None = None
+    ) -> list[int]:
+        """Source tokens of each line, the end token included if the model wants one.
+
+        Args:
+            lines: one sentence each.
+            numbers: of the lines, for messages; default: from 1.
+
+        Raises:
+            InputError: where a line is longer than the model can take.
+        """
+        numbers = range(1, len(lines) + 1) if numbers is None else numbers
+        return [len(ids) for ids in self._encode(lines, numbers)]
+
     def _encode(self, lines: Sequence[str], numbers: Sequence[int]) -> list[list[int]]:
         """Source ids of each line, with the end token if the model wants one."""
         end = [self.model.config.end_id] * self.model.config.source_end

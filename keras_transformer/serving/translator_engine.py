@@ -16,7 +16,6 @@ from keras_transformer.data.batching import pad_rows
 from keras_transformer.data.static_shapes import bucket
 from keras_transformer.hypothesis import Hypothesis
 from keras_transformer.serving.engine import Options
-from keras_transformer.serving.engine import check_lengths
 from keras_transformer.serving.limits import Limits
 from keras_transformer.translator import Translator
 
@@ -55,8 +54,7 @@ class TranslatorEngine:
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Source tokens of each sentence, the end token included."""
-        counts = [len(ids) for ids in self._source_ids(texts)]
-        return check_lengths(counts, self._translator.model.config.longest_sequence)
+        return self._translator.count_tokens(texts)
 
     def translate(
         self, texts: Sequence[str], options: Options

@@ -44,17 +44,23 @@ def test_translations_are_those_of_the_translator(engine, translator):
 
 def test_several_hypotheses_have_the_translators_attention(engine, translator):
     found = engine.translate(LINES[:2], Options(4, 3, attention=True))
-    expected = translator.translate(
-        LINES[:2], top_beams=4, return_details=True, return_attention_weights=True
-    )
+    expected = translator.translate(LINES[:2], top_beams=4, return_details=True)
     for hypotheses, right in zip(found, expected, strict=True):
         assert [h.text for h in hypotheses] == [h.text for h in right[:3]]
-        for hypothesis, other in zip(hypotheses, right, strict=False):
-            assert hypothesis.source_tokens == other.source_tokens
-            weights = hypothesis.attention["cross"][0, 0]
-            np.testing.assert_allclose(
-                weights, other.attention["cross"][-2].mean(0), atol=1e-5
-            )
+    # Of one line: outside of a compiled program each operation takes long.
+    ((right,),) = translator.translate(
+        LINES[:1], return_details=True, return_attention_weights=True
+    )
+    assert found[0][0].source_tokens == right.source_tokens
+    np.testing.assert_allclose(
+        found[0][0].attention["cross"][0, 0],
+        right.attention["cross"][-2].mean(0),
+        atol=1e-5,
+    )
+    for hypothesis in (h for hypotheses in found for h in hypotheses):
+        weights = hypothesis.attention["cross"][0, 0]
+        assert weights.shape == (len(hypothesis.ids), len(hypothesis.source_tokens))
+        np.testing.assert_allclose(weights.sum(-1), 1.0, atol=1e-5)
 
 
 def test_a_batch_has_one_of_few_sizes(engine, monkeypatch):

@@ -1,13 +1,5 @@
 """The house rules, read from the source: who may import whom, and who may act.
 
-    cli                                            floor 6
-    training export serving visualization          floor 5
-    translator                                     floor 4
-    model_folder hypothesis                        floor 3
-    models                                         floor 2
-    layers decoding data losses evaluation         floor 1
-    errors config backends                         floor 0
-
 Imports inside of functions and under TYPE_CHECKING count as well.
 """
 
@@ -25,26 +17,18 @@ PACKAGE = "keras_transformer"
 FOLDER = Path(__file__).resolve().parents[1] / PACKAGE
 FILES = {str(path.relative_to(FOLDER)): path for path in sorted(FOLDER.rglob("*.py"))}
 
-FLOORS = {
-    "errors": 0,
-    "config": 0,
-    "backends": 0,
-    "layers": 1,
-    "decoding": 1,
-    "data": 1,
-    "losses": 1,
-    "evaluation": 1,
-    "models": 2,
-    "hypothesis": 3,
-    "model_folder": 3,
-    "translator": 4,
-    "training": 5,
-    "export": 5,
-    "serving": 5,
-    "batch_translator": 5,
-    "visualization": 5,
-    "cli": 6,
-}
+#: Who stands on which floor, from the ground up.
+ROOMS = (
+    "errors config backends",
+    "layers decoding data losses evaluation",
+    "models",
+    "batch_search model_folder hypothesis alignment",
+    "source_lines rereading",
+    "translator",
+    "training export serving batch_translator visualization",
+    "cli",
+)
+FLOORS = {room: floor for floor, rooms in enumerate(ROOMS) for room in rooms.split()}
 
 #: (importing room, imported room) -> why this one import may go sideways.
 SIDEWAYS: dict[tuple[str, str], str] = {}
@@ -79,7 +63,7 @@ ACTING_TOO: dict[str, str] = {
     "training/report.py": "a part of `training/run.py`: it prints the test's scores",
     "training/run_folder.py": "a part of `training/run.py`",
     "data/encoded_corpus.py": "the cache of the encoded corpus",
-    "data/encoded_writer.py": "the cache of the encoded corpus",
+    "data/encoded_writer.py": "as above",
     "data/line_reader.py": "a part of `data/corpus.py`",
     "training/assembly.py": "a part of `training/run.py`: it seeds",
     "backends/host_memory.py": "reads the memory limit of a container",

@@ -24,7 +24,7 @@ NAMES = {
         encode_pairs phrasebook read_lines read_parallel read_tsv
     """,
     "keras_transformer.decoding": """
-        SearchResult beam_search greedy_search length_penalty
+        DecodingOptions SearchResult beam_search greedy_search length_penalty sample
     """,
     "keras_transformer.training": """
         AverageWeights GradientNorm InverseSquareRoot LabelSmoothedCrossEntropy
@@ -35,7 +35,7 @@ NAMES = {
         LabelSmoothedCrossEntropy TokenStatistics default_weights token_losses
     """,
     "keras_transformer.evaluation": "Comparison Score compare evaluate",
-    "keras_transformer.models": "Transformer",
+    "keras_transformer.models": "Ensemble Transformer",
     "keras_transformer.export": "ctranslate2 litert onnx saved_model",
 }
 

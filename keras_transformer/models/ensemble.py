@@ -1,0 +1,153 @@
+"""Several models that translate together, behind the contract of one.
+
+B batch, S source positions, T target positions, D hidden_dim, W beam width, V target
+vocabulary, H heads.
+"""
+
+from keras import ops
+
+from keras_transformer.errors import InputError
+
+COMBINATIONS = ("probabilities", "log_probabilities")
+_SHARED = (
+    "source_vocabulary_size",
+    "target_vocabulary_size",
+    "source_end",
+    "pad_id",
+    "start_id",
+    "end_id",
+)
+
+
+class Ensemble:
+    """The mean of what several models say of the next token.
+
+    It has what a search, a score and a `Translator` ask of a model: `config`, of the
+    member that takes the shortest sentences, `encode`, `start` and `decode_step`, and a
+    call that gives logits (B, T, V). It does not learn.
+
+    Args:
+        models: of this package; they may differ in all but vocabularies and special
+            ids. That the tokenizers are the same, their caller knows.
+        combination: `"probabilities"`: the mean of the members' probabilities, so that
+            one member suffices to make a token possible; `"log_probabilities"`: the
+            mean of their logarithms, made probabilities again, so that one suffices to
+            make it impossible.
+
+    Raises:
+        InputError: without models, or where they do not share a vocabulary.
+
+    Example:
+
+    >>> import keras_transformer as kt
+    >>> config = kt.TransformerConfig.from_preset("tiny", vocabulary_size=100)
+    >>> members = [kt.Transformer(config), kt.Transformer(config)]
+    >>> ensemble = kt.models.Ensemble(members)
+    >>> ids = [[5, 6, 2]]
+    >>> tuple(ensemble({"source": ids, "target": ids}).shape)
+    (1, 3, 100)
+
+    Reference: Sutskever et al., 2014, https://arxiv.org/abs/1409.3215, section 3.6.
+    """
+
+    def __init__(self, models, combination="probabilities"):
+        self.models = list(models)
+        if not self.models:
+            raise InputError("an ensemble needs models; give at least one")
+        if combination not in COMBINATIONS:
+            raise InputError(
+                f"combination must be one of {', '.join(COMBINATIONS)}, got "
+                f"{combination!r}"
+            )
+        self.combination = combination
+        configs = [model.config for model in self.models]
+        for name in _SHARED:
+            values = [getattr(config, name) for config in configs]
+            if len(set(values)) > 1:
+                values = ", ".join(map(str, values))
+                raise InputError(
+                    f"the models of an ensemble have {name} {values}; give models that "
+                    f"share one vocabulary"
+                )
+        self.config = min(configs, key=lambda config: config.longest_sequence)
+
+    @property
+    def variables(self):
+        """Those of all members."""
+        return [variable for model in self.models for variable in model.variables]
+
+    def __call__(self, inputs, training=None):
+        """Logits (B, T, V) of `{"source": (B, S), "target": (B, T)}`."""
+        return self._mean([model(inputs, training=training) for model in self.models])
+
+    def encode(self, source, length=None):
+        """Of each member the memory (B, S, D); the source mask (B, S)."""
+        found = [model.encode(source, length=length) for model in self.models]
+        memories, (mask, *_) = zip(*found, strict=True)
+        return list(memories), mask
+
+    def decode(self, target, memory, source_mask, return_attention_weights=False):
+        """Of each member the hidden states (B, T, D), which `logits` takes.
+
+        With `return_attention_weights`, also None, and in a list the mean of the
+        members' attention (B, 1, T, S), each the mean of the heads of its last layer
+        but one.
+        """
+        found = [
+            model.decode(target, each, source_mask, return_attention_weights=True)
+            for model, each in zip(self.models, memory, strict=True)
+        ]
+        hidden, _, weights = zip(*found, strict=True)
+        if return_attention_weights:
+            return list(hidden), None, _mean_attention(weights)
+        return list(hidden)
+
+    def logits(self, hidden):
+        """(B, T, V) of what `decode` gives."""
+        pairs = zip(self.models, hidden, strict=True)
+        return self._mean([model.logits(each) for model, each in pairs])
+
+    def start(self, memory, source_mask, beam_size, length):
+        """Constants and cache of all members; their bias is one."""
+        started = [
+            model.start(each, source_mask, beam_size, length)
+            for model, each in zip(self.models, memory, strict=True)
+        ]
+        constants, cache = zip(*started, strict=True)
+        memories = [each["memory"] for each in constants]
+        return {"memory": memories, "bias": constants[0]["bias"]}, list(cache)
+
+    def decode_step(
+        self, tokens, position, constants, cache, return_attention_weights=False
+    ):
+        """Logits (B, W, V) and cache; attention (B, 1, W, S) as `decode` gives it."""
+        found = []
+        for index, model in enumerate(self.models):
+            own = {**constants, "memory": constants["memory"][index]}
+            arguments = (tokens, position, own, cache[index])
+            found.append(model.decode_step(*arguments, return_attention_weights=True))
+        logits, caches, weights = zip(*found, strict=True)
+        if return_attention_weights:
+            return self._mean(logits), list(caches), _mean_attention(weights)
+        return self._mean(logits), list(caches)
+
+    def _mean(self, logits):
+        logs = ops.stack([ops.log_softmax(each, axis=-1) for each in logits])
+        if self.combination == "probabilities":
+            return ops.logsumexp(logs, axis=0) - ops.log(float(len(logits)))
+        return ops.log_softmax(ops.mean(logs, axis=0), axis=-1)
+
+
+def word_attention(weights):
+    """Of N layers' cross-attention (B, H, T, S), one that follows words: (B, T, S).
+
+    The mean of the heads of the last layer but one.
+
+    Reference: Garg et al., 2019, https://arxiv.org/abs/1909.02074, section 3.
+    """
+    return ops.mean(ops.cast(weights[max(len(weights) - 2, 0)], "float32"), axis=1)
+
+
+def _mean_attention(weights):
+    maps = ops.stack([word_attention(layers) for layers in weights])
+    return [ops.expand_dims(ops.mean(maps, axis=0), 1)]

@@ -5,6 +5,7 @@ T target positions, S source positions.
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -71,8 +72,7 @@ def word_numbers(pieces: Sequence[str]) -> list[int | None]:
         inside = not space
         size = len(character.encode(errors="surrogateescape"))
         words += [None if space else number] * size
-    ends = [*starts[1:], len(data)]
     return [
         next((word for word in words[start:end] if word is not None), None)
-        for start, end in zip(starts, ends, strict=True)
+        for start, end in pairwise([*starts, len(data)])
     ]

@@ -42,8 +42,12 @@ NAMES = {
 COMMANDS = {
     "train": "CONFIG.yaml --set",
     "translate": """
-        MODEL --input --output --beam-size --length-penalty --top-beams --batch-size
-        --format
+        MODEL --input --output --format --batch-size --prefixes --ensemble
+        --beam-size --top-beams --normalization --length-penalty --coverage-penalty
+        --patience --min-length --max-length --no-repeat-ngram-size
+        --repetition-penalty --suppressed-tokens --num-beam-groups --diversity-penalty
+        --sampling --temperature --top-k --top-p --seed --mbr --mbr-candidates
+        --long-lines --max-source-length
     """,
     "score": "MODEL --source --target",
     "evaluate": """

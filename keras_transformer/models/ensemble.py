@@ -7,6 +7,7 @@ vocabulary, H heads.
 from keras import ops
 
 from keras_transformer.errors import InputError
+from keras_transformer.models.word_attention import word_attention
 
 COMBINATIONS = ("probabilities", "log_probabilities")
 _SHARED = (
@@ -136,16 +137,6 @@ class Ensemble:
         if self.combination == "probabilities":
             return ops.logsumexp(logs, axis=0) - ops.log(float(len(logits)))
         return ops.log_softmax(ops.mean(logs, axis=0), axis=-1)
-
-
-def word_attention(weights):
-    """Of N layers' cross-attention (B, H, T, S), one that follows words: (B, T, S).
-
-    The mean of the heads of the last layer but one.
-
-    Reference: Garg et al., 2019, https://arxiv.org/abs/1909.02074, section 3.
-    """
-    return ops.mean(ops.cast(weights[max(len(weights) - 2, 0)], "float32"), axis=1)
 
 
 def _mean_attention(weights):

@@ -12,7 +12,7 @@ from keras_transformer.decoding import sample
 from keras_transformer.decoding.logits_processors import chain
 from keras_transformer.layers import masks
 from keras_transformer.losses import token_losses
-from keras_transformer.models.ensemble import word_attention
+from keras_transformer.models.word_attention import word_attention
 
 #: A translation may be this many tokens longer than its source (Vaswani et al., 2017).
 EXTRA_LENGTH = 50

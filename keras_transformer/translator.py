@@ -234,6 +234,8 @@ class Translator:
         self, hypotheses: list[Hypothesis], options: DecodingOptions
     ) -> list[Hypothesis]:
         """Those that are returned, chosen by MBR if that is wanted."""
+        if not hypotheses:  # where every token is forbidden
+            return [dataclasses.replace(EMPTY, finished=False)]
         if options.mbr is None:
             return hypotheses
         ranked = minimum_bayes_risk.ranked(

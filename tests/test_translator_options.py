@@ -12,6 +12,7 @@ import pytest
 
 import keras_transformer as kt
 from keras_transformer.errors import InputError
+from keras_transformer.export import process
 
 pytestmark = pytest.mark.no_tensorflow
 
@@ -65,7 +66,7 @@ def test_token_scores_and_alignments_come_with_the_translation(translator):
         return_details=True,
         return_token_scores=True,
         return_alignments=True,
-        top_beams=2,
+        **EXPECTED["beams"]["options"],
     )
     for source, row in zip(SOURCES, found, strict=False):
         for hypothesis in row:
@@ -100,7 +101,8 @@ def test_a_long_line_is_refused_cut_with_a_warning_or_split(translator):
         cut = translator.translate(lines, long_lines="truncate", **options)
     (warning,) = caught
     assert str(warning.message).startswith(f"line 6 has {lengths[1]} tokens: only")
-    whole = translator.translate(lines)
+    # As many rows, and as long: the same program.
+    whole = translator.translate([SOURCES[0], SOURCES[0], "", SOURCES[1]])
     assert (cut[0], cut[2], cut[3]) == (whole[0], "", whole[3])
     assert cut[1]
     split = translator.translate(
@@ -139,6 +141,14 @@ def test_options_of_the_folder_hold_unless_others_are_given(translator, tmp_path
     again = kt.Translator.load(tmp_path / "model")
     assert again.decoding == own.decoding
     assert again.info()["max length"] == 3
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        process.check_translator(again)
+    (warning,) = caught
+    assert str(warning.message) == (
+        "the export searches without the translator's max_length, suppressed_tokens"
+    )
+    process.check_translator(translator)
     (row,) = again.translate(SOURCES[:1], return_details=True)
     assert len(row[0].ids) == 3 and not row[0].finished
 
@@ -147,12 +157,15 @@ def test_an_ensemble_translates_and_is_no_folder(translator, tmp_path):
     ensemble = kt.Translator.load(FOLDER, FOLDER)
     texts = translator.translate(SOURCES, beam_size=1)
     assert ensemble.translate(SOURCES, beam_size=1) == texts
+    with pytest.raises(InputError, match="an ensemble cannot be exported"):
+        process.check_translator(ensemble)
     with pytest.raises(InputError, match="cannot hold an ensemble"):
         ensemble.save(tmp_path / "model")
     with pytest.raises(InputError, match="this is an ensemble"):
         ensemble.translate(SOURCES, return_details=True, return_attention_weights=True)
     other = kt.data.Tokenizer.train(["a"] * 9, 261)
-    config = kt.TransformerConfig.from_preset("tiny", vocabulary_size=261)
+    sizes = {"hidden_dim": 8, "num_encoder_layers": 1, "num_decoder_layers": 1}
+    config = kt.TransformerConfig(vocabulary_size=261, intermediate_dim=8, **sizes)
     kt.Translator(kt.Transformer(config), other).save(tmp_path / "other")
     with pytest.raises(InputError, match="has another tokenizer than"):
         kt.Translator.load(FOLDER, tmp_path / "other")

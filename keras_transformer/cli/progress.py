@@ -7,17 +7,23 @@ import sys
 import warnings
 from collections.abc import Callable
 from collections.abc import Iterator
+from pathlib import Path
 from typing import BinaryIO
 
 
 @contextlib.contextmanager
-def bar(file: BinaryIO) -> Iterator[Callable[[int], None]]:
+def bar(file: BinaryIO, output: Path | None) -> Iterator[Callable[[int], None]]:
     """A function that is told of lines that are done; it draws on a terminal alone.
+
+    Nothing is drawn where the terminal shows the lines, read or written.
 
     Args:
         file: what is read: of a plain file the bar shows how much.
+        output: what is written; None is standard output.
     """
-    if sys.stderr is None or not sys.stderr.isatty() or file.isatty():
+    shown = output is None and sys.stdout is not None and sys.stdout.isatty()
+    terminal = sys.stderr is not None and sys.stderr.isatty()
+    if not terminal or shown or file.isatty():
         yield lambda count: None
         return
     from rich.console import Console

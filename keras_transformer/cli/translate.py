@@ -57,7 +57,7 @@ def translate(
         details = format == "jsonl"
         lines = reading.with_prefixes(reading.decoded(file, source), prefixes)
         first = 1
-        with progress.bar(file) as advance:
+        with progress.bar(file, output) as advance:
             for piece in reading.pieces(lines, size):
                 texts, starts = map(list, zip(*piece, strict=True))
                 if prefixes:

@@ -94,14 +94,15 @@ class Ensemble:
         members' attention (B, 1, T, S), each the mean of the heads of its last layer
         but one.
         """
+        members = list(zip(self.models, memory, strict=True))
+        if not return_attention_weights:
+            return [model.decode(target, each, source_mask) for model, each in members]
         found = [
             model.decode(target, each, source_mask, return_attention_weights=True)
-            for model, each in zip(self.models, memory, strict=True)
+            for model, each in members
         ]
         hidden, _, weights = zip(*found, strict=True)
-        if return_attention_weights:
-            return list(hidden), None, _mean_attention(weights)
-        return list(hidden)
+        return list(hidden), None, _mean_attention(weights)
 
     def logits(self, hidden):
         """(B, T, V) of what `decode` gives."""
@@ -115,22 +116,24 @@ class Ensemble:
             for model, each in zip(self.models, memory, strict=True)
         ]
         constants, cache = zip(*started, strict=True)
-        memories = [each["memory"] for each in constants]
-        return {"memory": memories, "bias": constants[0]["bias"]}, list(cache)
+        bias = constants[0]["bias"]
+        own = [{name: c[name] for name in c if name != "bias"} for c in constants]
+        return {"members": own, "bias": bias}, list(cache)
 
     def decode_step(
         self, tokens, position, constants, cache, return_attention_weights=False
     ):
         """Logits (B, W, V) and cache; attention (B, 1, W, S) as `decode` gives it."""
+        options = {"return_attention_weights": True} if return_attention_weights else {}
         found = []
-        for index, model in enumerate(self.models):
-            own = {**constants, "memory": constants["memory"][index]}
-            arguments = (tokens, position, own, cache[index])
-            found.append(model.decode_step(*arguments, return_attention_weights=True))
-        logits, caches, weights = zip(*found, strict=True)
-        if return_attention_weights:
-            return self._mean(logits), list(caches), _mean_attention(weights)
-        return self._mean(logits), list(caches)
+        for model, own, its in zip(
+            self.models, constants["members"], cache, strict=True
+        ):
+            own = {**own, "bias": constants["bias"]}
+            found.append(model.decode_step(tokens, position, own, its, **options))
+        logits, caches, *weights = zip(*found, strict=True)
+        attention = [_mean_attention(layers) for layers in weights]
+        return self._mean(logits), list(caches), *attention
 
     def _mean(self, logits):
         logs = ops.stack([ops.log_softmax(each, axis=-1) for each in logits])

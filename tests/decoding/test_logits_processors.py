@@ -23,26 +23,23 @@ def history(position, seed=0):
 
 
 OPTIONS = [
-    {"repetition_penalty": 1.7},
     {"repetition_penalty": 0.4},
-    {"suppressed": (0, 1, 5)},
     {"suppressed": (0, 1, 3, 4, 5, 6, 2, 0, 1)},  # as a mask
     {"min_length": 4},
     {"no_repeat_ngram_size": 1},
     {"no_repeat_ngram_size": 2},
-    {"no_repeat_ngram_size": 3},
     {"no_repeat_ngram_size": 7},
     {
         "repetition_penalty": 1.3,
         "suppressed": (5,),
         "min_length": 5,
-        "no_repeat_ngram_size": 2,
+        "no_repeat_ngram_size": 3,
     },
 ]
 
 
 @pytest.mark.parametrize("options", OPTIONS)
-@pytest.mark.parametrize("position", [0, 1, 2, 3, 5])
+@pytest.mark.parametrize("position", [0, 2, 5])
 def test_equals_its_definition(options, position):
     tokens, log_probabilities = history(position, position), logs(position)
     process = logits_processors.chain(end_id=END, **options)

@@ -89,17 +89,20 @@ def reference(lattice, row, prefix=(), rules=(), **options):
 
 # Each stops as soon as nothing better can come; the reference never does.
 SEARCHES = {
-    "average": {"normalization": "average", "beam_size": 3, "top_beams": 2},
+    "average": {
+        "normalization": "average",
+        "covered": True,
+        "beam_size": 3,
+        "top_beams": 2,
+    },
     "none": {"normalization": "none", "beam_size": 2, "top_beams": 2},
-    "coverage": {"covered": True, "beam_size": 4, "top_beams": 3},
-    "patience": {"patience": 1.5, "beam_size": 2, "top_beams": 1},
     "groups": {
         "num_beam_groups": 2,
         "diversity_penalty": 1.5,
         "beam_size": 4,
         "top_beams": 3,
     },
-    "rules": {"rules": RULES, "beam_size": 3, "top_beams": 3},
+    "rules": {"rules": RULES, "patience": 1.5, "beam_size": 2, "top_beams": 2},
     "all": {
         "rules": RULES,
         "num_beam_groups": 3,
@@ -151,9 +154,8 @@ def greedy_reference(logits_of, prefix, limit):
     return tokens
 
 
-@pytest.mark.parametrize("normalization", ["average", "none"])
-def test_a_wide_beam_finds_all_that_is_best(normalization):
-    limit, vocabulary_size = 3, 5
+def test_a_wide_beam_finds_all_that_is_best():
+    limit, vocabulary_size, normalization = 3, 5, "average"
     longest = (vocabulary_size - 1) ** (limit - 1) * vocabulary_size
     lattice = Lattice.random(7, 4, vocabulary_size)
     found = results(
@@ -183,8 +185,6 @@ def test_groups_differ_where_one_group_would_not():
     ends = {(t,): {END: 1.0} for t in (a, b, c)}
     lattice = Lattice.of({(): {a: 0.6, b: 0.3, c: 0.1}, **ends}, 6)
     options = {"beam_size": 2, "top_beams": 2, "num_beam_groups": 2}
-    (mild,) = results(lattice, [4], diversity_penalty=0.1, **options)
-    assert [h.tokens for h in mild] == [(a, END), (a, END)]
     (strong,) = results(lattice, [4], diversity_penalty=1.0, **options)
     assert [h.tokens for h in strong] == [(a, END), (b, END)]
     # The penalty chooses; it is no part of a log-probability.

@@ -81,11 +81,11 @@ def _joined(row: list[Hypothesis], sources: Sequence[LinePart]) -> Hypothesis:
         for i, j in hypothesis.alignment or ():
             alignment.add((i + offsets[0], j + offsets[1]))
         source += part.text + part.separator
-        text += hypothesis.text + part.separator
+        text += hypothesis.text + (part.separator or _space(hypothesis.text))
     scores = [hypothesis.token_scores for hypothesis in row]
     utilities = [hypothesis.utility for hypothesis in row]
     return Hypothesis(
-        text=text.removesuffix(sources[-1].separator),
+        text=text.removesuffix(sources[-1].separator or _space(row[-1].text)),
         tokens=[token for hypothesis in row for token in hypothesis.tokens],
         ids=[token for hypothesis in row for token in hypothesis.ids],
         log_probability=sum(hypothesis.log_probability for hypothesis in row),
@@ -95,6 +95,12 @@ def _joined(row: list[Hypothesis], sources: Sequence[LinePart]) -> Hypothesis:
         alignment=None if row[0].alignment is None else sorted(alignment),
         utility=None if None in utilities else float(np.mean(utilities)),
     )
+
+
+def _space(text: str) -> str:
+    """What follows a text where nothing follows its source: a space, if it has any."""
+    # From here on come the writing systems of East Asia, which have none.
+    return " " if "" < text[-1:] < "\u2e80" else ""
 
 
 def _next_word(text: str) -> int:

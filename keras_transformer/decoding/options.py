@@ -14,6 +14,7 @@ from keras_transformer.config import describe
 from keras_transformer.errors import InputError
 
 Count = pydantic.PositiveInt
+Beams = Annotated[int, pydantic.Field(ge=1, le=1000)]
 
 #: Changes that make of any options a plain greedy search.
 GREEDY = {
@@ -31,7 +32,6 @@ GREEDY = {
     "mbr_candidates": None,
 }
 
-_MOST_BEAMS = 1000
 _NUM_SAMPLES = 32  # of which MBR chooses
 _BEAM_SEARCH = ("coverage_penalty", "patience", "num_beam_groups")
 _SAMPLING = ("temperature", "top_k", "top_p")
@@ -105,8 +105,8 @@ class DecodingOptions(pydantic.BaseModel):
         frozen=True, extra="forbid", strict=True, allow_inf_nan=False
     )
 
-    beam_size: Annotated[int, pydantic.Field(ge=1, le=_MOST_BEAMS)] = 4
-    top_beams: Count = 1
+    beam_size: Beams = 4
+    top_beams: Beams = 1
     normalization: Literal["gnmt", "average", "none"] = "gnmt"
     length_penalty: pydantic.NonNegativeFloat = 0.6
     coverage_penalty: pydantic.NonNegativeFloat = 0.0
@@ -126,7 +126,7 @@ class DecodingOptions(pydantic.BaseModel):
     top_p: Annotated[float, pydantic.Field(gt=0.0, le=1.0)] = 1.0
     seed: pydantic.NonNegativeInt = 0
     mbr: Literal["chrf", "bleu"] | None = None
-    mbr_candidates: Count | None = None
+    mbr_candidates: Beams | None = None
     long_lines: Literal["error", "truncate", "split"] = "error"
     max_source_length: Annotated[int, pydantic.Field(ge=2)] | None = None
 

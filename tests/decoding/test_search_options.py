@@ -190,3 +190,12 @@ def test_groups_differ_where_one_group_would_not():
     # The penalty chooses; it is no part of a log-probability.
     probabilities = np.exp([h.log_probability for h in strong])
     np.testing.assert_allclose(probabilities, [0.6, 0.3], rtol=1e-5)
+
+
+def test_patience_ends_a_search_that_would_find_better():
+    a = 3
+    lattice = Lattice.of({(): {END: 0.3, a: 0.7}, (a,): {END: 1.0}}, 5)
+    (found,) = results(lattice, [4], beam_size=2, normalization="none", patience=0.5)
+    assert [h.tokens for h in found] == [(END,)]
+    (patient,) = results(lattice, [4], beam_size=2, normalization="none")
+    assert [h.tokens for h in patient] == [(a, END)]

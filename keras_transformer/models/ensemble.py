@@ -40,11 +40,12 @@ class Ensemble:
 
     Example:
 
+    >>> import numpy as np
     >>> import keras_transformer as kt
     >>> config = kt.TransformerConfig.from_preset("tiny", vocabulary_size=100)
     >>> members = [kt.Transformer(config), kt.Transformer(config)]
     >>> ensemble = kt.models.Ensemble(members)
-    >>> ids = [[5, 6, 2]]
+    >>> ids = np.array([[5, 6, 2]])
     >>> tuple(ensemble({"source": ids, "target": ids}).shape)
     (1, 3, 100)
 

@@ -1,8 +1,12 @@
 """What a `Translator` says of one line."""
 
 import dataclasses
+from collections.abc import Sequence
+from itertools import chain
 
 import numpy as np
+
+from keras_transformer.data.long_lines import LinePart
 
 
 @dataclasses.dataclass(frozen=True)
@@ -13,13 +17,20 @@ class Hypothesis:
         text: the translation.
         tokens: its pieces, `▁` for a space, without the end token.
         ids: the same as ids, with the end token where there is one.
-        log_probability: natural, of all `ids`.
-        score: `log_probability` / length penalty.
+        log_probability: natural, of all `ids`, as the search counts it: with a
+            repetition penalty, say, not the model's alone.
+        score: what hypotheses are ranked by: `log_probability` normalized for its
+            length, with a coverage penalty.
         finished: False where the length limit cut it.
         attention: where asked for, float32 weights of each layer: `"encoder"`
             (N, H, S, S), `"decoder"` (N, H, T, T) and `"cross"` (N, H, T, S); row t of
             the T is what position t, which predicts `ids[t]`, attends to.
         source_tokens: the pieces of the source that the last axis of `"cross"` has.
+        token_scores: where asked for, the log-probability that the model gives each
+            of `ids`.
+        alignment: where asked for, pairs of the number of a source word and that of a
+            target word, from 0.
+        utility: of MBR: the mean likeness to all candidates, in percent.
     """
 
     text: str
@@ -30,11 +41,85 @@ class Hypothesis:
     finished: bool
     attention: dict[str, np.ndarray] | None = None
     source_tokens: list[str] | None = None
+    token_scores: list[float] | None = None
+    alignment: list[tuple[int, int]] | None = None
+    utility: float | None = None
+
+    @property
+    def pharaoh(self) -> str | None:
+        """The alignment as `"0-0 1-2"`."""
+        if self.alignment is None:
+            return None
+        return " ".join(f"{i}-{j}" for i, j in self.alignment)
+
+
+EMPTY = Hypothesis("", [], [], 0.0, 0.0, True)
+
+
+def join(
+    parts: Sequence[list[Hypothesis]], sources: Sequence[LinePart]
+) -> list[Hypothesis]:
+    """The hypotheses of a line from those of its parts, rank by rank.
+
+    A part with fewer gives its last one. Log-probabilities and scores are sums.
+
+    Args:
+        parts: hypotheses of each part, best first.
+        sources: the parts of the source.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    ranks = range(max(map(len, parts)))
+    rows = [[found[min(rank, len(found) - 1)] for found in parts] for rank in ranks]
+    return [_joined(row, sources) for row in rows]
+
+
+def _joined(row: list[Hypothesis], sources: Sequence[LinePart]) -> Hypothesis:
+    source, text, alignment = "", "", set()
+    for hypothesis, part in zip(row, sources, strict=True):
+        offsets = _next_word(source), _next_word(text)
+        for i, j in hypothesis.alignment or ():
+            alignment.add((i + offsets[0], j + offsets[1]))
+        source += part.text + part.separator
+        text += hypothesis.text + (part.separator or _space(hypothesis.text))
+    scores = [hypothesis.token_scores for hypothesis in row]
+    utilities = [hypothesis.utility for hypothesis in row]
+    return Hypothesis(
+        text=text.removesuffix(sources[-1].separator or _space(row[-1].text)),
+        tokens=[token for hypothesis in row for token in hypothesis.tokens],
+        ids=[token for hypothesis in row for token in hypothesis.ids],
+        log_probability=sum(hypothesis.log_probability for hypothesis in row),
+        score=sum(hypothesis.score for hypothesis in row),
+        finished=all(hypothesis.finished for hypothesis in row),
+        token_scores=None if None in scores else list(chain(*scores)),
+        alignment=None if row[0].alignment is None else sorted(alignment),
+        utility=None if None in utilities else float(np.mean(utilities)),
+    )
+
+
+def _space(text: str) -> str:
+    """What follows a text where nothing follows its source: a space, if it has any."""
+    # From here on come the writing systems of East Asia, which have none.
+    return " " if "" < text[-1:] < "\u2e80" else ""
+
+
+def _next_word(text: str) -> int:
+    """The number of the word that what follows a text belongs to."""
+    return len(text.split()) - (text != "" and not text[-1].isspace())
 
 
 @dataclasses.dataclass(frozen=True)
 class TranslationScore:
-    """What a model thinks of a given translation: natural log, end token included."""
+    """What a model thinks of a given translation: natural log, end token included.
+
+    Args:
+        log_probability: of the whole.
+        num_tokens: with the end token.
+        token_scores: the log-probability of each token.
+        tokens: its pieces, the end token's included.
+    """
 
     log_probability: float
     num_tokens: int
+    token_scores: list[float] = dataclasses.field(default_factory=list)
+    tokens: list[str] = dataclasses.field(default_factory=list)

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from keras_transformer.config import TransformerConfig
 from keras_transformer.data.tokenizer import Tokenizer
+from keras_transformer.decoding import DecodingOptions
 from keras_transformer.errors import InputError
 from keras_transformer.models import Transformer
 from keras_transformer.models.weights import assign
@@ -27,7 +28,6 @@ KINDS = {"transformer": Transformer}
 _WEIGHTS = "model.weights.h5"
 _TOKENIZERS = ("tokenizer.model", "source.model", "target.model")
 _MOST_BYTES = 64 * 2**20  # of any file but the weights
-_MOST_BEAMS = 1000
 
 
 class Config(NamedTuple):
@@ -36,7 +36,7 @@ class Config(NamedTuple):
     kind: type[Transformer]
     model: TransformerConfig
     tokenizers: list[str]  # the files of source and target
-    decoding: dict[str, Any]  # beam_size, length_penalty
+    decoding: DecodingOptions
 
 
 class Contents(NamedTuple):
@@ -45,7 +45,7 @@ class Contents(NamedTuple):
     model: Transformer
     source_tokenizer: Tokenizer
     target_tokenizer: Tokenizer
-    decoding: dict[str, Any]  # beam_size, length_penalty
+    decoding: DecodingOptions
 
 
 def write(folder: str | Path, contents: Contents, card: str) -> None:
@@ -88,6 +88,7 @@ def read_config(folder: Path) -> Config:
         kind = KINDS[config["kind"]]
         names = [config["tokenizer"][side] for side in ("source", "target")]
         decoding = {
+            **config["decoding"],
             "beam_size": int(config["decoding"]["beam_size"]),
             "length_penalty": float(config["decoding"]["length_penalty"]),
         }
@@ -102,12 +103,13 @@ def read_config(folder: Path) -> Config:
                 f"{path} names the tokenizer {name!r}, which no model folder has; copy "
                 f"the model folder again"
             )
-    _check_numbers(path, fields, **decoding)
+    _check_numbers(path, fields)
     try:
         model_config = kind.config_class.from_dict(fields)
+        options = DecodingOptions.of(decoding, "decoding")
     except (InputError, TypeError) as error:
         raise InputError(f"{path}: {error}") from None
-    return Config(kind, model_config, names, decoding)
+    return Config(kind, model_config, names, options)
 
 
 def read_weights(folder: Path, config: TransformerConfig) -> dict[str, Any]:
@@ -178,19 +180,12 @@ def _plain_file(folder: Path, name: str, most_bytes: float = float("inf")) -> Pa
     return path
 
 
-def _check_numbers(
-    path: Path, fields: dict[str, Any], beam_size: int, length_penalty: float
-) -> None:
+def _check_numbers(path: Path, fields: dict[str, Any]) -> None:
     """Refuses numbers that no model has, before anything is made from them."""
     large = [n for n, v in fields.items() if isinstance(v, int) and abs(v) >= 2**31]
     if large:
         raise InputError(
             f"{path}: {large[0]} is too large; copy the model folder again"
-        )
-    if not (1 <= beam_size <= _MOST_BEAMS and 0 <= length_penalty < float("inf")):
-        raise InputError(
-            f"{path}: beam_size {beam_size} must be from 1 to {_MOST_BEAMS}, and "
-            f"length_penalty {length_penalty} a number from 0; copy it again"
         )
 
 
@@ -221,7 +216,12 @@ def _write_files(folder: Path, contents: Contents, card: str) -> None:
         "kind": "transformer",
         "model": contents.model.config.model_dump(),
         "tokenizer": {"source": names[0], "target": names[1]},
-        "decoding": contents.decoding,
+        # These two for versions that know no others.
+        "decoding": {
+            **contents.decoding.changed(),
+            "beam_size": contents.decoding.beam_size,
+            "length_penalty": contents.decoding.length_penalty,
+        },
     }
     text = json.dumps(config, indent=2) + "\n"
     (folder / "config.json").write_text(text, encoding="utf-8")

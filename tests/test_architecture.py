@@ -17,11 +17,13 @@ PACKAGE = "keras_transformer"
 FOLDER = Path(__file__).resolve().parents[1] / PACKAGE
 FILES = {str(path.relative_to(FOLDER)): path for path in sorted(FOLDER.rglob("*.py"))}
 
+#: Who stands on which floor, from the ground up.
 ROOMS = (
     "errors config backends output_folder",
     "layers decoding data losses evaluation",
     "models",
-    "hypothesis model_folder",
+    "batch_search model_folder hypothesis alignment",
+    "source_lines rereading",
     "translator",
     "training export serving batch_translator visualization",
     "cli",
@@ -62,7 +64,7 @@ ACTING_TOO: dict[str, str] = {
     "training/report.py": "a part of `training/run.py`: it prints the test's scores",
     "training/run_folder.py": "a part of `training/run.py`",
     "data/encoded_corpus.py": "the cache of the encoded corpus",
-    "data/encoded_writer.py": "the cache of the encoded corpus",
+    "data/encoded_writer.py": "as above",
     "data/line_reader.py": "a part of `data/corpus.py`",
     "training/assembly.py": "a part of `training/run.py`: it seeds",
     "backends/host_memory.py": "reads the memory limit of a container",

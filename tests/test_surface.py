@@ -24,7 +24,7 @@ NAMES = {
         encode_pairs phrasebook read_lines read_parallel read_tsv
     """,
     "keras_transformer.decoding": """
-        SearchResult beam_search greedy_search length_penalty
+        DecodingOptions SearchResult beam_search greedy_search length_penalty sample
     """,
     "keras_transformer.training": """
         AverageWeights GradientNorm InverseSquareRoot LabelSmoothedCrossEntropy
@@ -35,15 +35,19 @@ NAMES = {
         LabelSmoothedCrossEntropy TokenStatistics default_weights token_losses
     """,
     "keras_transformer.evaluation": "Comparison Score compare evaluate",
-    "keras_transformer.models": "Transformer",
+    "keras_transformer.models": "Ensemble Transformer",
     "keras_transformer.export": "ctranslate2 litert onnx saved_model",
 }
 
 COMMANDS = {
     "train": "CONFIG.yaml --set",
     "translate": """
-        MODEL --input --output --beam-size --length-penalty --top-beams --batch-size
-        --format
+        MODEL --input --output --format --batch-size --prefixes --ensemble
+        --beam-size --top-beams --normalization --length-penalty --coverage-penalty
+        --patience --min-length --max-length --no-repeat-ngram-size
+        --repetition-penalty --suppressed-tokens --num-beam-groups --diversity-penalty
+        --sampling --temperature --top-k --top-p --seed --mbr --mbr-candidates
+        --long-lines --max-source-length
     """,
     "score": "MODEL --source --target",
     "evaluate": """

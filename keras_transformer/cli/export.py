@@ -10,6 +10,7 @@ import typer
 
 from keras_transformer.cli import model_folder
 from keras_transformer.cli import options
+from keras_transformer.cli import progress
 from keras_transformer.errors import InputError
 
 
@@ -69,4 +70,5 @@ def export(
 
         given["card"] = card(model)
     module = importlib.import_module(f"keras_transformer.export.{format}")
-    print(module.export(translator, output, **given))
+    with progress.warnings_told():
+        print(module.export(translator, output, **given))

@@ -4,6 +4,7 @@ import enum
 import json
 import sys
 from typing import TYPE_CHECKING
+from typing import Any
 
 if TYPE_CHECKING:
     from keras_transformer.translator import Hypothesis
@@ -18,10 +19,19 @@ class Format(enum.StrEnum):
 
 def as_json(source: str, hypotheses: "list[Hypothesis]") -> str:
     """One JSON object on one line."""
-    keys = ("text", "score", "log_probability", "tokens")
-    found = [{key: getattr(h, key) for key in keys} for h in hypotheses]
+    found = [_as_object(hypothesis) for hypothesis in hypotheses]
     row = {"source": source, "hypotheses": found}
     return json.dumps(row, ensure_ascii=False) + "\n"
+
+
+def _as_object(hypothesis: "Hypothesis") -> dict[str, Any]:
+    keys = ("text", "score", "log_probability", "tokens", "token_scores")
+    found = {key: getattr(hypothesis, key) for key in keys}
+    found["token_scores"] = found["token_scores"] or []
+    found["alignment"] = hypothesis.pharaoh or ""
+    if hypothesis.utility is not None:
+        found["utility"] = hypothesis.utility
+    return found
 
 
 def as_text(number: int, hypotheses: "list[Hypothesis]", top_beams: int) -> str:
@@ -31,6 +41,23 @@ def as_text(number: int, hypotheses: "list[Hypothesis]", top_beams: int) -> str:
     return "".join(
         f"{number}\t{rank}\t{h.score:.6f}\t{h.text}\n"
         for rank, h in enumerate(hypotheses, 1)
+    )
+
+
+def written(
+    format: Format,
+    first_line: int,
+    sources: list[str],
+    found: "list[list[Hypothesis]]",
+    top_beams: int,
+) -> str:
+    """What is written of consecutive lines."""
+    rows = zip(sources, found, strict=True)
+    return "".join(
+        as_json(source, hypotheses)
+        if format is Format.jsonl
+        else as_text(number, hypotheses, top_beams)
+        for number, (source, hypotheses) in enumerate(rows, first_line)
     )
 
 

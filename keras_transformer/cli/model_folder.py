@@ -10,13 +10,14 @@ if TYPE_CHECKING:
     from keras_transformer.translator import Translator
 
 
-def load(folder: Path) -> "Translator":
-    """The model of a folder, on the backend that `backend` chooses."""
-    check(folder, "a model folder")
+def load(folder: Path, *others: Path) -> "Translator":
+    """The model of a folder, or of several together, on the backend of `backend`."""
+    for path in (folder, *others):
+        check(path, "a model folder")
     backend.activate()
     from keras_transformer.translator import Translator
 
-    return Translator.load(folder)
+    return Translator.load(folder, *others)
 
 
 def check(path: Path, kind: str) -> None:

@@ -31,6 +31,16 @@ SourceFile = Annotated[
         "--source", metavar="FILE", help="Lines to translate, plain or gzipped."
     ),
 ]
+Prefixes = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="How the translation of each line begins."),
+]
+Ensemble = Annotated[
+    list[Path] | None,
+    typer.Option(
+        metavar="MODEL", help="Translates together with MODEL. May be repeated."
+    ),
+]
 
 
 def check_length_penalty(length_penalty: float | None) -> None:
@@ -38,13 +48,4 @@ def check_length_penalty(length_penalty: float | None) -> None:
     if length_penalty is not None and not length_penalty < float("inf"):
         raise InputError(
             f"--length-penalty {length_penalty} is not finite; give one such as 0.6"
-        )
-
-
-def check_top_beams(top_beams: int, beam_size: int) -> None:
-    """Refuses more hypotheses than the search keeps."""
-    if top_beams > beam_size:
-        raise InputError(
-            f"--top-beams {top_beams} is more than the beam size {beam_size}; give "
-            f"--beam-size {top_beams}"
         )

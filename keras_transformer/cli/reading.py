@@ -5,7 +5,9 @@ import sys
 from collections.abc import Iterable
 from collections.abc import Iterator
 from itertools import islice
+from itertools import repeat
 from pathlib import Path
+from typing import Any
 from typing import BinaryIO
 
 from keras_transformer.errors import InputError
@@ -52,7 +54,25 @@ def decoded(lines: Iterable[bytes], path: Path | None) -> Iterator[str]:
         yield text.removesuffix("\n").removesuffix("\r")
 
 
-def pieces(lines: Iterable[str], size: int) -> Iterator[list[str]]:
+def with_prefixes(
+    lines: Iterable[str], prefixes: Path | None
+) -> Iterator[tuple[str, str]]:
+    """Each line with that of the file `prefixes`, or with nothing.
+
+    Raises:
+        InputError: where the file cannot be read, or has fewer lines or more.
+    """
+    with opened(prefixes) if prefixes else contextlib.nullcontext() as file:
+        starts = decoded(file, prefixes) if prefixes else repeat("")
+        for number, line in enumerate(lines, 1):
+            if (start := next(starts, None)) is None:
+                raise InputError(f"{prefixes} has no line {number}; give one a line")
+            yield line, start
+        if prefixes and next(starts, None) is not None:
+            raise InputError(f"{prefixes} has more lines than the input; give as many")
+
+
+def pieces(lines: Iterable[Any], size: int) -> Iterator[list[Any]]:
     """The lines in lists of `size`, the last one shorter."""
     lines = iter(lines)
     while piece := list(islice(lines, size)):

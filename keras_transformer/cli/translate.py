@@ -2,18 +2,22 @@
 
 from pathlib import Path
 from typing import Annotated
+from typing import Any
 
 import typer
 
 from keras_transformer.cli import formats
 from keras_transformer.cli import model_folder
 from keras_transformer.cli import options
+from keras_transformer.cli import progress
 from keras_transformer.cli import reading
 from keras_transformer.cli import writing
+from keras_transformer.cli.decoding_flags import with_decoding_flags
 
 _BATCHES_AT_ONCE = 8  # lines of similar length share a batch, and memory is bounded
 
 
+@with_decoding_flags
 def translate(
     model: options.Model,
     source: Annotated[
@@ -23,17 +27,16 @@ def translate(
     output: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Default: standard output.")
     ] = None,
-    beam_size: options.BeamSize = None,
-    length_penalty: options.LengthPenalty = None,
-    top_beams: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Hypotheses written of each line.")
-    ] = 1,
-    batch_size: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Lines translated at once.")
-    ] = 64,
     format: Annotated[
         formats.Format, typer.Option(metavar="text|jsonl", help="See above.")
     ] = formats.Format.text,
+    batch_size: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Lines translated at once.")
+    ] = 64,
+    prefixes: options.Prefixes = None,
+    ensemble: options.Ensemble = None,
+    *,
+    decoding: dict[str, Any],
 ) -> None:
     """Translate lines of text, in their order.
 
@@ -41,33 +44,35 @@ def translate(
     line; with --top-beams above 1, one hypothesis a line: the number of the source
     line, a rank from 1, the score and the translation, with tabs between. The format
     jsonl is one object a line: 'source' and, best first, 'hypotheses' with 'text',
-    'score', 'log_probability' and 'tokens'.
+    'score', 'log_probability', 'tokens', 'token_scores' (the last is the end's) and
+    'alignment' (pairs of source and target words, from 0); with --mbr, 'utility'.
+    Options of the search that are left out are those of the model.
     """
     with reading.opened(source) as file, writing.writer(output) as write:
-        options.check_length_penalty(length_penalty)
-        translator = model_folder.load(model)
-        options.check_top_beams(top_beams, beam_size or translator.beam_size)
+        options.check_length_penalty(decoding.get("length_penalty"))
+        translator = model_folder.load(model, *(ensemble or ()))
+        top_beams = translator.decoding.updated(decoding).top_beams
         # Whoever types lines wants each answered.
         size = 1 if file.isatty() else _BATCHES_AT_ONCE * batch_size
+        details = format == "jsonl"
+        lines = reading.with_prefixes(reading.decoded(file, source), prefixes)
         first = 1
-        for piece in reading.pieces(reading.decoded(file, source), size):
-            found = translator.translate(
-                piece,
-                beam_size=beam_size,
-                length_penalty=length_penalty,
-                top_beams=top_beams,
-                batch_size=batch_size,
-                return_details=True,
-                first_line=first,
-            )
-            formats.warn_of_cuts(found, first)
-            rows = zip(piece, found, strict=True)
-            write(
-                "".join(
-                    formats.as_json(line, hypotheses)
-                    if format is formats.Format.jsonl
-                    else formats.as_text(number, hypotheses, top_beams)
-                    for number, (line, hypotheses) in enumerate(rows, first)
-                )
-            )
-            first += len(piece)
+        with progress.bar(file, output) as advance:
+            for piece in reading.pieces(lines, size):
+                texts, starts = map(list, zip(*piece, strict=True))
+                if prefixes:
+                    decoding["prefixes"] = starts
+                with progress.warnings_told():
+                    found = translator.translate(
+                        texts,
+                        batch_size=batch_size,
+                        return_details=True,
+                        return_token_scores=details,
+                        return_alignments=details,
+                        first_line=first,
+                        **decoding,
+                    )
+                formats.warn_of_cuts(found, first)
+                write(formats.written(format, first, texts, found, top_beams))
+                advance(len(piece))
+                first += len(piece)

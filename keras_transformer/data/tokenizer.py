@@ -225,6 +225,25 @@ class Tokenizer:
         """
         return [self._processor.id_to_piece(token) for token in self._checked(ids)]
 
+    def ids_of(self, pieces: Sequence[str | int]) -> list[int]:
+        """The ids of pieces, spelled as `pieces` does; an id stands for itself.
+
+        Raises:
+            InputError: where the vocabulary has no such piece or id.
+        """
+        found = []
+        for piece in pieces:
+            if isinstance(piece, str):
+                token = self._processor.piece_to_id(piece)
+                if self._processor.id_to_piece(token) != piece:
+                    raise InputError(
+                        f"the tokenizer has no piece {piece!r}; spell it as the "
+                        f"tokenizer does, {SPACE_MARK} for a space, or give its id"
+                    )
+                piece = token
+            found.append(piece)
+        return self._checked(found)
+
     def check(
         self,
         *,

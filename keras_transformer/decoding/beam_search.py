@@ -1,14 +1,20 @@
 """Beam search with a pool of finished hypotheses. Knows no model.
 
-B batch, W beam width, R hypotheses returned a row, L most tokens, V vocabulary.
+B batch, W beam width, R hypotheses returned a row, L most tokens, V vocabulary, G
+groups of beams.
 
 Live and finished hypotheses are kept apart: a finished one is never scored again. At
 each step every live hypothesis has V continuations, of which the best 2W go on: at most
 W of them end, so that W stay alive. A row stops when no live hypothesis can still beat
 its R-th best finished one, or at its limit; what happens to other rows of the batch
 does not change it.
+
+Groups of beams are rows of their own, (B * G, W / G), but for two things: the model
+sees them together, and the choice of continuations in one group knows those before it.
 """
 
+import math
+from functools import partial
 from typing import Any
 from typing import NamedTuple
 
@@ -16,11 +22,16 @@ from keras import ops
 from keras import tree
 
 from keras_transformer import backends
-from keras_transformer.decoding.greedy_search import suppress
-from keras_transformer.decoding.length_penalty import length_penalty as penalty
+from keras_transformer.decoding import beam_groups
+from keras_transformer.decoding.beam_groups import best
+from keras_transformer.decoding.beam_groups import gather
+from keras_transformer.decoding.length_penalty import normalized
+from keras_transformer.decoding.logits_processors import chain
+from keras_transformer.decoding.running import running
 from keras_transformer.decoding.search_result import SearchResult
 
 _NEVER = -float("inf")
+_OFF = ()  # in the place of tensors: a state without them has fewer operations
 
 
 class _State(NamedTuple):
@@ -34,6 +45,8 @@ class _State(NamedTuple):
     finished_log_probabilities: Any  # (B, W) float32
     finished_scores: Any  # (B, W) float32, minus infinity: no hypothesis
     finished_lengths: Any  # (B, W) int32
+    coverage: Any = _OFF  # (B, W) float32, at most 0, of the live hypotheses
+    num_ended: Any = _OFF  # (B,) int32, hypotheses that have ended so far
 
 
 def beam_search(
@@ -45,13 +58,25 @@ def beam_search(
     beam_size,
     length,
     top_beams=1,
+    normalization="gnmt",
     length_penalty=0.6,
+    patience=None,
+    coverage=None,
+    num_beam_groups=1,
+    diversity_penalty=0.0,
     start_id=1,
     end_id=2,
     pad_id=0,
     suppressed=(),
+    process=None,
 ):
-    """The best hypotheses by log-probability / length penalty.
+    """The best hypotheses by score: log-probability, made comparable between lengths.
+
+    The search of a row ends where no better result can come. All log-probabilities are
+    at most 0 and fall as tokens are added, each `normalization` divides by what grows
+    with the length, and a coverage penalty is at most 0: so no continuation of a live
+    hypothesis, nor of their continuations, scores above the best live log-probability
+    normalized at the row's limit. Once R finished ones reach that, they stay.
 
     Args:
         decode_step: `(tokens (B, W), position, constants, cache) -> logits
@@ -64,11 +89,20 @@ def beam_search(
         length: L, the most steps taken, an int, or a scalar tensor where shapes may be
             found while a program runs; at least the largest limit.
         top_beams: R, hypotheses returned, at most W.
+        normalization: see `normalized`.
         length_penalty: alpha, at least 0, see `length_penalty`.
+        patience: ends a row, too, once patience * W hypotheses have ended, and at least
+            R; with groups, in each group for its own part of W.
+        coverage: a function of cache and constants, after a step, that gives what is
+            added to the score of each hypothesis (B, W), at most 0.
+        num_beam_groups: G; must divide W.
+        diversity_penalty: see `beam_groups.choose`.
         start_id: the first input.
         end_id: ends a hypothesis.
         pad_id: fills the tokens after it.
         suppressed: ids that are never chosen. They keep their share of probability.
+        process: what changes the scores of the next token, see
+            `logits_processors.chain`; instead of `suppressed`.
 
     Returns:
         `SearchResult` with R hypotheses a row. Where none has ended within its limit,
@@ -79,61 +113,84 @@ def beam_search(
         ValueError: `top_beams` above `beam_size`, or a negative `length_penalty`.
 
     Reference: Wu et al., 2016, https://arxiv.org/abs/1609.08144, section 7; Vaswani
-    et al., 2017, https://arxiv.org/abs/1706.03762, section 6.1.
+    et al., 2017, https://arxiv.org/abs/1706.03762, section 6.1; Kasai et al., 2022,
+    https://arxiv.org/abs/2204.05424; Vijayakumar et al., 2016,
+    https://arxiv.org/abs/1610.02424.
     """
+    _check(beam_size, top_beams, length_penalty)
+    process = process or chain(suppressed=suppressed)
+    score = partial(normalized, normalization=normalization, alpha=length_penalty)
+    split, join = beam_groups.views(num_beam_groups)
+    choose = _chooser(num_beam_groups, diversity_penalty, end_id)
+    width = beam_size // num_beam_groups
+    wanted = min(top_beams, width)  # of each group, those that may be returned
+    limits = beam_groups.repeat(limits, num_beam_groups)
+    state = _start(width, length, limits, tree.map_structure(split, cache), pad_id)
+    if coverage is not None:
+        state = state._replace(coverage=ops.zeros_like(state.log_probabilities))
+    if patience is not None:
+        state = state._replace(num_ended=ops.zeros_like(limits))
+        enough = max(math.ceil(patience * width), wanted)
+
+    def body(state, constants):
+        limits, constants = constants
+        last = join(_last_tokens(state, start_id))
+        cache = tree.map_structure(join, state.cache)
+        logits, cache = decode_step(last, state.position, constants, cache)
+        logs = ops.log_softmax(logits, axis=-1)
+        logs = process(logs, join(state.tokens), state.position, constants)
+        added = _OFF if coverage is None else split(coverage(cache, constants))
+        candidates = _continue(state, split(logs), added, 2 * width, choose)
+        state = _keep_finished(state, candidates, end_id, score)
+        state = _keep_live(state, candidates, tree.map_structure(split, cache), end_id)
+        position = state.position + 1
+        best_possible = score(ops.max(state.log_probabilities, axis=1), limits)
+        settled = state.finished_scores[:, wanted - 1] >= best_possible
+        ended = ops.logical_or(settled, position >= limits)
+        if patience is not None:
+            ended = ops.logical_or(ended, state.num_ended >= enough)
+        return state._replace(position=position, done=ops.logical_or(state.done, ended))
+
+    state = backends.loop(running(length), body, state, (limits, constants))
+    state = beam_groups.merge(state, num_beam_groups)
+    return _result(state, top_beams, score, pad_id)
+
+
+def _check(beam_size, top_beams, length_penalty):
     if not 1 <= top_beams <= beam_size:
         raise ValueError(
             f"top_beams must be between 1 and beam_size {beam_size}, got {top_beams}"
         )
     if length_penalty < 0:
         raise ValueError(f"length_penalty must be at least 0, got {length_penalty}")
+
+
+def _start(width, length, limits, cache, pad_id):
     rows = ops.shape(limits)[0]
-    first = ops.arange(beam_size) == 0  # all beams begin alike: only one may go on
-    state = _State(
+    first = ops.arange(width) == 0  # all beams begin alike: only one may go on
+    return _State(
         position=ops.zeros((), "int32"),
         done=limits <= 0,
-        tokens=ops.full((rows, beam_size, length), pad_id, "int32"),
+        tokens=ops.full((rows, width, length), pad_id, "int32"),
         log_probabilities=ops.where(first, 0.0, _NEVER) + ops.zeros((rows, 1)),
         lengths=ops.zeros((rows,), "int32"),
         cache=cache,
-        finished_tokens=ops.full((rows, beam_size, length), pad_id, "int32"),
-        finished_log_probabilities=ops.full((rows, beam_size), _NEVER, "float32"),
-        finished_scores=ops.full((rows, beam_size), _NEVER, "float32"),
-        finished_lengths=ops.zeros((rows, beam_size), "int32"),
+        finished_tokens=ops.full((rows, width, length), pad_id, "int32"),
+        finished_log_probabilities=ops.full((rows, width), _NEVER, "float32"),
+        finished_scores=ops.full((rows, width), _NEVER, "float32"),
+        finished_lengths=ops.zeros((rows, width), "int32"),
     )
-
-    def condition(state):
-        return ops.logical_and(
-            state.position < length, ops.logical_not(ops.all(state.done))
-        )
-
-    def body(state, constants):
-        limits, constants = constants
-        last = _last_tokens(state, start_id)
-        logits, cache = decode_step(last, state.position, constants, state.cache)
-        log_probabilities = suppress(ops.log_softmax(logits, axis=-1), suppressed)
-        candidates = _continue(state, log_probabilities, 2 * beam_size)
-        state = _keep_finished(state, candidates, end_id, length_penalty)
-        state = _keep_live(state, candidates, cache, end_id)
-        position = state.position + 1
-        best_possible = ops.max(state.log_probabilities, axis=1) / penalty(
-            limits, length_penalty
-        )
-        settled = state.finished_scores[:, top_beams - 1] >= best_possible
-        ended = ops.logical_or(settled, position >= limits)
-        return state._replace(position=position, done=ops.logical_or(state.done, ended))
-
-    state = backends.loop(condition, body, state, (limits, constants))
-    return _result(state, top_beams, length_penalty, pad_id)
 
 
 class _Candidates(NamedTuple):
-    """The best 2W continuations of each row, best first."""
+    """The best 2W continuations of each row, in the order in which they go on."""
 
     tokens: Any  # (B, 2W, L) int32
     last: Any  # (B, 2W) int32, their newest token
-    beams: Any  # (B, 2W) int32, which hypothesis each continues
+    ranks: Any  # (B, 2W) float32, falling: what they were chosen by
     log_probabilities: Any  # (B, 2W) float32
+    beams: Any  # (B, 2W) int32, which hypothesis each continues
+    coverage: Any  # (B, 2W) float32, of that one
 
 
 def _last_tokens(state, start_id):
@@ -143,42 +200,53 @@ def _last_tokens(state, start_id):
     return ops.where(state.position == 0, start_id, last)
 
 
-def _continue(state, log_probabilities, count):
+def _continue(state, log_probabilities, coverage, count, choose):
     """The `count` best continuations of all live hypotheses of a row."""
-    # First within each hypothesis, then among them: the same as over all W * V at
-    # once, ties included, for less sorting.
-    vocabulary_size = log_probabilities.shape[-1]
-    each = min(count, vocabulary_size)
     scores = ops.expand_dims(state.log_probabilities, 2) + log_probabilities
-    scores, ids = backends.top_k(scores, each)  # (B, W, each)
-    rows, width = ops.shape(scores)[0], scores.shape[1]
-    scores = ops.reshape(scores, (rows, width * each))
-    ids = ops.reshape(ids, (rows, width * each))
-    scores, places = backends.top_k(scores, min(count, width * each))  # (B, 2W)
-    last = ops.take_along_axis(ids, places, axis=1)
-    beams = ops.floor_divide(places, each)
+    ranks, scores, last, beams = choose(scores, count, state.done)
     length = ops.shape(state.tokens)[2]
     here = ops.arange(length, dtype="int32") == state.position  # (L,)
-    tokens = ops.where(here, ops.expand_dims(last, 2), _gather(state.tokens, beams))
-    return _Candidates(tokens, last, beams, scores)
+    tokens = ops.where(here, ops.expand_dims(last, 2), gather(state.tokens, beams))
+    if coverage is not _OFF:
+        coverage = ops.take_along_axis(coverage, beams, axis=1)
+    return _Candidates(tokens, last, ranks, scores, beams, coverage)
 
 
-def _keep_finished(state, candidates, end_id, alpha):
+def _chooser(num_groups, penalty, end_id):
+    """What gives ranks, scores, tokens and beams, (B, 2W) each, of (B, W, V)."""
+
+    def choose(scores, count, done):
+        if num_groups > 1:
+            options = {"num_groups": num_groups, "penalty": penalty, "end_id": end_id}
+            return beam_groups.choose(scores, count, done=done, **options)
+        scores, last, beams = best(scores, count)
+        return scores, scores, last, beams
+
+    return choose
+
+
+def _keep_finished(state, candidates, end_id, score):
     """The best W of those finished before and those that end now."""
     width = state.finished_scores.shape[1]
     length = state.position + 1
     alive = ops.logical_not(ops.expand_dims(state.done, 1))
     ends = ops.logical_and(candidates.last == end_id, alive)
     log_probabilities = ops.where(ends, candidates.log_probabilities, _NEVER)
-    # Not `_NEVER` / penalty: LiteRT makes a finite number of minus infinity.
-    scores = candidates.log_probabilities / penalty(length, alpha)
+    # Not of `_NEVER`: LiteRT makes a finite number of minus infinity.
+    scores = score(candidates.log_probabilities, length)
+    if state.coverage is not _OFF:
+        scores = scores + candidates.coverage
     scores = ops.where(ends, scores, _NEVER)
+    if state.num_ended is not _OFF:
+        ending = ops.cast(scores > _NEVER, "int32")
+        num_ended = state.num_ended + ops.sum(ending, axis=1)
+        state = state._replace(num_ended=num_ended)
     scores = ops.concatenate([state.finished_scores, scores], axis=1)  # (B, 3W)
     scores, places = backends.top_k(scores, width)
     lengths = ops.zeros_like(candidates.last) + length
 
     def merge(finished, new):
-        return _gather(ops.concatenate([finished, new], axis=1), places)
+        return gather(ops.concatenate([finished, new], axis=1), places)
 
     return state._replace(
         finished_tokens=merge(state.finished_tokens, candidates.tokens),
@@ -193,43 +261,49 @@ def _keep_finished(state, candidates, end_id, alpha):
 def _keep_live(state, candidates, cache, end_id):
     """The best W continuations that have not ended; rows that are done stay."""
     width = state.log_probabilities.shape[1]
-    going = ops.where(candidates.last == end_id, _NEVER, candidates.log_probabilities)
+    going = ops.where(candidates.last == end_id, _NEVER, candidates.ranks)
     log_probabilities, places = backends.top_k(going, width)  # (B, W)
+    if candidates.ranks is not candidates.log_probabilities:
+        chosen = ops.take_along_axis(candidates.log_probabilities, places, axis=1)
+        log_probabilities = ops.where(log_probabilities > _NEVER, chosen, _NEVER)
     beams = ops.take_along_axis(candidates.beams, places, axis=1)
     done = ops.expand_dims(state.done, 1)
+    if state.coverage is not _OFF:
+        coverage = ops.take_along_axis(candidates.coverage, places, axis=1)
+        coverage = ops.where(done, state.coverage, coverage)
+        state = state._replace(coverage=coverage)
     return state._replace(
         tokens=ops.where(
-            ops.expand_dims(done, 2), state.tokens, _gather(candidates.tokens, places)
+            ops.expand_dims(done, 2), state.tokens, gather(candidates.tokens, places)
         ),
         log_probabilities=ops.where(done, state.log_probabilities, log_probabilities),
         lengths=ops.where(state.done, state.lengths, state.position + 1),
-        cache=tree.map_structure(lambda tensor: _gather(tensor, beams), cache),
+        cache=tree.map_structure(lambda tensor: gather(tensor, beams), cache),
     )
 
 
-def _gather(tensor, places):
-    """(B, W, ...) and places (B, M) to (B, M, ...)."""
-    rows, width, *rest = ops.shape(tensor)
-    flat = ops.reshape(tensor, (rows * width, *rest))
-    offsets = ops.expand_dims(ops.arange(rows, dtype="int32") * width, 1)
-    return ops.take(flat, ops.cast(places, "int32") + offsets, axis=0)
-
-
-def _result(state, top_beams, alpha, pad_id):
+def _result(state, top_beams, score, pad_id):
     """The finished hypotheses; the live ones of a row that has none."""
     none = ops.expand_dims(ops.max(state.finished_scores, axis=1) == _NEVER, 1)
-    lengths = ops.where(none, ops.expand_dims(state.lengths, 1), state.finished_lengths)
+    live_lengths = state.lengths
+    if len(live_lengths.shape) == 1:  # all of a row are as long
+        live_lengths = ops.expand_dims(live_lengths, 1)
+    lengths = ops.where(none, live_lengths, state.finished_lengths)
     log_probabilities = ops.where(
         none, state.log_probabilities, state.finished_log_probabilities
     )
     tokens = ops.where(ops.expand_dims(none, 2), state.tokens, state.finished_tokens)
     there = ops.logical_and(log_probabilities > _NEVER, lengths > 0)
     log_probabilities = ops.where(there, log_probabilities, _NEVER)
+    scores = score(log_probabilities, lengths)
+    if state.coverage is not _OFF:
+        live = ops.where(there, scores + state.coverage, _NEVER)
+        scores = ops.where(none, live, state.finished_scores)
     result = SearchResult(
         tokens=ops.where(ops.expand_dims(there, 2), tokens, pad_id),
         lengths=ops.where(there, lengths, 0),
         log_probabilities=log_probabilities,
-        scores=log_probabilities / penalty(lengths, alpha),
+        scores=scores,
         finished=ops.logical_and(there, ops.logical_not(none)),
     )
     return SearchResult(*(tensor[:, :top_beams] for tensor in result))

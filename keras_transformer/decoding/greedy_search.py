@@ -9,7 +9,9 @@ from typing import NamedTuple
 from keras import ops
 
 from keras_transformer import backends
-from keras_transformer.decoding.length_penalty import length_penalty as penalty
+from keras_transformer.decoding.length_penalty import normalized
+from keras_transformer.decoding.logits_processors import chain
+from keras_transformer.decoding.running import running
 from keras_transformer.decoding.search_result import SearchResult
 
 
@@ -35,6 +37,8 @@ def greedy_search(
     end_id=2,
     pad_id=0,
     suppressed=(),
+    process=None,
+    normalization="gnmt",
     length_penalty=0.6,
 ):
     """The hypothesis that takes the most probable token at each position.
@@ -52,6 +56,9 @@ def greedy_search(
         end_id: ends a hypothesis.
         pad_id: fills the tokens after it.
         suppressed: ids that are never chosen. They keep their share of probability.
+        process: what changes the scores of the next token, see
+            `logits_processors.chain`; instead of `suppressed`.
+        normalization: of the reported score, see `normalized`.
         length_penalty: alpha of the reported score.
 
     Returns:
@@ -60,6 +67,7 @@ def greedy_search(
     Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.1
     (auto-regressive generation).
     """
+    process = process or chain(suppressed=suppressed)
     rows = ops.shape(limits)[0]
     state = _State(
         position=ops.zeros((), "int32"),
@@ -72,16 +80,16 @@ def greedy_search(
         cache=cache,
     )
 
-    def condition(state):
-        return ops.logical_and(
-            state.position < length, ops.logical_not(ops.all(state.done))
-        )
-
     def body(state, constants):
         limits, constants = constants
         logits, cache = decode_step(state.last, state.position, constants, state.cache)
-        log_probabilities = ops.log_softmax(logits[:, 0], axis=-1)  # (B, V)
-        chosen, best = _best(log_probabilities, suppressed)
+        scores = process(
+            ops.log_softmax(logits, axis=-1),
+            ops.expand_dims(state.tokens, 1),
+            state.position,
+            constants,
+        )
+        chosen, best = _best(scores[:, 0])
         chosen = ops.where(state.done, pad_id, chosen)
         best = ops.where(state.done, 0.0, best)
         here = ops.arange(length, dtype="int32") == state.position  # (L,)
@@ -101,11 +109,11 @@ def greedy_search(
             cache=cache,
         )
 
-    state = backends.loop(condition, body, state, (limits, constants))
-    return _result(state, length_penalty)
+    state = backends.loop(running(length), body, state, (limits, constants))
+    return _result(state, normalization, length_penalty)
 
 
-def _result(state, alpha):
+def _result(state, normalization, alpha):
     log_probabilities = ops.where(
         state.lengths > 0, state.log_probabilities, -float("inf")
     )
@@ -113,28 +121,17 @@ def _result(state, alpha):
         tokens=state.tokens,
         lengths=state.lengths,
         log_probabilities=log_probabilities,
-        scores=log_probabilities / penalty(state.lengths, alpha),
+        scores=normalized(log_probabilities, state.lengths, normalization, alpha),
         finished=state.finished,
     )
     return SearchResult(*(ops.expand_dims(tensor, 1) for tensor in result))
 
 
-def _best(log_probabilities, suppressed):
-    """Ids (B,) int32 and log-probabilities (B,) of the best tokens."""
-    allowed = suppress(log_probabilities, suppressed)
+def _best(allowed):
+    """Ids (B,) int32 and log-probabilities (B,) of the best tokens of (B, V)."""
     best = ops.max(allowed, axis=-1, keepdims=True)
     # The lowest id that is best. Keras' argmax needs what LiteRT does not have.
     vocabulary_size = allowed.shape[-1]
     ids = ops.arange(vocabulary_size, dtype="int32")
     chosen = ops.where(allowed == best, ids, vocabulary_size - 1)
     return ops.min(chosen, axis=-1), ops.squeeze(best, -1)
-
-
-def suppress(log_probabilities, suppressed):
-    """(..., V) with minus infinity at the ids `suppressed`."""
-    if not suppressed:
-        return log_probabilities
-    ids = ops.arange(log_probabilities.shape[-1], dtype="int32")
-    for token in suppressed:
-        log_probabilities = ops.where(ids == token, -float("inf"), log_probabilities)
-    return log_probabilities

@@ -45,6 +45,7 @@ def export(
             f"quantization {quantization!r} is unknown to the export to CTranslate2; "
             f"use one of {', '.join(QUANTIZATIONS)}, or leave it out"
         )
+    process.check_translator(translator)
     process.require("the export to CTranslate2", "ctranslate2", extras="ctranslate2")
     config = translator.model.config
     if config.attention_window is not None:

@@ -10,7 +10,7 @@ continuations asked for, H heads, K head_dim.
 import tensorflow as tf
 
 from keras_transformer import backends
-from keras_transformer.decoding.greedy_search import suppress
+from keras_transformer.decoding.logits_processors import suppress
 
 
 class DecodingGraph:

@@ -59,6 +59,7 @@ def export(
             f"quantization {quantization!r} is unknown to the export to LiteRT; use "
             f"one of {', '.join(QUANTIZATIONS)}, or leave it out"
         )
+    process.check_translator(translator)
     process.require("the export to LiteRT", "tensorflow", extras="tensorflow")
     if backends.name != "tensorflow" or translator.model.dtype_policy.name != "float32":
         return process.export(__name__, translator, output, quantization=quantization)

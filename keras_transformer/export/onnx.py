@@ -62,6 +62,7 @@ def export(
         "onnx",
         *(["onnxruntime"] if quantization else []),
     ]
+    process.check_translator(translator)
     process.require("the export to ONNX", *needed, extras="tensorflow,export")
     if backends.name != "tensorflow" or translator.model.dtype_policy.name != "float32":
         return process.export(__name__, translator, output, quantization=quantization)

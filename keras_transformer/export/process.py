@@ -12,10 +12,12 @@ import signal
 import subprocess
 import sys
 import tempfile
+import warnings
 from pathlib import Path
 from typing import Any
 
 from keras_transformer.errors import InputError
+from keras_transformer.models import Ensemble
 
 _CHILD = "import sys; sys.path[:] = {path!r}; from {module} import main; main()"
 
@@ -37,6 +39,25 @@ def require(what: str, *packages: str, extras: str) -> None:
                 f"{what} needs the package {package}, which is not installed; run pip "
                 f"install 'keras-transformer[{extras}]'"
             )
+
+
+def check_translator(translator: Any) -> None:
+    """Warns of options of its search that no export has; refuses an ensemble.
+
+    Raises:
+        InputError: for an ensemble.
+    """
+    if isinstance(translator.model, Ensemble):
+        raise InputError(
+            "an ensemble cannot be exported; export its members, each by itself"
+        )
+    left_out = translator.decoding.changed().keys() - {"beam_size", "length_penalty"}
+    if left_out:
+        warnings.warn(
+            f"the export searches without the translator's "
+            f"{', '.join(sorted(left_out))}",
+            stacklevel=3,
+        )
 
 
 def export(module: str, translator: Any, output: str | Path, **options: Any) -> Path:

@@ -83,6 +83,7 @@ def export(
     Reference: Olston et al., 2017, TensorFlow-Serving: Flexible, High-Performance ML
     Serving, https://arxiv.org/abs/1712.06139.
     """
+    process.check_translator(translator)
     packages = ("tensorflow", "tensorflow_text")
     process.require("the export to SavedModel", *packages, extras="tensorflow")
     if backends.name != "tensorflow":

@@ -1,29 +1,39 @@
 """What is searched and what is scored: one text, for `Translator` and for exports.
 
-B batch, S source positions, T target positions, W beam width, L most tokens.
+B batch, S source positions, T target positions, W beam width, L most tokens, R
+hypotheses a row, P tokens of a prefix.
 """
 
 from keras import ops
 
 from keras_transformer.decoding import beam_search
 from keras_transformer.decoding import greedy_search
+from keras_transformer.decoding import sample
+from keras_transformer.decoding.logits_processors import chain
 from keras_transformer.layers import masks
 from keras_transformer.losses import token_losses
+from keras_transformer.models.word_attention import word_attention
 
 #: A translation may be this many tokens longer than its source (Vaswani et al., 2017).
 EXTRA_LENGTH = 50
+_CHAIN = ("min_length", "no_repeat_ngram_size", "repetition_penalty")
+_BEAMS = ("patience", "num_beam_groups", "diversity_penalty")
+_DRAW = ("temperature", "top_k", "top_p")
 
 
 def search(
     model,
     source,
     limits,
+    inputs=(),
     *,
-    beam_size,
     length,
+    beam_size=4,
     top_beams=1,
     length_penalty=0.6,
+    normalization="gnmt",
     table_length=None,
+    **options,
 ):
     """The best translations of source ids.
 
@@ -32,42 +42,119 @@ def search(
         source: (B, S) int32.
         limits: (B,) int32, the most tokens of each translation, end token included; 0
             for a row that only fills the batch.
-        beam_size: W; 1 is greedy search.
+        inputs: `{"prefix": (B, P) int32, "keys": (B, R, 2) int32}`, where wanted: the
+            first tokens of each translation, filled with `logits_processors.FREE`; and
+            the keys of its samples, see `sampling.sample_keys`.
         length: L, at least the largest limit; where a framework allows it in the
             program that is made, a scalar int32.
-        top_beams: hypotheses of each row.
+        beam_size: W; 1 is greedy search.
+        top_beams: R.
         length_penalty: alpha.
+        normalization: see `decoding.length_penalty.normalized`.
         table_length: the largest S, where S is known only when the program runs and its
             positions shall come from a table in the program, not be computed.
+        options: others of `DecodingOptions`, for the search itself; `suppressed_tokens`
+            as ids.
 
     Returns:
         `decoding.SearchResult`.
     """
     config = model.config
     memory, source_mask = model.encode(source, length=table_length)
-    constants, cache = model.start(memory, source_mask, beam_size, length)
+    sampling = options.get("sampling", False)
+    width = top_beams if sampling else beam_size
+    constants, cache = model.start(memory, source_mask, width, length)
     constants["mask"] = ops.expand_dims(source_mask, (1, 2))  # (B, 1, 1, S)
     del constants["bias"]
+    step = Step(model)
+    beta = options.get("coverage_penalty", 0.0)
+    if beta:
+        step = CoverageStep(model, beta)
+        cache = step.start(cache, source_mask, width)
+    if "prefix" in inputs:
+        constants["prefix"] = inputs["prefix"]
 
-    def step(tokens, position, constants, cache):
-        # Made at each step: where a loop adds a tensor from outside of it to attention
-        # scores, TensorFlow 2.21's graph optimizer (the remapper, with oneDNN) fuses
-        # the sum with a wrong input, and the loop gives nothing, without an error.
-        bias = masks.attention_bias(constants["mask"])
-        return model.decode_step(tokens, position, {**constants, "bias": bias}, cache)
-
-    options = {
+    suppressed = {config.pad_id, config.start_id, *options.get("suppressed_tokens", ())}
+    shared = {
         "length": length,
+        "normalization": normalization,
         "length_penalty": length_penalty,
         "start_id": config.start_id,
         "end_id": config.end_id,
         "pad_id": config.pad_id,
-        "suppressed": tuple(sorted({config.pad_id, config.start_id} - {config.end_id})),
+        "process": chain(
+            suppressed=tuple(sorted(suppressed - {config.end_id})),
+            prefix="prefix" in inputs,
+            end_id=config.end_id,
+            **{name: options[name] for name in _CHAIN if name in options},
+        ),
     }
+    arguments = (step, constants, cache, limits)
+    if sampling:
+        shared |= {name: options[name] for name in _DRAW if name in options}
+        return sample(*arguments, inputs["keys"], **shared)
     if beam_size == 1:
-        return greedy_search(step, constants, cache, limits, **options)
-    options |= {"beam_size": beam_size, "top_beams": top_beams}
-    return beam_search(step, constants, cache, limits, **options)
+        return greedy_search(*arguments, **shared)
+    shared |= {name: options[name] for name in _BEAMS if name in options}
+    shared |= {"beam_size": beam_size, "top_beams": top_beams}
+    coverage = step.penalty if beta else None
+    return beam_search(*arguments, coverage=coverage, **shared)
+
+
+class Step:
+    """The step of a search.
+
+    Constants hold the source's `mask` (B, 1, 1, S) in place of `start`'s `bias`.
+
+    Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.1.
+    """
+
+    def __init__(self, model):
+        self.model = model
+
+    def __call__(self, tokens, position, constants, cache):
+        constants = self.with_bias(constants)
+        return self.model.decode_step(tokens, position, constants, cache)
+
+    def with_bias(self, constants):
+        """The constants of `decode_step`."""
+        # Made at each step: where a loop adds a tensor from outside of it to attention
+        # scores, TensorFlow 2.21's graph optimizer (the remapper, with oneDNN) fuses
+        # the sum with a wrong input, and the loop gives nothing, without an error.
+        bias = masks.attention_bias(constants["mask"])
+        return {**constants, "bias": bias}
+
+
+class CoverageStep(Step):
+    """A step that adds up the attention paid to each source token, (B, W, S).
+
+    Reference: Wu et al., 2016, https://arxiv.org/abs/1609.08144, equation 14.
+    """
+
+    def __init__(self, model, beta):
+        super().__init__(model)
+        self.beta = beta
+
+    def start(self, cache, source_mask, width):
+        """The cache with sums, all 0."""
+        sums = ops.zeros((ops.shape(source_mask)[0], width, ops.shape(source_mask)[1]))
+        return {"model": cache, "coverage": sums}
+
+    def __call__(self, tokens, position, constants, cache):
+        constants = self.with_bias(constants)
+        logits, model_cache, weights = self.model.decode_step(
+            tokens, position, constants, cache["model"], return_attention_weights=True
+        )
+        sums = cache["coverage"] + word_attention(weights)
+        return logits, {"model": model_cache, "coverage": sums}
+
+    def penalty(self, cache, constants):
+        """Beta * sum over the source of log(min(its sum, 1)): (B, W), at most 0."""
+        # A token that got nothing shall not cost minus infinity.
+        covered = ops.clip(cache["coverage"], 1e-9, 1.0)
+        mask = constants["mask"][:, 0]  # (B, 1, S)
+        logs = ops.where(mask, ops.log(covered), 0.0)
+        return self.beta * ops.sum(logs, axis=-1)
 
 
 def score(model, source, labels):
@@ -75,10 +162,36 @@ def score(model, source, labels):
 
     The labels end with `end_id`; `pad_id` after it does not count.
     """
-    config = model.config
-    start = ops.full_like(labels[:, :1], config.start_id)
-    target = ops.concatenate([start, labels[:, :-1]], axis=1)
+    return ops.sum(token_scores(model, source, labels), axis=1)
+
+
+def token_scores(model, source, labels):
+    """The log-probability (B, T) of each of the labels, 0 at `pad_id`; see `score`."""
+    target = _shifted(model.config, labels)
     logits = model({"source": source, "target": target}, training=False)
+    return _likelihoods(model.config, logits, labels)
+
+
+def reread(model, source, labels):
+    """What a model thinks of translations that are there, and where it looks.
+
+    Returns:
+        `token_scores` (B, T), and the `word_attention` (B, T, S) of the position that
+        predicts each of the labels.
+    """
+    memory, mask = model.encode(source)
+    hidden, _, weights = model.decode(
+        _shifted(model.config, labels), memory, mask, return_attention_weights=True
+    )
+    likelihoods = _likelihoods(model.config, model.logits(hidden), labels)
+    return likelihoods, word_attention(weights)
+
+
+def _shifted(config, labels):
+    start = ops.full_like(labels[:, :1], config.start_id)
+    return ops.concatenate([start, labels[:, :-1]], axis=1)
+
+
+def _likelihoods(config, logits, labels):
     _, likelihoods, _ = token_losses(logits, labels)
-    mask = ops.cast(ops.not_equal(labels, config.pad_id), "float32")
-    return ops.sum(likelihoods * mask, axis=1)
+    return likelihoods * ops.cast(ops.not_equal(labels, config.pad_id), "float32")

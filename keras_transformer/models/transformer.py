@@ -127,12 +127,7 @@ class Transformer(TranslationModel):
         return hidden, source_mask
 
     def decode(
-        self,
-        target,
-        memory,
-        source_mask,
-        training=None,
-        return_attention_weights=False,
+        self, target, memory, source_mask, training=None, return_attention_weights=False
     ):
         """All target positions at once, each seeing those up to itself.
 
@@ -182,7 +177,9 @@ class Transformer(TranslationModel):
         ]
         return constants, cache
 
-    def decode_step(self, tokens, position, constants, cache):
+    def decode_step(
+        self, tokens, position, constants, cache, return_attention_weights=False
+    ):
         """The logits after one more token of each hypothesis.
 
         Args:
@@ -190,6 +187,8 @@ class Transformer(TranslationModel):
             position: scalar int32, 0 for `start_id`.
             constants: from `start`.
             cache: from `start` or the step before.
+            return_attention_weights: also return N tensors (B, H, W, S) of
+                cross-attention.
 
         Returns:
             Logits (B, W, V) in float32, and the new cache.
@@ -203,7 +202,7 @@ class Transformer(TranslationModel):
                 1, self.config.attention_window, length, offset=position
             )
             allowed = masks.combine(allowed, window)
-        hidden, cache, *_ = self._decoder_stack(
+        hidden, cache, _, weights = self._decoder_stack(
             self._embed("target", tokens, position=position, length=rows),
             constants["memory"],
             masks.attention_bias(allowed),
@@ -211,7 +210,8 @@ class Transformer(TranslationModel):
             caches=cache,
             position=position,
         )
-        return self.logits(hidden), cache
+        logits = self.logits(hidden)
+        return (logits, cache, weights) if return_attention_weights else (logits, cache)
 
     def logits(self, hidden):
         """(..., D) -> (..., V) in float32."""

@@ -14,7 +14,9 @@ from keras import ops
 from keras_transformer import backends
 from keras_transformer.data.batching import pad_rows
 from keras_transformer.data.static_shapes import bucket
+from keras_transformer.decoding.options import GREEDY
 from keras_transformer.hypothesis import Hypothesis
+from keras_transformer.models.word_attention import word_attention
 from keras_transformer.serving.engine import Options
 from keras_transformer.serving.limits import Limits
 from keras_transformer.translator import Translator
@@ -63,13 +65,18 @@ class TranslatorEngine:
         length = bucket(max(self.count_tokens(texts)))
         sizes = [n for n in self._limits.row_counts(length) if n >= len(texts)]
         filler = [texts[-1]] * (sizes[0] - len(texts)) if sizes else []
+        search = {
+            # What the model's own options say of beams may not go with a single one.
+            **(GREEDY if options.beam_size == 1 else {}),
+            "beam_size": options.beam_size,
+            "top_beams": 1 if options.n_best == 1 else options.beam_size,
+            "length_penalty": self._length_penalty,
+        }
         found = self._translator.translate(
             [*texts, *filler],
-            beam_size=options.beam_size,
-            top_beams=1 if options.n_best == 1 else options.beam_size,
-            length_penalty=self._length_penalty,
             batch_size=len(texts) + len(filler),
             return_details=True,
+            **search,
         )
         found = [hypotheses[: options.n_best] for hypotheses in found[: len(texts)]]
         return self._with_attention(texts, found) if options.attention else found
@@ -158,12 +165,7 @@ class TranslatorEngine:
 
 
 def _attended(model, source, target):
-    """Cross-attention (B, T, S), the mean of the heads of the last layer but one.
-
-    Of a model's layers, that one follows the words best.
-
-    Reference: Garg et al., 2019, https://arxiv.org/abs/1909.02074, section 3.
-    """
+    """Cross-attention (B, T, S), that of a model's layers which follows words best."""
     memory, mask = model.encode(source)
     _, _, cross = model.decode(target, memory, mask, return_attention_weights=True)
-    return ops.mean(cross[max(len(cross) - 2, 0)], axis=1)
+    return word_attention(cross)

@@ -18,13 +18,13 @@ from keras_transformer.config import PRESETS
 from keras_transformer.config import TransformerConfig
 from keras_transformer.config import describe
 from keras_transformer.config import nearest
+from keras_transformer.decoding import DecodingOptions
 from keras_transformer.errors import InputError
 from keras_transformer.training import strict_yaml
 from keras_transformer.training.data_section import VOCABULARY_SIZE
 from keras_transformer.training.data_section import DataSection
 from keras_transformer.training.data_section import TokenizerSection
 from keras_transformer.training.section import Section
-from keras_transformer.training.training_section import DecodingSection
 from keras_transformer.training.training_section import EvaluationSection
 from keras_transformer.training.training_section import TrainingSection
 
@@ -53,7 +53,7 @@ class RunConfig(Section):
         tokenizer: see `TokenizerSection`.
         data: see `DataSection`; must be given.
         training: see `TrainingSection`.
-        decoding: see `DecodingSection`.
+        decoding: see `DecodingOptions`.
         evaluation: see `EvaluationSection`.
         output: the run folder; `runs/<name of the config file>`, or
             `runs/phrasebook-en-de`, in the working directory.
@@ -73,7 +73,7 @@ class RunConfig(Section):
     tokenizer: TokenizerSection
     data: DataSection
     training: TrainingSection
-    decoding: DecodingSection
+    decoding: DecodingOptions
     evaluation: EvaluationSection
     output: Path
 

@@ -122,18 +122,6 @@ class TrainingSection(Section):
         return self
 
 
-class DecodingSection(Section):
-    """The search: defaults of the model folder, and of the final test.
-
-    Args:
-        beam_size: W; 1 is greedy search.
-        length_penalty: alpha.
-    """
-
-    beam_size: Count = 4
-    length_penalty: pydantic.NonNegativeFloat = 0.6
-
-
 class EvaluationSection(Section):
     """How translations of the validation and test texts are scored.
 

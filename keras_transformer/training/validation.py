@@ -1,5 +1,6 @@
 """How good a model is while it learns: likelihood, and scores of its translations."""
 
+from keras_transformer.decoding.options import GREEDY
 from keras_transformer.evaluation import evaluate
 
 _SAMPLES = 5  # translations shown in the logs
@@ -34,7 +35,7 @@ class Validation:
         # Not `loss`, which is Keras' mean of batch means.
         names = ("nll", "token_accuracy")
         values = {f"val_{name}": float(values[name]) for name in names}
-        hypotheses = self.translator.translate(text.source, beam_size=1)
+        hypotheses = self.translator.translate(text.source, **GREEDY)
         metrics = ("bleu", "chrf") if self.metric == "chrf" else ("bleu",)
         scores = evaluate(hypotheses, text.target, metrics=metrics, **self.options)
         for name, score in zip(metrics, scores, strict=True):

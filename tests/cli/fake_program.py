@@ -1,13 +1,14 @@
 """The program with a model that upper-cases, in place of a real one.
 
 Some lines make it misbehave: `fault` raises an error of ours, `bad` an `InputError`,
-`wait` sleeps.
+`long` warns, `wait` sleeps.
 """
 
 import dataclasses
 import sys
 import time
 import types
+import warnings
 
 from keras_transformer.errors import InputError
 
@@ -20,20 +21,35 @@ class Hypothesis:
     score: float
     ids: tuple = ()
     finished: bool = True
+    token_scores: list[float] | None = None
+    pharaoh: str | None = None
+    utility: float | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """Stands for `DecodingOptions`."""
+
+    top_beams: int = 1
+
+    def updated(self, fields):
+        return Options(fields.get("top_beams", 1))
 
 
 class Translator:
     """Has the interface of the real one; `calls` are the lines of each call."""
 
     beam_size = 4
+    decoding = Options()
 
     def __init__(self):
         self.calls = []
         self.options = {}
 
     @classmethod
-    def load(cls, folder):
+    def load(cls, folder, *others):
         cls.last = cls()
+        cls.last.others = others
         return cls.last
 
     def info(self):
@@ -46,21 +62,29 @@ class Translator:
             raise RuntimeError("a fault")
         if "bad" in lines:
             raise InputError(f"line {lines.index('bad') + first_line} is bad")
+        if "long" in lines:
+            number = lines.index("long") + first_line
+            warnings.warn(f"line {number} is long", stacklevel=2)
         if "wait" in lines:
             print("waiting", file=sys.stderr, flush=True)
             time.sleep(60)
         if not return_details:
             return [line.upper() for line in lines]
-        return [self._hypotheses(line, options["top_beams"]) for line in lines]
+        return [self._hypotheses(line, options) for line in lines]
 
     @staticmethod
-    def _hypotheses(line, top_beams):
+    def _hypotheses(line, options):
         if not line:
             return [Hypothesis("", [], 0.0, 0.0)]
         text = line.upper()
+        details = {}
+        if options["return_token_scores"]:
+            details["token_scores"] = [-1.0] * len(line)
+        if options["return_alignments"]:
+            details["pharaoh"] = "0-0"
         return [
-            Hypothesis(text + "!" * i, list(text), -2.0 - i, -1.0 - i)
-            for i in range(top_beams)
+            Hypothesis(text + "!" * i, list(text), -2.0 - i, -1.0 - i, **details)
+            for i in range(options.get("top_beams", 1))
         ]
 
     def score(self, sources, targets):

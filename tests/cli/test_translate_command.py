@@ -1,5 +1,6 @@
 """`translate`: order, formats, pieces, and files that are whole or not there."""
 
+import contextlib
 import json
 import os
 import resource
@@ -7,6 +8,8 @@ import resource
 import fake_program
 import pytest
 
+from keras_transformer.cli.decoding_flags import FLAGS
+from keras_transformer.decoding import DecodingOptions
 from keras_transformer.errors import InputError
 
 pytestmark = pytest.mark.no_backend
@@ -42,13 +45,62 @@ def test_no_more_than_eight_batches_are_in_memory(model, invoke):
 
 def test_options_reach_the_model(model, invoke):
     options = ["--beam-size", 3, "--length-penalty", 1.5, "--batch-size", 2]
+    options += ["--suppressed-tokens", "a", "--suppressed-tokens", "b", "--sampling"]
     invoke("translate", model, *options, input="a\n")
     assert fake_program.Translator.last.options == {
         "beam_size": 3,
         "length_penalty": 1.5,
-        "top_beams": 1,
+        "suppressed_tokens": ["a", "b"],
+        "sampling": True,
         "batch_size": 2,
+        "return_token_scores": False,
+        "return_alignments": False,
     }
+
+
+def test_every_option_of_a_search_has_a_flag():
+    assert list(FLAGS) == list(DecodingOptions.model_fields)
+
+
+def test_prefixes_go_with_their_lines(model, invoke, tmp_path):
+    (tmp_path / "p").write_text("x\n\ny\n")
+    arguments = ["translate", model, "--prefixes", tmp_path / "p"]
+    invoke(*arguments, input="a\nb\nc\n")
+    assert fake_program.Translator.last.options["prefixes"] == ["x", "", "y"]
+    with pytest.raises(InputError, match="p has no line 4; give one"):
+        invoke(*arguments, input="a\nb\nc\nd\n")
+    with pytest.raises(InputError, match="p has more lines than the input"):
+        invoke(*arguments, input="a\nb\n")
+
+
+def test_models_that_translate_together(model, invoke):
+    invoke("translate", model, "--ensemble", model, "--ensemble", model, input="a\n")
+    assert fake_program.Translator.last.others == (model, model)
+    with pytest.raises(InputError, match=r"there is no folder .*none; give a model"):
+        invoke("translate", model, "--ensemble", model / "none", input="a\n")
+
+
+def test_a_warning_is_one_line(model, invoke):
+    result = invoke("translate", model, input="a\nlong\n")
+    assert result.stdout == "A\nLONG\n"
+    assert result.stderr.splitlines()[1:] == ["warning: line 2 is long"]
+
+
+def test_a_bar_is_drawn_on_a_terminal_alone(model, start, tmp_path):
+    (tmp_path / "in").write_bytes(b"a\n" * 20)
+    arguments = ["translate", model, "--input", tmp_path / "in", "--batch-size", 1]
+    silent = start(*arguments)
+    assert silent.communicate()[1].count(b"\n") == 1  # the backend
+    ours, theirs = os.openpty()
+    drawn = start(*arguments, stderr=theirs)
+    assert drawn.communicate()[0] == b"A\n" * 20
+    os.close(theirs)
+    text = b""
+    with contextlib.suppress(OSError):  # how a terminal ends
+        while part := os.read(ours, 4096):
+            text += part
+    os.close(ours)
+    assert b"20 lines" in text
 
 
 def test_several_hypotheses_are_a_table(model, invoke):
@@ -72,14 +124,12 @@ def test_jsonl_is_an_object_a_line(model, invoke):
             "score": -1.0,
             "log_probability": -2.0,
             "tokens": ["Ä", "\u2028"],
+            "token_scores": [-1.0, -1.0],
+            "alignment": "0-0",
         }
     ]
     assert second["hypotheses"][0]["text"] == ""
-
-
-def test_more_hypotheses_than_beams_are_refused(model, invoke):
-    with pytest.raises(InputError, match=r"--top-beams 5 .* beam size 4; give"):
-        invoke("translate", model, "--top-beams", 5, input="a\n")
+    assert second["hypotheses"][0]["token_scores"] == []
 
 
 def test_a_length_penalty_is_a_finite_number(model, invoke):

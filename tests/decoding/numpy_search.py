@@ -26,6 +26,104 @@ def penalty(length, alpha):
     return ((5 + length) / 6) ** alpha
 
 
+def normalized(total, length, normalization, alpha):
+    return (
+        total
+        / {
+            "gnmt": penalty(length, alpha),
+            "average": length,
+            "none": 1.0,
+        }[normalization]
+    )
+
+
+def processed(
+    log_probabilities,
+    tokens,
+    end_id,
+    suppressed=(),
+    min_length=0,
+    no_repeat_ngram_size=0,
+    repetition_penalty=1.0,
+    prefix=(),
+):
+    """The scores (V,) of the token after `tokens`."""
+    if len(tokens) < len(prefix):
+        scores = np.full(len(log_probabilities), -np.inf)
+        scores[prefix[len(tokens)]] = log_probabilities[prefix[len(tokens)]]
+        return scores
+    scores = np.array(log_probabilities)
+    for token in set(tokens):
+        scores[token] *= repetition_penalty
+    scores[list(suppressed)] = -np.inf
+    if len(tokens) + 1 < min_length:
+        scores[end_id] = -np.inf
+    if no_repeat_ngram_size:
+        size = no_repeat_ngram_size
+        grams = {tokens[i : i + size] for i in range(len(tokens) - size + 1)}
+        for token in range(len(scores)):
+            if (*tokens[len(tokens) - size + 1 :], token)[-size:] in grams:
+                scores[token] = -np.inf
+    return scores
+
+
+def any_beam_search(
+    scores_of,
+    limit,
+    beam_size,
+    top_beams,
+    end_id,
+    score,
+    *,
+    coverage_of=lambda tokens: 0.0,
+    patience=None,
+    num_groups=1,
+    diversity_penalty=0.0,
+):
+    """Goes on to the limit unless patience ends: nothing is given up for being worse.
+
+    Args:
+        scores_of: processed log-probabilities (V,) after `tokens`.
+        score: of a log-probability and a length.
+        coverage_of: what a score gains after `tokens` are read.
+    """
+    width = beam_size // num_groups
+    groups = [([((), 0.0)], [], 0) for _ in range(num_groups)]
+    for length in range(1, limit + 1):
+        taken = {}
+        for number, (live, finished, num_ended) in enumerate(groups):
+            if patience and num_ended >= max(
+                np.ceil(patience * width), min(top_beams, width)
+            ):
+                continue
+            candidates = []
+            for tokens, before in live:
+                for token, new in enumerate(scores_of(tokens)):
+                    if new > -np.inf:
+                        rank = before + new - diversity_penalty * taken.get(token, 0)
+                        candidates.append((rank, (*tokens, token), before + new))
+            candidates = sorted(candidates, key=lambda c: -c[0])[: 2 * width]
+            live = [c[1:] for c in candidates if c[1][-1] != end_id][:width]
+            for _, tokens, total in candidates:
+                if tokens[-1] == end_id:
+                    value = score(total, length) + coverage_of(tokens[:-1])
+                    finished.append(Hypothesis(tokens, total, value, True))
+                    num_ended += 1
+            finished = best_first(finished)[:width]
+            for tokens, _ in live:
+                taken[tokens[-1]] = taken.get(tokens[-1], 0) + 1
+            groups[number] = live, finished, num_ended
+    found = best_first([h for _, finished, _ in groups for h in finished])
+    if not found:
+        found = [
+            Hypothesis(t, total, score(total, len(t)) + coverage_of(t[:-1]), False)
+            for live, _, _ in groups
+            for t, total in live
+        ]
+        found.sort(key=lambda h: -h.log_probability)
+    return found[:top_beams]
+
+
 def best_first(hypotheses):
     return sorted(hypotheses, key=lambda h: -h.score)  # stable
 

@@ -1,0 +1,78 @@
+"""Which word of a translation stands for which word of its source.
+
+T target positions, S source positions.
+"""
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from keras_transformer.data.tokenizer import SPACE_MARK
+
+_BYTE = re.compile(r"<0x([0-9A-F]{2})>")
+
+
+def align(
+    weights: np.ndarray, source: Sequence[str], target: Sequence[str]
+) -> list[tuple[int, int]]:
+    """Pairs of source and target words, counted from 0.
+
+    Each target piece goes with the source piece that its position attends to most, of
+    those that belong to words; the lowest of equals. Two words are a pair where any of
+    their pieces are.
+
+    Args:
+        weights: (T, S) or larger, attention of the positions that predict the pieces.
+        source: S pieces, without the end token.
+        target: T pieces, without the end token.
+
+    Returns:
+        Pairs (i, j), sorted; words are what white space separates.
+
+    Example:
+
+    >>> align(np.eye(3), ["a", "▁li", "on"], ["ein", "▁Lö", "we"])
+    [(0, 0), (1, 1)]
+
+    Reference: Garg et al., 2019, https://arxiv.org/abs/1909.02074, section 3.
+    """
+    source_words, target_words = word_numbers(source), word_numbers(target)
+    columns = [i for i, word in enumerate(source_words) if word is not None]
+    if not columns:
+        return []
+    pairs = set()
+    for row, word in enumerate(target_words):
+        if word is not None:
+            best = columns[int(np.argmax(weights[row][columns]))]
+            pairs.add((source_words[best], word))
+    return sorted(pairs)
+
+
+def word_numbers(pieces: Sequence[str]) -> list[int | None]:
+    """The word, from 0, that each piece begins or continues; None for white space.
+
+    Example:
+
+    >>> word_numbers(["▁I", "▁", "can", "n", "ot"])
+    [0, None, 1, 1, 1]
+    """
+    data, starts = b"", []
+    for piece in pieces:
+        starts.append(len(data))
+        byte = _BYTE.fullmatch(piece)
+        text = piece.replace(SPACE_MARK, " ").encode()
+        data += bytes([int(byte[1], 16)]) if byte else text
+    words: list[int | None] = []  # of each byte
+    number, inside = -1, False
+    for character in data.decode(errors="surrogateescape"):
+        space = character.isspace()
+        number += not space and not inside
+        inside = not space
+        size = len(character.encode(errors="surrogateescape"))
+        words += [None if space else number] * size
+    return [
+        next((word for word in words[start:end] if word is not None), None)
+        for start, end in pairwise([*starts, len(data)])
+    ]

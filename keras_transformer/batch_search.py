@@ -1,0 +1,241 @@
+"""Ids to ids: searches and scores of any number of sentences, in few compiled programs.
+
+B batch, S source positions, T target positions, R hypotheses a sentence, L most tokens,
+P tokens of a prefix.
+"""
+
+import functools
+from collections.abc import Iterator
+from collections.abc import Sequence
+from typing import Any
+from typing import NamedTuple
+
+import numpy as np
+from keras import ops
+
+from keras_transformer import backends
+from keras_transformer.data.batching import pad_rows
+from keras_transformer.data.static_shapes import batches_by_length
+from keras_transformer.data.static_shapes import bucket
+from keras_transformer.data.static_shapes import power_of_two
+from keras_transformer.decoding import DecodingOptions
+from keras_transformer.decoding.logits_processors import FREE
+from keras_transformer.decoding.sampling import sample_keys
+from keras_transformer.errors import InputError
+from keras_transformer.models import Ensemble
+from keras_transformer.models import Transformer
+from keras_transformer.models.search import EXTRA_LENGTH
+from keras_transformer.models.search import reread
+from keras_transformer.models.search import search
+from keras_transformer.models.search import token_scores
+
+#: What a search is told only where it is not the default: each value is a program.
+_SEARCHED = (
+    "normalization",
+    "coverage_penalty",
+    "patience",
+    "min_length",
+    "no_repeat_ngram_size",
+    "repetition_penalty",
+    "suppressed_tokens",
+    "num_beam_groups",
+    "diversity_penalty",
+    "sampling",
+    "temperature",
+    "top_k",
+    "top_p",
+)
+
+
+class Sentence(NamedTuple):
+    """What is to be translated.
+
+    `name` is what messages call it; `key` are numbers that its samples depend on.
+    """
+
+    ids: list[int]  # S of them, with the end token if the model wants one
+    name: str = "a sentence"
+    key: tuple[int, ...] = (0,)
+    prefix: Sequence[int] = ()
+
+
+class Found(NamedTuple):
+    """A hypothesis in ids."""
+
+    ids: list[int]
+    log_probability: float
+    score: float
+    finished: bool
+
+
+class BatchSearch:
+    """Searches and scores with one model, sentences of similar length together.
+
+    Args:
+        model: of this package.
+    """
+
+    def __init__(self, model: Transformer | Ensemble) -> None:
+        self.model = model
+        self._search = backends.compile(functools.partial(search, model), model)
+        self._scores = backends.compile(functools.partial(token_scores, model), model)
+        self._reread = backends.compile(functools.partial(reread, model), model)
+
+    def translate(
+        self, sentences: Sequence[Sentence], options: DecodingOptions, batch_size: int
+    ) -> list[list[Found]]:
+        """The hypotheses of each sentence; each as if it were alone.
+
+        Raises:
+            InputError: where a prefix or a length is more than the model can write.
+        """
+        self._check(sentences, options)
+        found: list[list[Found]] = [[] for _ in sentences]
+        lengths = [len(sentence.ids) for sentence in sentences]
+        for rows in batches_by_length(lengths, batch_size):
+            batch = self._translate([sentences[i] for i in rows], options)
+            for row, hypotheses in zip(rows, batch, strict=True):
+                found[row] = hypotheses
+        return found
+
+    def score(
+        self,
+        sources: Sequence[list[int]],
+        targets: Sequence[list[int]],
+        batch_size: int,
+    ) -> list[np.ndarray]:
+        """The log-probability (T,) of each target id, after those before it."""
+        return [
+            found for (found,) in self._read(self._scores, sources, targets, batch_size)
+        ]
+
+    def reread(
+        self,
+        sources: Sequence[list[int]],
+        targets: Sequence[list[int]],
+        batch_size: int,
+    ) -> list[tuple[np.ndarray, np.ndarray]]:
+        """What `score` gives, and what each target position attends to (T, S)."""
+        found = self._read(self._reread, sources, targets, batch_size)
+        return [
+            (scores, weights[:, : len(source)])
+            for source, (scores, weights) in zip(sources, found, strict=True)
+        ]
+
+    # === One batch ===
+
+    def _translate(self, sentences, options) -> Iterator[list[Found]]:
+        config = self.model.config
+        source = self._pad([sentence.ids for sentence in sentences])
+        rows, length = source.shape
+        limits = self._limits(sentences, options)
+        if options.max_length is not None:
+            L = options.max_length
+        else:
+            L = length + EXTRA_LENGTH
+            if limits.max() > L:  # a long prefix, or min_length
+                L = bucket(int(limits.max()))
+        L = min(L, config.longest_sequence)
+        limits = np.pad(limits, (0, rows - len(sentences)))
+        limits = ops.convert_to_tensor(np.minimum(limits, L).astype("int32"))
+        inputs = self._inputs(sentences, rows, options)
+        arguments = (source, limits, *([inputs] if inputs else []))
+        result = self._search(*arguments, length=L, **_program(options))
+        parts = [ops.convert_to_numpy(part)[: len(sentences)] for part in result]
+        for row in zip(*parts, strict=True):
+            yield _hypotheses(*row)
+
+    def _limits(self, sentences, options) -> np.ndarray:
+        """The most tokens of each translation."""
+        # `len` counts the end token of the source, the limit that of the target.
+        end = self.model.config.source_end
+        limits = [
+            max(
+                options.max_length or len(sentence.ids) - end + EXTRA_LENGTH,
+                options.min_length,
+                len(sentence.prefix) + 1,
+            )
+            for sentence in sentences
+        ]
+        return np.array(limits)
+
+    def _inputs(self, sentences, rows, options) -> dict[str, Any]:
+        inputs = {}
+        longest = max(len(sentence.prefix) for sentence in sentences)
+        if longest:
+            prefixes = np.full((rows, bucket(longest)), FREE, np.int32)
+            for row, sentence in enumerate(sentences):
+                prefixes[row, : len(sentence.prefix)] = sentence.prefix
+            inputs["prefix"] = ops.convert_to_tensor(prefixes)
+        if options.sampling:
+            keys = np.zeros((rows, options.num_candidates, 2), np.int32)
+            for row, sentence in enumerate(sentences):
+                keys[row] = sample_keys(options.seed, sentence.key, keys.shape[1])
+            inputs["keys"] = ops.convert_to_tensor(keys)
+        return inputs
+
+    def _read(self, program, sources, targets, batch_size):
+        """What a program gives of each pair, as NumPy arrays of T rows."""
+        found = [None] * len(sources)
+        lengths = list(map(max, zip(map(len, sources), map(len, targets), strict=True)))
+        for rows in batches_by_length(lengths, batch_size):
+            parts = program(
+                self._pad([sources[i] for i in rows]),
+                self._pad([targets[i] for i in rows]),
+            )
+            parts = parts if isinstance(parts, tuple | list) else [parts]
+            parts = [ops.convert_to_numpy(part) for part in parts]
+            for row, values in zip(rows, zip(*parts, strict=True), strict=False):
+                found[row] = [value[: len(targets[row])] for value in values]
+        return found
+
+    def _pad(self, rows: list[list[int]]) -> Any:
+        """Rows of ids as (B, length), B a power of two.
+
+        A row that only fills the batch is one end token: never fully masked.
+        """
+        config = self.model.config
+        filler = [[config.end_id]] * (power_of_two(len(rows)) - len(rows))
+        length = min(bucket(max(map(len, rows))), config.longest_sequence)
+        padded = pad_rows(rows + filler, length, config.pad_id)
+        return ops.convert_to_tensor(padded)
+
+    def _check(self, sentences, options) -> None:
+        longest = self.model.config.longest_sequence
+        if options.min_length > longest:
+            raise InputError(
+                f"min_length {options.min_length} is more than the {longest} tokens "
+                f"that the model can write; give a smaller one"
+            )
+        longest = min(longest, options.max_length or longest)
+        for sentence in sentences:
+            if len(sentence.prefix) >= longest:
+                raise InputError(
+                    f"{sentence.name}: its prefix has {len(sentence.prefix)} tokens, "
+                    f"but a translation at most {longest}; shorten it"
+                )
+
+
+def _program(options: DecodingOptions) -> dict[str, Any]:
+    """What is compiled: sentences that differ in the rest share a program."""
+    changed = options.changed()
+    return {
+        "beam_size": 1 if options.sampling else options.beam_size,
+        "top_beams": options.num_candidates,
+        "length_penalty": float(options.length_penalty),
+        **{name: changed[name] for name in _SEARCHED if name in changed},
+    }
+
+
+def _hypotheses(tokens, lengths, log_probabilities, scores, finished) -> list[Found]:
+    """Those of one sentence: (R, L), (R,), (R,), (R,), (R,)."""
+    return [
+        Found(
+            [int(token) for token in tokens[r, : lengths[r]]],
+            float(log_probabilities[r]),
+            float(scores[r]),
+            bool(finished[r]),
+        )
+        for r in range(len(scores))
+        if scores[r] > -np.inf
+    ]

@@ -1,0 +1,60 @@
+"""What `translate` says while it works, on standard error."""
+
+import contextlib
+import os
+import stat
+import sys
+import warnings
+from collections.abc import Callable
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+
+@contextlib.contextmanager
+def bar(file: BinaryIO, output: Path | None) -> Iterator[Callable[[int], None]]:
+    """A function that is told of lines that are done; it draws on a terminal alone.
+
+    Nothing is drawn where the terminal shows the lines, read or written.
+
+    Args:
+        file: what is read: of a plain file the bar shows how much.
+        output: what is written; None is standard output.
+    """
+    shown = output is None and sys.stdout is not None and sys.stdout.isatty()
+    terminal = sys.stderr is not None and sys.stderr.isatty()
+    if not terminal or shown or file.isatty():
+        yield lambda count: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn
+    from rich.progress import Progress
+    from rich.progress import TextColumn
+    from rich.progress import TimeElapsedColumn
+
+    status = os.fstat(file.fileno())
+    size = status.st_size if stat.S_ISREG(status.st_mode) else None
+    columns = BarColumn(), TextColumn("{task.fields[lines]} lines"), TimeElapsedColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("", total=size, lines=0)
+        lines = 0
+
+        def advance(count: int) -> None:
+            nonlocal lines
+            lines += count
+            done = file.tell() if size is not None else None
+            progress.update(task, completed=done, lines=lines)
+
+        yield advance
+
+
+@contextlib.contextmanager
+def warnings_told() -> Iterator[None]:
+    """Warnings of what runs within it become one line each."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        try:
+            yield
+        finally:
+            for warning in caught:
+                print(f"warning: {warning.message}", file=sys.stderr)

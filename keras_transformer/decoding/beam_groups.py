@@ -1,0 +1,134 @@
+"""Diverse beam search: groups of beams, each shunning what the others have chosen.
+
+B batch, W beam width, G groups, M = W / G beams of a group, C continuations, V
+vocabulary. With one group, nothing here adds an operation.
+"""
+
+from keras import ops
+from keras import tree
+
+from keras_transformer import backends
+
+_NEVER = -float("inf")
+
+
+def views(num_groups):
+    """Two functions: (B, W, ...) to (B * G, M, ...), and back."""
+    if num_groups == 1:
+        return (lambda tensor: tensor), (lambda tensor: tensor)
+
+    def split(tensor):
+        rows, width, *rest = ops.shape(tensor)
+        return ops.reshape(tensor, (rows * num_groups, width // num_groups, *rest))
+
+    def join(tensor):
+        rows, width, *rest = ops.shape(tensor)
+        return ops.reshape(tensor, (rows // num_groups, width * num_groups, *rest))
+
+    return split, join
+
+
+def repeat(limits, num_groups):
+    """(B,) to (B * G,)."""
+    return limits if num_groups == 1 else ops.repeat(limits, num_groups, axis=0)
+
+
+def best(scores, count):
+    """The highest of scores (B, W, V): values, tokens and beams, (B, C) each."""
+    # First within each hypothesis, then among them: the same as over all W * V at
+    # once, ties included, for less sorting.
+    each = min(count, scores.shape[-1])
+    scores, ids = backends.top_k(scores, each)  # (B, W, each)
+    rows, width = ops.shape(scores)[0], scores.shape[1]
+    scores = ops.reshape(scores, (rows, width * each))
+    ids = ops.reshape(ids, (rows, width * each))
+    scores, places = backends.top_k(scores, min(count, width * each))  # (B, C)
+    last = ops.take_along_axis(ids, places, axis=1)
+    return scores, last, ops.floor_divide(places, each)
+
+
+def choose(scores, count, *, num_groups, penalty, end_id, done):
+    """Continuations of each group, knowing those of the groups before it.
+
+    From the score of a token is taken `penalty`, for each hypothesis of an earlier
+    group that goes on with it at this step (Hamming diversity). It decides what is
+    chosen, and is no part of a log-probability.
+
+    Args:
+        scores: (B * G, M, V), log-probabilities of the continued hypotheses.
+        count: C.
+        num_groups: G.
+        penalty: lambda.
+        end_id: ends a hypothesis, which then does not go on.
+        done: (B * G,) bool: groups that go on with nothing.
+
+    Returns:
+        What they were chosen by, their scores, tokens and beams, (B * G, C) each.
+
+    Reference: Vijayakumar et al., 2016, https://arxiv.org/abs/1610.02424, section 4.
+    """
+    _, width, vocabulary_size = scores.shape
+    grouped = ops.reshape(scores, (-1, num_groups, width, vocabulary_size))
+    done = ops.reshape(done, (-1, num_groups))
+    taken = ops.zeros_like(grouped[:, 0, 0])  # (B, V)
+    found = []
+    for group in range(num_groups):
+        own = grouped[:, group]
+        ranks, last, beams = best(own - penalty * ops.expand_dims(taken, 1), count)
+        flat = ops.reshape(own, (-1, width * vocabulary_size))
+        places = beams * vocabulary_size + last
+        found.append((ranks, ops.take_along_axis(flat, places, axis=1), last, beams))
+        going, places = backends.top_k(
+            ops.where(last == end_id, _NEVER, ranks), min(width, ranks.shape[1])
+        )
+        goes = ops.logical_and(
+            going > _NEVER, ops.logical_not(done[:, group : group + 1])
+        )
+        chosen = ops.take_along_axis(last, places, axis=1)
+        marks = ops.one_hot(chosen, vocabulary_size, dtype="float32")
+        taken = taken + ops.sum(
+            marks * ops.expand_dims(ops.cast(goes, "float32"), 2), 1
+        )
+
+    def together(parts):  # G times (B, C)
+        stacked = ops.stack(parts, axis=1)
+        return ops.reshape(stacked, (-1, stacked.shape[2]))
+
+    return tuple(together(parts) for parts in zip(*found, strict=True))
+
+
+def merge(state, num_groups):
+    """The state of a search, its groups together again, best first."""
+    if num_groups == 1:
+        return state
+    _, join = views(num_groups)
+    lengths = ops.zeros_like(state.finished_lengths) + ops.expand_dims(state.lengths, 1)
+    live = [state.tokens, state.log_probabilities, lengths, state.coverage]
+    live = tree.map_structure(join, live)
+    finished = [
+        state.finished_tokens,
+        state.finished_log_probabilities,
+        state.finished_scores,
+        state.finished_lengths,
+    ]
+    finished = tree.map_structure(join, finished)
+    live, finished = _sorted(live, live[1]), _sorted(finished, finished[2])
+    names = ("tokens", "log_probabilities", "lengths", "coverage")
+    fields = dict(zip(names, live, strict=True))
+    names = ("tokens", "log_probabilities", "scores", "lengths")
+    names = [f"finished_{name}" for name in names]
+    return state._replace(**fields, **dict(zip(names, finished, strict=True)))
+
+
+def _sorted(tensors, scores):
+    """Nested tensors (B, W, ...) in falling order of the scores (B, W)."""
+    _, places = backends.top_k(scores, scores.shape[1])
+    return tree.map_structure(lambda tensor: gather(tensor, places), tensors)
+
+
+def gather(tensor, places):
+    """(B, W, ...) and places (B, M) to (B, M, ...)."""
+    rows, width, *rest = ops.shape(tensor)
+    flat = ops.reshape(tensor, (rows * width, *rest))
+    offsets = ops.expand_dims(ops.arange(rows, dtype="int32") * width, 1)
+    return ops.take(flat, ops.cast(places, "int32") + offsets, axis=0)

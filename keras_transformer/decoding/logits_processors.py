@@ -1,0 +1,169 @@
+"""What changes the score of the next token: pure functions, and their chain.
+
+They work on log-probabilities, which no constant added to the logits can change: what
+is forbidden gets minus infinity, and the rest keeps its share of probability.
+
+B batch, W hypotheses a row, L most tokens, P tokens of a prefix, V vocabulary.
+"""
+
+import numpy as np
+from keras import ops
+
+from keras_transformer import backends
+
+_NEVER = -float("inf")
+#: Fills the prefixes of a batch: here the search is free.
+FREE = -1
+
+
+def chain(
+    *,
+    suppressed=(),
+    min_length=0,
+    no_repeat_ngram_size=0,
+    repetition_penalty=1.0,
+    prefix=False,
+    end_id=2,
+):
+    """The functions below one after the other; what is off adds no operation.
+
+    A prefix comes last and knows no other rule: its tokens keep the log-probability
+    that the model gives them.
+
+    Args:
+        suppressed: see `suppress`.
+        min_length: see `enforce_min_length`.
+        no_repeat_ngram_size: see `block_repeated_ngrams`; 0 is off.
+        repetition_penalty: see `penalize_repetition`.
+        prefix: whether `constants["prefix"]` holds one, see `force_prefix`.
+        end_id: ends a hypothesis.
+
+    Returns:
+        A function of log-probabilities (B, W, V), the tokens so far (B, W, L), their
+        number, and `constants`; it gives log-probabilities (B, W, V).
+    """
+
+    def process(log_probabilities, tokens, position, constants):
+        scores = log_probabilities
+        if repetition_penalty != 1.0:
+            scores = penalize_repetition(scores, tokens, position, repetition_penalty)
+        scores = suppress(scores, suppressed)
+        if min_length > 1:
+            scores = enforce_min_length(scores, position, min_length, end_id)
+        if no_repeat_ngram_size:
+            scores = block_repeated_ngrams(
+                scores, tokens, position, no_repeat_ngram_size
+            )
+        if prefix:
+            forced = constants["prefix"]
+            scores = force_prefix(scores, log_probabilities, position, forced)
+        return scores
+
+    return process
+
+
+def suppress(log_probabilities, suppressed):
+    """(..., V) with minus infinity at the ids `suppressed`."""
+    if not suppressed:
+        return log_probabilities
+    vocabulary_size = log_probabilities.shape[-1]
+    if len(suppressed) > 8:
+        mask = np.zeros(vocabulary_size, bool)
+        mask[list(suppressed)] = True
+        return ops.where(mask, _NEVER, log_probabilities)
+    ids = ops.arange(vocabulary_size, dtype="int32")
+    for token in suppressed:
+        log_probabilities = ops.where(ids == token, _NEVER, log_probabilities)
+    return log_probabilities
+
+
+def enforce_min_length(log_probabilities, position, min_length, end_id):
+    """No end before the token number `min_length`, which may be the end itself."""
+    ids = ops.arange(log_probabilities.shape[-1], dtype="int32")
+    early = ops.logical_and(ids == end_id, position + 1 < min_length)  # (V,)
+    return ops.where(early, _NEVER, log_probabilities)
+
+
+def penalize_repetition(log_probabilities, tokens, position, penalty):
+    """Multiplies by `penalty` where the token is one of those so far.
+
+    Reference: Keskar et al., 2019, https://arxiv.org/abs/1909.05858, section 4.1; there
+    on logits, whose sign, and with it the sense of the penalty, is arbitrary.
+    """
+    written = ops.arange(tokens.shape[-1], dtype="int32") < position  # (L,)
+    seen = _marked(tokens, ops.broadcast_to(written, tokens.shape), log_probabilities)
+    return ops.where(seen, log_probabilities * penalty, log_probabilities)
+
+
+def block_repeated_ngrams(log_probabilities, tokens, position, size):
+    """Forbids what would make the last `size` tokens a sequence that came before."""
+    count = tokens.shape[-1] - size + 1  # places where a sequence may begin
+    if count < 1:
+        return log_probabilities
+    whole = ops.arange(count, dtype="int32") + size <= position
+    repeated = ops.broadcast_to(whole, (*tokens.shape[:2], count))
+    for offset in range(size - 1):
+        place = ops.maximum(position - size + 1 + offset, 0)
+        last = ops.expand_dims(ops.take(tokens, place, axis=2), 2)  # (B, W, 1)
+        same = tokens[:, :, offset : offset + count] == last
+        repeated = ops.logical_and(repeated, same)
+    ends = tokens[:, :, size - 1 :]  # (B, W, count)
+    blocked = _marked(ends, repeated, log_probabilities)
+    return ops.where(blocked, _NEVER, log_probabilities)
+
+
+def force_prefix(scores, log_probabilities, position, prefix):
+    """Allows one token alone, with its log-probability, as long as a prefix lasts.
+
+    Args:
+        scores: (B, W, V), given back where the search is free.
+        log_probabilities: (B, W, V), of the model.
+        position: number of tokens so far.
+        prefix: (B, P) int32, filled with `FREE`.
+    """
+    length = prefix.shape[1]
+    token = ops.take(prefix, ops.minimum(position, length - 1), axis=1)  # (B,)
+    token = ops.where(position < length, token, FREE)
+    token = ops.expand_dims(token, (1, 2))
+    ids = ops.arange(scores.shape[-1], dtype="int32")
+    forced = ops.where(ids == token, log_probabilities, _NEVER)
+    return ops.where(token == FREE, scores, forced)
+
+
+def keep_top_k(scores, count):
+    """Minus infinity but at the `count` highest; those equal to the last stay too.
+
+    Reference: Fan et al., 2018, https://arxiv.org/abs/1805.04833, section 5.4.
+    """
+    if count >= scores.shape[-1]:
+        return scores
+    least = backends.top_k(scores, count)[0][..., -1:]
+    return ops.where(scores >= least, scores, _NEVER)
+
+
+def keep_top_p(scores, mass):
+    """Minus infinity but at the fewest highest that hold the probability `mass`.
+
+    Those equal to the last stay too.
+
+    Reference: Holtzman et al., 2020, https://arxiv.org/abs/1904.09751, section 3.1.
+    """
+    ordered, _ = backends.top_k(scores, scores.shape[-1])
+    probabilities = ops.exp(ops.log_softmax(ordered, axis=-1))
+    before = ops.cumsum(probabilities, axis=-1) - probabilities
+    least = ops.min(ops.where(before < mass, ordered, float("inf")), -1, keepdims=True)
+    return ops.where(scores >= least, scores, _NEVER)
+
+
+def _marked(tokens, marks, log_probabilities):
+    """Which ids (B, W, V) are among the `tokens` (B, W, M) that have marks."""
+    rows, width, size = log_probabilities.shape
+    offsets = ops.reshape(ops.arange(rows * width, dtype="int32") * size, (-1, 1))
+    places = ops.reshape(tokens, (rows * width, -1)) + offsets
+    counts = ops.scatter_update(
+        ops.zeros((rows * width * size,), "int32"),
+        ops.reshape(places, (-1, 1)),
+        ops.reshape(ops.cast(marks, "int32"), (-1,)),
+        reduction="add",
+    )
+    return ops.reshape(counts, (rows, width, size)) > 0

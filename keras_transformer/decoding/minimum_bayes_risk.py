@@ -1,0 +1,79 @@
+"""Minimum Bayes risk: not the most probable translation, but the most agreed upon."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+UTILITIES = ("chrf", "bleu")
+
+
+def expected_utilities(
+    texts: Sequence[str], weights: Sequence[float], utility: str
+) -> list[float]:
+    """How like the others each candidate is, in the mean.
+
+    Args:
+        texts: the candidates.
+        weights: how probable each is as a reference: equal ones for samples, which are
+            as frequent as they are probable; for an n-best list its probabilities.
+        utility: `"chrf"` or `"bleu"`, sacreBLEU's scores of single sentences, in
+            percent.
+
+    Returns:
+        For each candidate the weighted mean of its score with every candidate, itself
+        included, as reference.
+
+    Example:
+
+    >>> found = expected_utilities(["a b c", "a b d", "x"], [1, 1, 1], "chrf")
+    >>> found[2] < min(found[:2])
+    True
+
+    Reference: Kumar and Byrne, 2004, https://aclanthology.org/N04-1022; Eikema and
+    Aziz, 2020, https://arxiv.org/abs/2005.10283.
+    """
+    import sacrebleu
+
+    if utility not in UTILITIES:
+        raise ValueError(f"utility must be one of {UTILITIES}, got {utility!r}")
+    # Of single sentences, most have no sequence of four words in common.
+    metric = (
+        sacrebleu.CHRF() if utility == "chrf" else sacrebleu.BLEU(effective_order=True)
+    )
+    shares: dict[str, float] = {}
+    for text, weight in zip(texts, weights, strict=True):
+        shares[text] = shares.get(text, 0.0) + float(weight)
+    total = sum(shares.values())
+    means = {
+        text: sum(
+            share * metric.sentence_score(text, [reference]).score
+            for reference, share in shares.items()
+        )
+        / total
+        for text in shares
+    }
+    return [means[text] for text in texts]
+
+
+def ranked(
+    texts: Sequence[str],
+    log_probabilities: Sequence[float],
+    utility: str,
+    *,
+    sampled: bool,
+) -> list[tuple[int, float]]:
+    """Places of the candidates and their utilities, the best first.
+
+    The more probable of two equally good ones is the better, then the earlier.
+
+    Args:
+        texts: the candidates.
+        log_probabilities: of the model.
+        utility: see `expected_utilities`.
+        sampled: whether they are samples.
+    """
+    logs = np.asarray(log_probabilities, "float64")
+    weights = np.ones(len(texts)) if sampled else np.exp(logs - logs.max())
+    found = expected_utilities(texts, weights, utility)
+    order = sorted(range(len(texts)), key=lambda i: (-round(found[i], 9), -logs[i], i))
+    return [(place, found[place]) for place in order]

@@ -1,0 +1,197 @@
+"""Sampling: tokens drawn at random, with the probabilities of the model.
+
+B batch, R samples a row, L most tokens, V vocabulary.
+
+The random numbers are whole-number functions of a key, the position and the token: no
+generator of a framework has a part in them, so that the same seed gives the same text
+on every backend, whatever the batch.
+"""
+
+from typing import Any
+from typing import NamedTuple
+
+import numpy as np
+from keras import ops
+
+from keras_transformer import backends
+from keras_transformer.decoding.length_penalty import normalized
+from keras_transformer.decoding.logits_processors import chain
+from keras_transformer.decoding.logits_processors import keep_top_k
+from keras_transformer.decoding.logits_processors import keep_top_p
+from keras_transformer.decoding.running import running
+from keras_transformer.decoding.search_result import SearchResult
+
+# Odd numbers that spread the bits of what they multiply, as signed 32-bit integers.
+_FIRST, _SECOND = np.uint32([0x7FEB352D, 0x846CA68B]).view("int32")
+_STEP = np.uint32([0x9E3779B9]).view("int32")[0]
+
+
+class _State(NamedTuple):
+    position: Any  # () int32, tokens written so far
+    tokens: Any  # (B, R, L) int32
+    last: Any  # (B, R) int32, the decoder's next input
+    log_probabilities: Any  # (B, R) float32
+    lengths: Any  # (B, R) int32
+    finished: Any  # (B, R) bool: has its end token
+    done: Any  # (B, R) bool: finished, or at its limit
+    cache: Any
+
+
+def sample(
+    decode_step,
+    constants,
+    cache,
+    limits,
+    keys,
+    *,
+    length,
+    temperature=1.0,
+    top_k=0,
+    top_p=1.0,
+    start_id=1,
+    end_id=2,
+    pad_id=0,
+    process=None,
+    normalization="gnmt",
+    length_penalty=0.6,
+):
+    """Hypotheses whose tokens are drawn one by one.
+
+    What is drawn from is the distribution of the model, changed by `process`, divided
+    by the temperature, cut to the best `top_k` and of these to `top_p`, and made to
+    add up to 1 again. What is reported is the log-probability that the model gives.
+
+    Args:
+        decode_step: `(tokens (B, R), position, constants, cache) -> logits
+            (B, R, V), cache`.
+        constants: nested tensors handed to `decode_step`.
+        cache: nested tensors (B, R, ...) handed on from step to step.
+        limits: (B,) int32, the most tokens of each row, end token included; 0 for a
+            row that only fills the batch.
+        keys: (B, R, 2) int32, see `sample_keys`.
+        length: L, the most steps taken; at least the largest limit.
+        temperature: divides the log-probabilities.
+        top_k: see `logits_processors.keep_top_k`; 0 is off.
+        top_p: see `logits_processors.keep_top_p`; 1 is off.
+        start_id: the first input.
+        end_id: ends a hypothesis.
+        pad_id: fills the tokens after it.
+        process: see `logits_processors.chain`.
+        normalization: of the reported score, see `normalized`.
+        length_penalty: alpha of the reported score.
+
+    Returns:
+        `SearchResult` with R hypotheses a row, in the order of their keys.
+
+    Reference: Gumbel, 1954, as in Maddison et al., 2014, https://arxiv.org/abs/1411.0030
+    (the maximum of log-probabilities with such noise is a draw).
+    """
+    process = process or chain()
+    limits = ops.expand_dims(limits, 1)  # (B, 1)
+    state = _start(keys, limits, length, cache, start_id, pad_id)
+
+    def body(state, constants):
+        limits, keys, constants = constants
+        logits, cache = decode_step(state.last, state.position, constants, state.cache)
+        log_probabilities = ops.log_softmax(logits, axis=-1)  # (B, R, V)
+        scores = process(log_probabilities, state.tokens, state.position, constants)
+        scores = _narrowed(scores, temperature, top_k, top_p)
+        noise = gumbel(keys, state.position, scores.shape[-1])
+        chosen = ops.cast(ops.argmax(scores + noise, axis=-1), "int32")  # (B, R)
+        places = ops.expand_dims(chosen, 2)
+        drawn = ops.take_along_axis(log_probabilities, places, axis=2)[:, :, 0]
+        chosen = ops.where(state.done, pad_id, chosen)
+        drawn = ops.where(state.done, 0.0, drawn)
+        here = ops.arange(length, dtype="int32") == state.position  # (L,)
+        ended = ops.logical_and(chosen == end_id, ops.logical_not(state.done))
+        finished = ops.logical_or(state.finished, ended)
+        position = state.position + 1
+        at_end = ops.logical_or(finished, position >= limits)
+        return _State(
+            position=position,
+            tokens=ops.where(here, ops.expand_dims(chosen, 2), state.tokens),
+            last=chosen,
+            log_probabilities=state.log_probabilities + drawn,
+            lengths=ops.where(state.done, state.lengths, position),
+            finished=finished,
+            done=ops.logical_or(state.done, at_end),
+            cache=cache,
+        )
+
+    state = backends.loop(running(length), body, state, (limits, keys, constants))
+    return _result(state, normalization, length_penalty)
+
+
+def _start(keys, limits, length, cache, start_id, pad_id):
+    rows, width, _ = ops.shape(keys)
+    nothing = ops.zeros((rows, width), "int32")
+    return _State(
+        position=ops.zeros((), "int32"),
+        tokens=ops.full((rows, width, length), pad_id, "int32"),
+        last=nothing + start_id,
+        log_probabilities=ops.zeros((rows, width), "float32"),
+        lengths=nothing,
+        finished=ops.zeros((rows, width), "bool"),
+        done=limits + nothing <= 0,
+        cache=cache,
+    )
+
+
+def _narrowed(scores, temperature, top_k, top_p):
+    """The scores (B, R, V) that a token is drawn by."""
+    if temperature != 1.0:
+        scores = scores / temperature
+    if top_k:
+        scores = keep_top_k(scores, top_k)
+    return keep_top_p(scores, top_p) if top_p < 1.0 else scores
+
+
+def _result(state, normalization, alpha):
+    there = state.lengths > 0
+    log_probabilities = ops.where(there, state.log_probabilities, -float("inf"))
+    return SearchResult(
+        tokens=state.tokens,
+        lengths=state.lengths,
+        log_probabilities=log_probabilities,
+        scores=normalized(log_probabilities, state.lengths, normalization, alpha),
+        finished=state.finished,
+    )
+
+
+def sample_keys(seed, numbers, count):
+    """Keys (R, 2) int32 of the samples of one line.
+
+    Args:
+        seed: at least 0.
+        numbers: a tuple, of the line, and of its part where it is split.
+        count: R; the keys of fewer samples are the first of these.
+    """
+    sequence = np.random.SeedSequence(seed, spawn_key=numbers)
+    return sequence.generate_state(2 * count).view("int32").reshape(count, 2)
+
+
+def gumbel(keys, position, count):
+    """Gumbel noise (B, R, V) of keys (B, R, 2), for one position and V tokens."""
+    row = _mixed(keys[..., 0] + position * _STEP)  # (B, R)
+    tokens = ops.arange(count, dtype="int32") * _STEP  # (V,)
+    bits = _mixed(tokens + ops.expand_dims(row, 2))
+    bits = _mixed(bits + keys[..., 1:])
+    bits = ops.bitwise_and(ops.right_shift(bits, 9), 0x7FFFFF)
+    # In the middle of 2^23 equal parts of the numbers from 0 to 1.
+    uniform = (ops.cast(bits, "float32") + 0.5) / 2.0**23
+    return -ops.log(-ops.log(uniform))
+
+
+def _mixed(bits):
+    """A permutation of the 32-bit integers, each bit of which depends on all.
+
+    Reference: Wellons, 2018, https://nullprogram.com/blog/2018/07/31/.
+    """
+    bits = ops.bitwise_xor(bits, _shifted(bits, 16)) * _FIRST
+    bits = ops.bitwise_xor(bits, _shifted(bits, 15)) * _SECOND
+    return ops.bitwise_xor(bits, _shifted(bits, 16))
+
+
+def _shifted(bits, count):
+    """To the right, filled with zeros: integers with a sign are filled with it."""
+    return ops.bitwise_and(ops.right_shift(bits, count), (1 << (32 - count)) - 1)

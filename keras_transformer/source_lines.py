@@ -1,0 +1,123 @@
+"""Lines of text to the sentences that are searched; none is silently cut."""
+
+import warnings
+from collections.abc import Iterator
+from collections.abc import Sequence
+
+from keras_transformer.batch_search import Sentence
+from keras_transformer.config import TransformerConfig
+from keras_transformer.data.long_lines import LinePart
+from keras_transformer.data.long_lines import split_line
+from keras_transformer.data.tokenizer import Tokenizer
+from keras_transformer.decoding import DecodingOptions
+from keras_transformer.errors import InputError
+
+
+class SourceLines:
+    """What a model reads of lines.
+
+    Args:
+        tokenizer: of the source.
+        target_tokenizer: of the target, which prefixes belong to.
+        config: of the model.
+    """
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        target_tokenizer: Tokenizer,
+        config: TransformerConfig,
+    ) -> None:
+        self._tokenizer = tokenizer
+        self._target_tokenizer = target_tokenizer
+        self._config = config
+
+    def encode(self, lines: Sequence[str], numbers: Sequence[int]) -> list[list[int]]:
+        """Ids of each line, with the end token if the model wants one."""
+        end = [self._config.end_id] * self._config.source_end
+        return [ids + end for ids in self._tokenizer.encode(lines, numbers=numbers)]
+
+    def sentences(
+        self,
+        lines: Sequence[str],
+        prefixes: Sequence[str] | None,
+        first_line: int,
+        options: DecodingOptions,
+    ) -> list[list[tuple[LinePart, Sentence]]]:
+        """What of each line is searched on its own: nothing of an empty one.
+
+        Args:
+            lines: any text.
+            prefixes: of the translation of each line; a line that is split has its
+                prefix in the first part.
+            first_line: the number of the first line.
+            options: `long_lines` and `max_source_length` of them.
+
+        Warns:
+            UserWarning: of each line that is cut.
+
+        Raises:
+            InputError: where a line is too long, under `long_lines="error"`.
+        """
+        filled = [row for row, line in enumerate(lines) if line.strip()]
+        numbers = [first_line + row for row in filled]
+        encoded = self.encode([lines[row] for row in filled], numbers)
+        starts: list[list[int]] = [[] for _ in filled]
+        if prefixes is not None:
+            texts = [prefixes[row] for row in filled]
+            starts = self._target_tokenizer.encode(texts, numbers=numbers)
+        found: list[list[tuple[LinePart, Sentence]]] = [[] for _ in lines]
+        for row, number, ids, start in zip(
+            filled, numbers, encoded, starts, strict=True
+        ):
+            parts = self._parts(lines[row], number, ids, options)
+            for count, (part, part_ids) in enumerate(parts):
+                key = (number, count) if count else (number,)
+                prefix = [] if count else start
+                sentence = Sentence(part_ids, f"line {number}", key, prefix)
+                found[row].append((part, sentence))
+        return found
+
+    def _parts(
+        self, line: str, number: int, ids: list[int], options: DecodingOptions
+    ) -> Iterator[tuple[LinePart, list[int]]]:
+        """A line with its ids; of one that is too long, what becomes of it."""
+        longest = self._config.longest_sequence
+        longest = min(longest, options.max_source_length or longest)
+        if len(ids) <= longest:
+            yield LinePart(line, ""), ids
+        elif options.long_lines == "error":
+            check_lengths([ids], [number], longest)
+        elif options.long_lines == "truncate":
+            warnings.warn(
+                f"line {number} has {len(ids)} tokens: only the first {longest} are "
+                f"translated",
+                stacklevel=4,
+            )
+            end = self._config.source_end
+            yield LinePart(line, ""), [*ids[: longest - end], *ids[len(ids) - end :]]
+        else:
+
+            def fits(text: str) -> bool:
+                return len(self.encode([text], [number])[0]) <= longest
+
+            for part in split_line(line, fits):
+                if part.text.strip():
+                    yield part, self.encode([part.text], [number])[0]
+
+
+def check_lengths(
+    rows: Sequence[Sequence[int]], numbers: Sequence[int], longest: int
+) -> None:
+    """Refuses rows of more than `longest` tokens, naming the line.
+
+    Raises:
+        InputError: where one has more.
+    """
+    for number, ids in zip(numbers, rows, strict=True):
+        if len(ids) > longest:
+            raise InputError(
+                f"line {number} has {len(ids)} tokens, but the model takes at most "
+                f'{longest}; split it into sentences, or set long_lines to "split" or '
+                f'"truncate"'
+            )

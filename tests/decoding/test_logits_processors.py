@@ -1,0 +1,117 @@
+"""Each function that changes scores, against its definition in plain Python."""
+
+import numpy as np
+import numpy_search
+import pytest
+from keras import ops
+
+from keras_transformer.decoding import logits_processors
+
+END, VOCABULARY_SIZE, ROWS, WIDTH, LENGTH = 2, 7, 3, 2, 6
+
+
+def logs(seed=0):
+    logits = np.random.default_rng(seed).normal(0, 2, (ROWS, WIDTH, VOCABULARY_SIZE))
+    return np.apply_along_axis(numpy_search.log_softmax, -1, logits).astype("float32")
+
+
+def history(position, seed=0):
+    """Tokens (B, W, L) of few kinds, so that they come again; pad after them."""
+    tokens = np.random.default_rng(seed).integers(3, 5, (ROWS, WIDTH, LENGTH))
+    tokens[..., position:] = 0
+    return tokens.astype("int32")
+
+
+OPTIONS = [
+    {"repetition_penalty": 0.4},
+    {"suppressed": (0, 1, 3, 4, 5, 6, 2, 0, 1)},  # as a mask
+    {"min_length": 4},
+    {"no_repeat_ngram_size": 1},
+    {"no_repeat_ngram_size": 2},
+    {"no_repeat_ngram_size": 7},
+    {
+        "repetition_penalty": 1.3,
+        "suppressed": (5,),
+        "min_length": 5,
+        "no_repeat_ngram_size": 3,
+    },
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("position", [0, 2, 5])
+def test_equals_its_definition(options, position):
+    tokens, log_probabilities = history(position, position), logs(position)
+    process = logits_processors.chain(end_id=END, **options)
+    found = process(
+        ops.convert_to_tensor(log_probabilities),
+        ops.convert_to_tensor(tokens),
+        ops.convert_to_tensor(np.int32(position)),
+        None,
+    )
+    expected = [
+        [
+            numpy_search.processed(
+                log_probabilities[row, beam],
+                tuple(tokens[row, beam, :position].tolist()),
+                END,
+                **options,
+            )
+            for beam in range(WIDTH)
+        ]
+        for row in range(ROWS)
+    ]
+    np.testing.assert_allclose(ops.convert_to_numpy(found), expected, rtol=1e-6)
+
+
+def test_a_prefix_knows_no_other_rule():
+    log_probabilities = logs()
+    process = logits_processors.chain(
+        suppressed=(4,), min_length=9, no_repeat_ngram_size=1, prefix=True
+    )
+    free = logits_processors.FREE
+    prefix = ops.convert_to_tensor(np.array([[3, 4], [5, free], [free] * 2], "int32"))
+    tokens = ops.convert_to_tensor(np.full((ROWS, WIDTH, LENGTH), 3, "int32"))
+    found = process(
+        ops.convert_to_tensor(log_probabilities),
+        tokens,
+        ops.convert_to_tensor(np.int32(1)),
+        {"prefix": prefix},
+    )
+    found = ops.convert_to_numpy(found)
+    expected = np.full((WIDTH, VOCABULARY_SIZE), -np.inf)
+    expected[:, 4] = log_probabilities[0, :, 4]  # suppressed, but in the prefix
+    np.testing.assert_array_equal(found[0], expected)
+    assert (np.isneginf(found[1:]) == np.isin(np.arange(7), [2, 3, 4])).all()
+
+
+def test_nothing_is_changed_by_default():
+    log_probabilities = ops.convert_to_tensor(logs())
+    process = logits_processors.chain()
+    assert process(log_probabilities, None, None, None) is log_probabilities
+
+
+@pytest.mark.parametrize("count", [1, 3, 6, 7, 50])
+def test_top_k_keeps_the_best(count):
+    scores = logs(count)
+    found = ops.convert_to_numpy(
+        logits_processors.keep_top_k(ops.convert_to_tensor(scores), count)
+    )
+    ranks = np.argsort(np.argsort(-scores, axis=-1), axis=-1)
+    np.testing.assert_array_equal(found, np.where(ranks < count, scores, -np.inf))
+
+
+@pytest.mark.parametrize("mass", [1e-6, 0.3, 0.7, 0.95])
+def test_top_p_keeps_the_fewest_that_hold_the_mass(mass):
+    scores = logs(3)
+    scores[0, 0, :3] = -np.inf  # what is forbidden already has no part in it
+    found = ops.convert_to_numpy(
+        logits_processors.keep_top_p(ops.convert_to_tensor(scores), mass)
+    )
+    for before, after in zip(scores.reshape(-1, 7), found.reshape(-1, 7), strict=True):
+        order = np.argsort(-before)
+        probabilities = np.exp(before[order]) / np.exp(before).sum()
+        count = int(np.searchsorted(np.cumsum(probabilities), mass)) + 1
+        expected = np.full(7, -np.inf)
+        expected[order[:count]] = before[order[:count]]
+        np.testing.assert_array_equal(after, expected)

@@ -1,0 +1,84 @@
+"""The one list of what a search can do."""
+
+import pytest
+
+from keras_transformer.decoding import DecodingOptions
+from keras_transformer.decoding.options import GREEDY
+from keras_transformer.errors import InputError
+
+pytestmark = pytest.mark.no_backend
+
+WRONG = [
+    ({"beam_size": 0}, "beam_size: Input should be greater than or equal to 1"),
+    ({"beam_size": 10**9}, "beam_size: Input should be less than or equal to 1000"),
+    ({"beam_size": 4.5}, "beam_size: Input should be a valid integer"),
+    ({"beam_sise": 4}, "unknown key beam_sise; did you mean 'beam_size'"),
+    ({"length_penalty": float("inf")}, "length_penalty: Input should be a finite"),
+    ({"normalization": "gnnt"}, "normalization: Input should be 'gnmt', 'average'"),
+    ({"top_p": 0.0}, "top_p: Input should be greater than 0"),
+    ({"top_beams": 5}, "top_beams 5 must be between 1 and beam_size 4; give a larger"),
+    ({"mbr": "chrf", "mbr_candidates": 5}, "mbr_candidates 5 must be between 1 and"),
+    ({"mbr_candidates": 3}, "mbr_candidates needs mbr"),
+    (
+        {"mbr": "bleu", "mbr_candidates": 2, "top_beams": 3},
+        "top_beams 3 is more than the mbr_candidates 2",
+    ),
+    ({"temperature": 0.7}, "temperature 0.7 needs sampling"),
+    ({"top_k": 3}, "top_k 3 needs sampling"),
+    ({"beam_size": 1, "patience": 2.0}, "patience 2.0 needs a beam search"),
+    ({"sampling": True, "coverage_penalty": 0.2}, "coverage_penalty 0.2 needs a beam"),
+    ({"num_beam_groups": 2}, "num_beam_groups 2 and diversity_penalty 0.0 need each"),
+    ({"diversity_penalty": 0.5}, "and diversity_penalty 0.5 need each other"),
+    (
+        {"num_beam_groups": 3, "diversity_penalty": 0.5},
+        "num_beam_groups 3 does not divide beam_size 4",
+    ),
+    ({"min_length": 9, "max_length": 8}, "min_length 9 is above max_length 8"),
+]
+
+
+@pytest.mark.parametrize(("fields", "message"), WRONG)
+def test_what_does_not_go_together_is_one_sentence(fields, message):
+    with pytest.raises(InputError, match=message) as error:
+        DecodingOptions.of(fields)
+    assert "\n" not in str(error.value)
+
+
+def test_an_update_keeps_the_rest():
+    options = DecodingOptions(beam_size=6, patience=2.0, suppressed_tokens=["▁a", 7])
+    assert options.suppressed_tokens == ("▁a", 7)
+    again = options.updated({"beam_size": None, "patience": None, "min_length": 3})
+    # None is a value of patience, and none of the beam size.
+    assert again.changed() == {
+        "beam_size": 6,
+        "min_length": 3,
+        "suppressed_tokens": ("▁a", 7),
+    }
+    assert options.updated({}) is options
+    with pytest.raises(InputError, match="top_beams 7 must be between"):
+        options.updated({"top_beams": 7})
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"top_beams": 3, "num_beam_groups": 2, "diversity_penalty": 1.0},
+        {"coverage_penalty": 0.2, "patience": 2.0},
+        {"sampling": True, "temperature": 0.5, "top_k": 5, "top_p": 0.9},
+        {"mbr": "chrf", "mbr_candidates": 2},
+    ],
+)
+def test_greedy_search_can_be_had_of_any(fields):
+    options = DecodingOptions(**fields, min_length=2).updated(GREEDY)
+    assert options.changed() == {"beam_size": 1, "min_length": 2}
+
+
+def test_how_many_candidates_there_are():
+    def count(**fields):
+        return DecodingOptions(**fields).num_candidates
+
+    assert count(top_beams=2) == 2
+    assert count(mbr="chrf", beam_size=6) == 6
+    assert count(mbr="chrf", beam_size=6, mbr_candidates=5) == 5
+    assert count(mbr="bleu", sampling=True) == 32
+    assert count(mbr="bleu", sampling=True, top_beams=40) == 40

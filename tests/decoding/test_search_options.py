@@ -1,0 +1,201 @@
+"""Every option of the searches, on lattices, against plain Python."""
+
+import functools
+
+import lattices
+import numpy as np
+import numpy_search
+import pytest
+from keras import ops
+from lattices import END
+from lattices import Lattice
+from lattices import assert_same
+
+from keras_transformer import backends
+from keras_transformer.decoding import beam_search
+from keras_transformer.decoding import greedy_search
+from keras_transformer.decoding.logits_processors import FREE
+from keras_transformer.decoding.logits_processors import chain
+
+ROWS, VOCABULARY_SIZE, LENGTH = 10, 7, 8
+LIMITS = np.arange(ROWS) % LENGTH + 1
+RULES = {
+    "suppressed": (0, 1),
+    "min_length": 4,
+    "no_repeat_ngram_size": 2,
+    "repetition_penalty": 1.4,
+}
+PREFIXES = [(3, 4, 5), (), (6,), (4, 4), (), (0, 1, 3), (5,), (3, 3, 3), (), (6, 6)]
+PREFIXES = [prefix[:limit] for prefix, limit in zip(PREFIXES, LIMITS, strict=True)]
+
+
+def decode_step(tokens, position, constants, cache):
+    return lattices.decode_step(tokens, position, constants["table"], cache)
+
+
+def covered(cache, constants):
+    """Something that depends on all that has been read."""
+    (state,) = cache
+    return -0.4 * ops.cast(state[:, :, 0, 0, 0] % 5, "float32")
+
+
+def run(limits, constants, cache, *, rules=(), **options):
+    options |= {"start_id": lattices.START, "end_id": END, "pad_id": lattices.PAD}
+    process = chain(prefix="prefix" in constants, end_id=END, **dict(rules))
+    if options.pop("covered", False):
+        options["coverage"] = covered
+    search = beam_search if "beam_size" in options else greedy_search
+    arguments = (decode_step, constants, cache, limits)
+    return search(*arguments, process=process, **options)
+
+
+compiled = backends.compile(run, lattices.Weightless)
+
+
+def results(lattice, limits, prefixes=None, **options):
+    table, cache = lattice.start(options.get("beam_size", 1))
+    constants = {"table": table}
+    if prefixes is not None:
+        prefixes = [(*p, *[FREE] * (4 - len(p))) for p in prefixes]
+        constants["prefix"] = ops.convert_to_tensor(np.array(prefixes, "int32"))
+    if "rules" in options:
+        options["rules"] = tuple(options["rules"].items())
+    limits = ops.convert_to_tensor(np.asarray(limits, "int32"))
+    found = compiled(limits, constants, cache, length=LENGTH, **options)
+    return lattices.hypotheses(found)
+
+
+def reference(lattice, row, prefix=(), rules=(), **options):
+    logits_of = lattice.logits_of(row)
+
+    def scores_of(tokens):
+        log_probabilities = numpy_search.log_softmax(logits_of(tokens))
+        return numpy_search.processed(
+            log_probabilities, tokens, END, prefix=prefix, **dict(rules)
+        )
+
+    score = functools.partial(
+        numpy_search.normalized,
+        normalization=options.pop("normalization", "gnmt"),
+        alpha=options.pop("length_penalty", 0.6),
+    )
+    if options.pop("covered", False):
+        options["coverage_of"] = lambda tokens: -0.4 * (lattice.state(tokens) % 5)
+    options["num_groups"] = options.pop("num_beam_groups", 1)
+    return numpy_search.any_beam_search(
+        scores_of, LIMITS[row], end_id=END, score=score, **options
+    )
+
+
+# Each stops as soon as nothing better can come; the reference never does.
+SEARCHES = {
+    "average": {
+        "normalization": "average",
+        "covered": True,
+        "beam_size": 3,
+        "top_beams": 2,
+    },
+    "none": {"normalization": "none", "beam_size": 2, "top_beams": 2},
+    "groups": {
+        "num_beam_groups": 2,
+        "diversity_penalty": 1.5,
+        "beam_size": 4,
+        "top_beams": 3,
+    },
+    "rules": {"rules": RULES, "patience": 1.5, "beam_size": 2, "top_beams": 2},
+    "all": {
+        "rules": RULES,
+        "num_beam_groups": 3,
+        "diversity_penalty": 0.7,
+        "covered": True,
+        "normalization": "average",
+        "patience": 2.0,
+        "beam_size": 6,
+        "top_beams": 6,
+    },
+}
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_equals_the_reference(name):
+    options = SEARCHES[name]
+    prefixes = PREFIXES if name in ("rules", "all") else [()] * ROWS
+    lattice = Lattice.random(len(name), ROWS, VOCABULARY_SIZE)
+    given = prefixes if any(prefixes) else None
+    found = results(lattice, LIMITS, given, **options)
+    for row, hypotheses in enumerate(found):
+        expected = reference(lattice, row, prefixes[row], **options)
+        assert_same(hypotheses, expected)
+    # A batch of unequal limits is what each row is alone.
+    for row in (2, 7):
+        limits = np.where(np.arange(ROWS) == row, LIMITS, 0)
+        alone = results(lattice, limits, given, **options)[row]
+        assert_same(found[row], alone, tolerance=1e-6)
+
+
+def test_greedy_follows_rules_and_prefixes():
+    lattice = Lattice.random(3, ROWS, VOCABULARY_SIZE)
+    found = results(lattice, LIMITS, PREFIXES, rules=RULES, normalization="average")
+    for row, (hypothesis,) in enumerate(found):
+        expected = greedy_reference(lattice.logits_of(row), PREFIXES[row], LIMITS[row])
+        assert hypothesis.tokens == expected
+        mean = hypothesis.log_probability / len(expected)
+        np.testing.assert_allclose(hypothesis.score, mean, rtol=1e-6)
+
+
+def greedy_reference(logits_of, prefix, limit):
+    tokens = ()
+    while len(tokens) < limit and END not in tokens:
+        log_probabilities = numpy_search.log_softmax(logits_of(tokens))
+        scores = numpy_search.processed(
+            log_probabilities, tokens, END, prefix=prefix, **RULES
+        )
+        tokens += (int(np.argmax(scores)),)
+    return tokens
+
+
+def test_a_wide_beam_finds_all_that_is_best():
+    limit, vocabulary_size, normalization = 3, 5, "average"
+    longest = (vocabulary_size - 1) ** (limit - 1) * vocabulary_size
+    lattice = Lattice.random(7, 4, vocabulary_size)
+    found = results(
+        lattice,
+        [limit] * 4,
+        beam_size=longest // 2,  # nothing is ever dropped
+        top_beams=10,
+        normalization=normalization,
+    )
+    for row, hypotheses in enumerate(found):
+        every = numpy_search.all_finished(
+            lattice.logits_of(row), limit, vocabulary_size, 0.0, END
+        )
+        every = [
+            h._replace(
+                score=numpy_search.normalized(
+                    h.log_probability, len(h.tokens), normalization, 0.0
+                )
+            )
+            for h in every
+        ]
+        assert_same(hypotheses, numpy_search.best_first(every)[:10])
+
+
+def test_groups_differ_where_one_group_would_not():
+    a, b, c = 3, 4, 5
+    ends = {(t,): {END: 1.0} for t in (a, b, c)}
+    lattice = Lattice.of({(): {a: 0.6, b: 0.3, c: 0.1}, **ends}, 6)
+    options = {"beam_size": 2, "top_beams": 2, "num_beam_groups": 2}
+    (strong,) = results(lattice, [4], diversity_penalty=1.0, **options)
+    assert [h.tokens for h in strong] == [(a, END), (b, END)]
+    # The penalty chooses; it is no part of a log-probability.
+    probabilities = np.exp([h.log_probability for h in strong])
+    np.testing.assert_allclose(probabilities, [0.6, 0.3], rtol=1e-5)
+
+
+def test_patience_ends_a_search_that_would_find_better():
+    a = 3
+    lattice = Lattice.of({(): {END: 0.3, a: 0.7}, (a,): {END: 1.0}}, 5)
+    (found,) = results(lattice, [4], beam_size=2, normalization="none", patience=0.5)
+    assert [h.tokens for h in found] == [(END,)]
+    (patient,) = results(lattice, [4], beam_size=2, normalization="none")
+    assert [h.tokens for h in patient] == [(a, END)]

@@ -1,0 +1,183 @@
+"""What `Translator.translate` can be asked for, with the committed model.
+
+The texts in `fixtures/en-de.options.json` were written by PyTorch; those of greedy and
+beam search without options lie beside the model.
+"""
+
+import json
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import keras_transformer as kt
+from keras_transformer.errors import InputError
+from keras_transformer.export import process
+
+pytestmark = pytest.mark.no_tensorflow
+
+FOLDER = Path(__file__).with_name("fixtures") / "en-de.format-1"
+LINES = (FOLDER / "source.txt").read_text(encoding="utf-8").splitlines()
+SOURCES = sorted(LINES, key=len)[:4]
+EXPECTED = json.loads(FOLDER.with_name("en-de.options.json").read_text("utf-8"))
+SAMPLING = EXPECTED["sampling"]["options"]
+
+
+@pytest.fixture(scope="module")
+def translator():
+    return kt.Translator.load(FOLDER)
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_the_same_text_on_every_backend(translator, name):
+    options, texts = EXPECTED[name]["options"], EXPECTED[name]["texts"]
+    found = translator.translate(SOURCES, return_details=True, **options)
+    assert [[h.text for h in row] for row in found] == texts
+    if "prefixes" in options:
+        prefixes = options["prefixes"]
+        for prefix, row in zip(prefixes, found, strict=True):
+            assert all(h.text.startswith(prefix) for h in row)
+
+
+def test_samples_are_those_of_the_line_alone(translator):
+    # The same shapes, so that one program serves: other lines, in another order.
+    found = translator.translate(
+        [SOURCES[0], SOURCES[2]] * 2, first_line=3, return_details=True, **SAMPLING
+    )
+    assert [h.text for h in found[0]] != EXPECTED["sampling"]["texts"][0]
+    assert [h.text for h in found[0]] != [h.text for h in found[2]]
+    lines = ["", "", SOURCES[2], SOURCES[1], SOURCES[0], SOURCES[3]]
+    found = translator.translate(lines, return_details=True, **SAMPLING)
+    assert [h.text for h in found[2]] == EXPECTED["sampling"]["texts"][2]
+
+
+def test_mbr_chooses_among_the_samples(translator):
+    options = {**SAMPLING, "top_beams": 2, "mbr": "chrf", "mbr_candidates": 3}
+    found = translator.translate(SOURCES, return_details=True, **options)
+    for row, texts in zip(found, EXPECTED["sampling"]["texts"], strict=True):
+        assert len(row) == 2
+        assert {h.text for h in row} <= set(texts)
+        assert row[0].utility >= row[1].utility
+
+
+def test_token_scores_and_alignments_come_with_the_translation(translator):
+    found = translator.translate(
+        [*SOURCES, ""],
+        return_details=True,
+        return_token_scores=True,
+        return_alignments=True,
+        **EXPECTED["beams"]["options"],
+    )
+    for source, row in zip(SOURCES, found, strict=False):
+        for hypothesis in row:
+            assert len(hypothesis.token_scores) == len(hypothesis.ids)
+            total = sum(hypothesis.token_scores)
+            assert total == pytest.approx(hypothesis.log_probability, abs=1e-3)
+            words = len(source.split()), len(hypothesis.text.split())
+            assert {j for _, j in hypothesis.alignment} == set(range(words[1]))
+            assert all(0 <= i < words[0] for i, _ in hypothesis.alignment)
+            pairs = [tuple(map(int, p.split("-"))) for p in hypothesis.pharaoh.split()]
+            assert pairs == hypothesis.alignment
+    assert found[-1][0].text == "" and found[-1][0].pharaoh is None
+
+
+def test_scores_of_tokens_add_up(translator):
+    targets = translator.translate(SOURCES)
+    for score, target in zip(translator.score(SOURCES, targets), targets, strict=True):
+        assert len(score.token_scores) == len(score.tokens) == score.num_tokens
+        assert score.log_probability == pytest.approx(sum(score.token_scores), abs=1e-4)
+        assert "".join(score.tokens[:-1]).replace("▁", " ") == target
+
+
+def test_a_long_line_is_refused_cut_with_a_warning_or_split(translator):
+    lines = [SOURCES[0], " ".join(SOURCES[:2]), "", SOURCES[1]]
+    lengths = [len(ids) + 1 for ids in translator.tokenizer.encode(lines)]
+    limit = {"max_source_length": max(lengths[0], lengths[3])}
+    options = {**limit, "first_line": 5}
+    with pytest.raises(InputError, match=f"line 6 has {lengths[1]} tokens, but the"):
+        translator.translate(lines, **options)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        cut = translator.translate(lines, long_lines="truncate", **options)
+    (warning,) = caught
+    assert str(warning.message).startswith(f"line 6 has {lengths[1]} tokens: only")
+    # As many rows, and as long: the same program.
+    whole = translator.translate([SOURCES[0], SOURCES[0], "", SOURCES[1]])
+    assert (cut[0], cut[2], cut[3]) == (whole[0], "", whole[3])
+    assert cut[1]
+    split = translator.translate(lines, long_lines="split", **options)
+    assert split == [whole[0], f"{whole[0]} {whole[3]}", "", whole[3]]
+    with pytest.raises(InputError, match="a line is split into several"):
+        translator.translate(
+            lines,
+            long_lines="split",
+            return_details=True,
+            return_attention_weights=True,
+            **options,
+        )
+
+
+def test_options_of_the_folder_hold_unless_others_are_given(translator, tmp_path):
+    own = kt.Translator(
+        translator.model,
+        translator.tokenizer,
+        beam_size=1,
+        max_length=3,
+        suppressed_tokens=["▁"],
+    )
+    own.save(tmp_path / "model")
+    again = kt.Translator.load(tmp_path / "model")
+    assert again.decoding == own.decoding
+    assert again.info()["max length"] == 3
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        process.check_translator(again)
+    (warning,) = caught
+    assert str(warning.message) == (
+        "the export searches without the translator's max_length, suppressed_tokens"
+    )
+    process.check_translator(translator)
+    with pytest.raises(InputError, match="min_length 4 is above max_length 3"):
+        again.translate(SOURCES[:1], min_length=4)
+
+
+def test_an_ensemble_translates_and_is_no_folder(translator, tmp_path):
+    ensemble = kt.Translator.load(FOLDER, FOLDER)
+    lines = [SOURCES[0], LINES[0]]  # what is expected of the model alone
+    texts = (FOLDER / "greedy.txt").read_text("utf-8").splitlines()
+    expected = [texts[LINES.index(line)] for line in lines]
+    assert ensemble.translate(lines, beam_size=1) == expected
+    with pytest.raises(InputError, match="an ensemble cannot be exported"):
+        process.check_translator(ensemble)
+    with pytest.raises(InputError, match="cannot hold an ensemble"):
+        ensemble.save(tmp_path / "model")
+    with pytest.raises(InputError, match="this is an ensemble"):
+        ensemble.translate(SOURCES, return_details=True, return_attention_weights=True)
+    other = kt.data.Tokenizer.train(["a"] * 9, 261)
+    sizes = {"hidden_dim": 8, "num_encoder_layers": 1, "num_decoder_layers": 1}
+    config = kt.TransformerConfig(vocabulary_size=261, intermediate_dim=8, **sizes)
+    kt.Translator(kt.Transformer(config), other).save(tmp_path / "other")
+    with pytest.raises(InputError, match="has another tokenizer than"):
+        kt.Translator.load(FOLDER, tmp_path / "other")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"beam_sise": 3}, "unknown key beam_sise; did you mean 'beam_size'"),
+        ({"prefixes": ["a"]}, "4 lines do not pair with 1 prefixes"),
+        ({"prefixes": "abcd"}, "must be a list of strings"),
+        ({"suppressed_tokens": ["☃"]}, "has no piece '☃'; spell it as"),
+        ({"suppressed_tokens": [10**6]}, "id 1000000 is outside of"),
+        ({"min_length": 10**6}, "min_length 1000000 is more than"),
+        (
+            {"prefixes": ["", "a b c d", "", ""], "max_length": 2},
+            "line 12: its prefix has .* tokens, but a translation at most 2; shorten",
+        ),
+    ],
+)
+def test_bad_requests_are_one_clear_error(translator, arguments, message):
+    with pytest.raises(InputError, match=message):
+        translator.translate(SOURCES, first_line=11, **arguments)
+    assert np.isfinite(translator.length_penalty)

@@ -68,7 +68,8 @@ def test_the_paper_is_in_the_recipes():
         assert training.keep_checkpoints >= average
         assert config.tokenizer.vocabulary_size == 37_000
         assert config.data.batch_tokens == 25_000
-        assert vars(config.decoding) == {"beam_size": 4, "length_penalty": 0.6}
+        assert config.decoding.beam_size == 4
+        assert config.decoding.length_penalty == 0.6
 
 
 @pytest.mark.no_backend

@@ -132,6 +132,8 @@ async def results(
         raise Refusal(504, f"no translation after {seconds:g} s; try again later")
     finally:
         found.cancel()
+        for future in futures:  # at once: `found` would tell them a turn later
+            future.cancel()
         left.cancel()
 
 

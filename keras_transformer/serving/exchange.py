@@ -134,7 +134,14 @@ async def results(
         found.cancel()
         for future in futures:  # at once: `found` would tell them a turn later
             future.cancel()
+        found.add_done_callback(_ignore)
         left.cancel()
+
+
+def _ignore(found: asyncio.Future) -> None:
+    """Asks for the error that nobody waits for: asyncio logs it otherwise."""
+    if not found.cancelled():
+        found.exception()
 
 
 async def _disconnected(request: Request) -> None:

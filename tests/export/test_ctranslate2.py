@@ -200,6 +200,7 @@ def test_an_older_export_is_replaced_and_nothing_else(translator, folder, tmp_pa
 def test_what_it_cannot_represent_is_refused(tmp_path, translator):
     class Local:
         model = models.model("window")
+        decoding = translator.decoding
 
     with pytest.raises(InputError, match="attention_window 2"):
         ctranslate2.export(Local, tmp_path / "model")

@@ -54,7 +54,7 @@ def found(members):
         )
         constants, cache = ensemble.start(memory, mask, 1, 4)
         steps, maps = [], []
-        for position in range(4):
+        for position in range(2):
             token = target[:, position : position + 1]
             logits, cache, (weights,) = ensemble.decode_step(
                 token, position, constants, cache, return_attention_weights=True
@@ -69,7 +69,7 @@ def found(members):
             "members": [model(inputs) for model in members],
             "both": {name: model(inputs) for name, model in both.items()},
             "score": score(ensemble, source, labels),
-            "whole": (ensemble.logits(hidden), attention[:, 0]),
+            "whole": (ensemble.logits(hidden)[:, :2], attention[:, 0, :2]),
             "steps": (ops.stack(steps, axis=1), ops.stack(maps, axis=1)),
             "searches": [(r.tokens, r.scores) for r in (alone, twice)],
         }

@@ -1,7 +1,6 @@
 """What `Translator.translate` can be asked for, with the committed model.
 
-The texts in `fixtures/en-de.options.json` were written by PyTorch; those of greedy and
-beam search without options lie beside the model.
+The texts in `fixtures/en-de.options.json` were written by PyTorch.
 """
 
 import json
@@ -142,12 +141,9 @@ def test_options_of_the_folder_hold_unless_others_are_given(translator, tmp_path
         again.translate(SOURCES[:1], min_length=4)
 
 
-def test_an_ensemble_translates_and_is_no_folder(translator, tmp_path):
+def test_an_ensemble_is_loaded_from_folders_and_is_none(translator, tmp_path):
     ensemble = kt.Translator.load(FOLDER, FOLDER)
-    lines = [SOURCES[0], LINES[0]]  # what is expected of the model alone
-    texts = (FOLDER / "greedy.txt").read_text("utf-8").splitlines()
-    expected = [texts[LINES.index(line)] for line in lines]
-    assert ensemble.translate(lines, beam_size=1) == expected
+    assert [m.config for m in ensemble.model.models] == [translator.model.config] * 2
     with pytest.raises(InputError, match="an ensemble cannot be exported"):
         process.check_translator(ensemble)
     with pytest.raises(InputError, match="cannot hold an ensemble"):

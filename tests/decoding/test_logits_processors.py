@@ -115,3 +115,34 @@ def test_top_p_keeps_the_fewest_that_hold_the_mass(mass):
         expected = np.full(7, -np.inf)
         expected[order[:count]] = before[order[:count]]
         np.testing.assert_array_equal(after, expected)
+
+
+A, B, C = 3, 4, 5
+
+
+@pytest.mark.parametrize(
+    ("options", "tokens", "forbidden"),
+    [
+        ({"no_repeat_ngram_size": 2}, [A, B, A], {B}),
+        ({"no_repeat_ngram_size": 2}, [A, A, B], set()),
+        ({"no_repeat_ngram_size": 2}, [A, A], {A}),
+        ({"no_repeat_ngram_size": 3}, [A, B, C, A, B], {C}),
+        ({"no_repeat_ngram_size": 1}, [A, C], {A, C}),
+        ({"min_length": 3}, [A], {END}),
+        ({"min_length": 3}, [A, B], set()),  # the end is the third
+        ({"suppressed": (B, 6)}, [A], {B, 6}),
+    ],
+)
+def test_by_hand(options, tokens, forbidden):
+    written = np.zeros((1, 1, LENGTH), "int32")
+    written[0, 0, : len(tokens)] = tokens
+    equal = np.full((1, 1, VOCABULARY_SIZE), -np.log(VOCABULARY_SIZE), "float32")
+    found = logits_processors.chain(end_id=END, **options)(
+        ops.convert_to_tensor(equal),
+        ops.convert_to_tensor(written),
+        ops.convert_to_tensor(np.int32(len(tokens))),
+        None,
+    )
+    found = ops.convert_to_numpy(found)[0, 0]
+    assert set(np.flatnonzero(np.isneginf(found))) == forbidden
+    np.testing.assert_array_equal(found[~np.isneginf(found)], equal.max())

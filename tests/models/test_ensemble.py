@@ -3,15 +3,19 @@
 import numpy as np
 import pytest
 from keras import ops
+from keras import tree
 
 from keras_transformer import Transformer
 from keras_transformer import TransformerConfig
+from keras_transformer import backends
 from keras_transformer.errors import InputError
 from keras_transformer.models import Ensemble
+from keras_transformer.models.ensemble import COMBINATIONS
 from keras_transformer.models.search import score
 from keras_transformer.models.search import search
 
 SOURCE = np.array([[5, 9, 7, 2], [6, 2, 0, 0]], "int32")
+OPTIONS = {"beam_size": 2, "length": 5, "coverage_penalty": 0.3}
 LABELS = np.array([[4, 8, 10, 2], [9, 2, 0, 0]], "int32")
 
 
@@ -34,67 +38,73 @@ def members():
     ]
 
 
-def probabilities(model):
+@pytest.fixture(scope="module")
+def found(members):
+    """All that is compared, from one compiled program."""
     start = np.ones_like(LABELS[:, :1])
     target = np.concatenate([start, LABELS[:, :-1]], axis=1)
-    logits = model({"source": SOURCE, "target": target})
-    return ops.convert_to_numpy(ops.softmax(logits, axis=-1)).astype("float64")
+    both = {name: Ensemble(members, name) for name in COMBINATIONS}
+    ensemble = both["probabilities"]
 
-
-def expected(members, combination):
-    each = np.stack([probabilities(model) for model in members])
-    if combination == "probabilities":
-        return each.mean(0)
-    mean = np.exp(np.log(each).mean(0))
-    return mean / mean.sum(-1, keepdims=True)
-
-
-@pytest.mark.parametrize("combination", ["probabilities", "log_probabilities"])
-def test_is_the_mean_of_its_members(members, combination):
-    ensemble = Ensemble(members, combination)
-    wanted = expected(members, combination)
-    np.testing.assert_allclose(probabilities(ensemble), wanted, rtol=1e-4)
-
-    chosen = np.take_along_axis(np.log(wanted), LABELS[..., None], axis=2)[..., 0]
-    sums = (chosen * (LABELS != 0)).sum(1)
-    found = score(ensemble, *map(ops.convert_to_tensor, (SOURCE, LABELS)))
-    np.testing.assert_allclose(ops.convert_to_numpy(found), sums, rtol=1e-4)
-
-
-def test_a_step_at_a_time_is_the_same(members):
-    ensemble = Ensemble(members)
-    memory, mask = ensemble.encode(ops.convert_to_tensor(SOURCE))
-    constants, cache = ensemble.start(memory, mask, 1, 4)
-    tokens = np.concatenate([np.ones_like(LABELS[:, :1]), LABELS[:, :-1]], axis=1)
-    hidden, _, (attention,) = ensemble.decode(
-        ops.convert_to_tensor(tokens), memory, mask, return_attention_weights=True
-    )
-    whole = ops.convert_to_numpy(ensemble.logits(hidden))
-    for position in range(4):
-        logits, cache, (weights,) = ensemble.decode_step(
-            ops.convert_to_tensor(tokens[:, position : position + 1]),
-            ops.convert_to_tensor(np.int32(position)),
-            constants,
-            cache,
-            return_attention_weights=True,
+    def run(source, target, labels):
+        inputs = {"source": source, "target": target}
+        memory, mask = ensemble.encode(source)
+        hidden, _, (attention,) = ensemble.decode(
+            target, memory, mask, return_attention_weights=True
         )
-        logits, weights = map(ops.convert_to_numpy, (logits, weights))
-        np.testing.assert_allclose(logits[:, 0], whole[:, position], atol=1e-4)
-        at_once = ops.convert_to_numpy(attention)[:, 0, position]
-        np.testing.assert_allclose(weights[:, 0, 0], at_once, atol=1e-5)
+        constants, cache = ensemble.start(memory, mask, 1, 4)
+        steps, maps = [], []
+        for position in range(2):
+            token = target[:, position : position + 1]
+            logits, cache, (weights,) = ensemble.decode_step(
+                token, position, constants, cache, return_attention_weights=True
+            )
+            steps.append(logits[:, 0])
+            maps.append(weights[:, 0, 0])
+        alone, twice = (
+            search(model, source, labels[:, 0] * 0 + 5, **OPTIONS)
+            for model in (members[0], Ensemble(members[:1] * 2))
+        )
+        return {
+            "members": [model(inputs) for model in members],
+            "both": {name: model(inputs) for name, model in both.items()},
+            "score": score(ensemble, source, labels),
+            "whole": (ensemble.logits(hidden)[:, :2], attention[:, 0, :2]),
+            "steps": (ops.stack(steps, axis=1), ops.stack(maps, axis=1)),
+            "searches": [(r.tokens, r.scores) for r in (alone, twice)],
+        }
+
+    result = backends.compile(run, ensemble)(SOURCE, target, LABELS)
+    return tree.map_structure(ops.convert_to_numpy, result)
 
 
-def test_one_member_twice_is_that_member(members):
-    arguments = ops.convert_to_tensor(SOURCE), ops.convert_to_tensor(np.int32([5, 4]))
-    options = {"beam_size": 2, "length": 5, "coverage_penalty": 0.3}
-    alone = search(members[0], *arguments, **options)
-    twice = search(Ensemble([members[0]] * 2), *arguments, **options)
-    np.testing.assert_array_equal(
-        ops.convert_to_numpy(alone.tokens), ops.convert_to_numpy(twice.tokens)
-    )
-    np.testing.assert_allclose(
-        ops.convert_to_numpy(alone.scores), ops.convert_to_numpy(twice.scores), 1e-4
-    )
+def softmax(logits):
+    exponentials = np.exp(logits.astype("float64"))
+    return exponentials / exponentials.sum(-1, keepdims=True)
+
+
+@pytest.mark.parametrize("combination", COMBINATIONS)
+def test_is_the_mean_of_its_members(found, combination):
+    each = np.stack([softmax(logits) for logits in found["members"]])
+    mean = each.mean(0)
+    if combination == "log_probabilities":
+        mean = softmax(np.log(each).mean(0))
+    np.testing.assert_allclose(softmax(found["both"][combination]), mean, rtol=1e-4)
+    if combination == "probabilities":
+        chosen = np.take_along_axis(np.log(mean), LABELS[..., None], axis=2)[..., 0]
+        sums = (chosen * (LABELS != 0)).sum(1)
+        np.testing.assert_allclose(found["score"], sums, rtol=1e-4)
+
+
+def test_a_step_at_a_time_is_the_same(found):
+    for whole, steps in zip(found["whole"], found["steps"], strict=True):
+        np.testing.assert_allclose(steps, whole, atol=1e-4)
+
+
+def test_one_member_twice_is_that_member(found):
+    (tokens, scores), (same_tokens, same_scores) = found["searches"]
+    np.testing.assert_array_equal(tokens, same_tokens)
+    np.testing.assert_allclose(scores, same_scores, rtol=1e-4)
 
 
 def test_the_shortest_limit_holds(members):

@@ -6,8 +6,8 @@ B batch, S source positions, W beam width, L length of the cache.
 import numpy as np
 from ai_edge_litert.interpreter import Interpreter
 from search import Hypothesis
-from search import beam_search
-from search import greedy_search
+from search import padded
+from search import search
 
 
 class Engine:
@@ -37,17 +37,15 @@ class Engine:
         self, sources, limits, beam_size, top_beams, length_penalty, batch_size=None
     ):
         """Hypotheses of each row of source ids, which end with the end token."""
-        length = max(map(len, sources))
-        source = np.full((len(sources), length), self.ids["pad"], np.int32)
-        for row, tokens in zip(source, sources, strict=True):
-            row[: len(tokens)] = tokens
+        source = padded(sources, self.ids["pad"])
         wanted = {"beam_size": beam_size, "length_penalty": length_penalty}
         for name in ("greedy", "beam"):
             graph = self.graphs.get(name, {})
             whole = self.whole_searches and top_beams == 1
             if whole and wanted.items() <= graph.items():
                 return self._search(self.runners[name], source, limits)
-        return self._step_by_step(source, limits, top_beams=top_beams, **wanted)
+        decoder = Decoder(self, source, beam_size, max(limits))
+        return search(decoder, limits, self.ids, top_beams=top_beams, **wanted)
 
     def _search(self, runner, source, limits):
         """The loop is in the file."""
@@ -59,19 +57,6 @@ class Engine:
             [Hypothesis(tokens[:n].tolist(), float(total), float(score), bool(ended))]
             for tokens, n, total, score, ended in rows
         ]
-
-    def _step_by_step(self, source, limits, beam_size, top_beams, length_penalty):
-        """The loop is in `search.py`."""
-        decoder = Decoder(self, source, beam_size, max(limits))
-        options = {
-            "start": self.ids["start"],
-            "end": self.ids["end"],
-            "length_penalty": length_penalty,
-        }
-        if beam_size == 1:
-            return greedy_search(decoder, limits, **options)
-        options |= {"beam_size": beam_size, "top_beams": top_beams}
-        return beam_search(decoder, limits, **options)
 
 
 class Decoder:

@@ -5,8 +5,8 @@ B batch, S source positions, W beam width, L length of the cache.
 
 import numpy as np
 import onnxruntime
-from search import beam_search
-from search import greedy_search
+from search import padded
+from search import search
 
 #: A cache starts this long and is doubled when it is full: short ones are faster.
 FIRST_LENGTH = 16
@@ -42,20 +42,9 @@ class Engine:
     ):
         """Hypotheses of each row of source ids, which end with the end token."""
         ids = self.description["ids"]
-        length = max(map(len, sources))
-        source = np.full((len(sources), length), ids["pad"], np.int32)
-        for row, tokens in zip(source, sources, strict=True):
-            row[: len(tokens)] = tokens
+        source = padded(sources, ids["pad"])
         decoder = Decoder(self, source, beam_size, max(limits))
-        options = {
-            "start": ids["start"],
-            "end": ids["end"],
-            "length_penalty": length_penalty,
-        }
-        if beam_size == 1:
-            return greedy_search(decoder, limits, **options)
-        options |= {"beam_size": beam_size, "top_beams": top_beams}
-        return beam_search(decoder, limits, **options)
+        return search(decoder, limits, ids, beam_size, top_beams, length_penalty)
 
 
 class Decoder:

@@ -30,6 +30,27 @@ def penalty(length, alpha):
     return ((np.float32(5) + length) / np.float32(6)) ** np.float32(alpha)
 
 
+def padded(sources, pad):
+    """Rows of ids as one array (B, S), filled up with `pad`."""
+    array = np.full((len(sources), max(map(len, sources))), pad, np.int32)
+    for row, tokens in zip(array, sources, strict=True):
+        row[: len(tokens)] = tokens
+    return array
+
+
+def search(step, limits, ids, beam_size, top_beams, length_penalty):
+    """The search of that width; `ids` has those of `start` and `end`."""
+    options = {
+        "start": ids["start"],
+        "end": ids["end"],
+        "length_penalty": length_penalty,
+    }
+    if beam_size == 1:
+        return greedy_search(step, limits, **options)
+    options |= {"beam_size": beam_size, "top_beams": top_beams}
+    return beam_search(step, limits, **options)
+
+
 def greedy_search(step, limits, start, end, length_penalty):
     """The most probable token, again and again: one hypothesis a row.
 

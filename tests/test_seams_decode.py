@@ -16,6 +16,7 @@ from keras_transformer import backends
 from keras_transformer.decoding import beam_search
 from keras_transformer.decoding import greedy_search
 from keras_transformer.layers import MultiHeadAttention
+from reference.weights import scatter
 
 BACKEND = keras.backend.backend()
 LIMITS = np.array([3, 12, 8], "int32")
@@ -33,12 +34,7 @@ def model():
         num_encoder_layers=2,
         num_decoder_layers=2,
     )
-    model = Transformer(config)
-    rng = np.random.default_rng(3)
-    for variable in model.trainable_variables:
-        value = rng.normal(0.0, 0.5, variable.shape)
-        variable.assign(value + ("gamma" in variable.path))
-    return model
+    return scatter(Transformer(config), seed=3, deviation=0.5)
 
 
 def sentences(rows, length, seed=0):

@@ -9,6 +9,7 @@ from keras_transformer import TransformerConfig
 from keras_transformer import backends
 from keras_transformer.decoding import beam_search
 from keras_transformer.decoding import greedy_search
+from reference.weights import scatter
 
 VOCABULARY_SIZE, LENGTH = 13, 11
 SENTENCES = [[5, 9, 2], [7, 2], [4, 4, 12, 8, 11, 6, 2], [10, 3, 5, 2]]
@@ -41,11 +42,7 @@ class Searches:
         self.compiled = backends.compile(self.run, self.model)
 
     def randomize(self, seed, spread=0.6):
-        # The same on every backend, and with an output that is far from uniform.
-        rng = np.random.default_rng(seed)
-        for variable in self.model.trainable_variables:
-            value = rng.normal(0.0, spread, variable.shape)
-            variable.assign(value + ("gamma" in variable.path))
+        scatter(self.model, seed, spread)
 
     def run(self, source, limits, *, beam_size, length=LENGTH):
         memory, source_mask = self.model.encode(source)

@@ -1,18 +1,16 @@
 """One SavedModel for all tests of it."""
 
-from pathlib import Path
-
 import pytest
 
 import keras_transformer as kt
-
-FOLDER = Path(__file__).resolve().parents[1] / "fixtures" / "en-de.format-1"
+from reference.fixture_folder import FOLDER
+from reference.fixture_folder import lines
 
 
 @pytest.fixture(scope="session")
 def sources():
     """The lines of the fixture."""
-    return (FOLDER / "source.txt").read_text(encoding="utf-8").splitlines()
+    return lines("source")
 
 
 @pytest.fixture(scope="session")
@@ -22,26 +20,26 @@ def odd_lines():
 
 
 @pytest.fixture(scope="session")
-def small_translator():
+def translator():
     """The model folder of the fixtures."""
     return kt.Translator.load(FOLDER)
 
 
 @pytest.fixture(scope="session")
-def said(small_translator, sources, odd_lines):
+def said(translator, sources, odd_lines):
     """The four best hypotheses of each of these lines."""
-    lines = sources + odd_lines
-    found = small_translator.translate(lines, top_beams=4, return_details=True)
-    return dict(zip(lines, found, strict=True))
+    every = sources + odd_lines
+    found = translator.translate(every, top_beams=4, return_details=True)
+    return dict(zip(every, found, strict=True))
 
 
 @pytest.fixture(scope="session")
-def exported(small_translator, sources, tmp_path_factory):
+def exported(translator, sources, tmp_path_factory):
     """The folder of its first version as a SavedModel."""
     from keras_transformer.export import saved_model
 
     return saved_model.export(
-        small_translator,
+        translator,
         tmp_path_factory.mktemp("saved_models") / "en-de",
         warm_up=sources[:2],
         card="# Of a test",

@@ -4,14 +4,12 @@ The library runs in processes of its own: PyTorch in the same process slows it d
 """
 
 import json
-from pathlib import Path
 
 import keras
 import numpy as np
 import pytest
 from keras import ops
 
-from keras_transformer import Translator
 from keras_transformer.errors import InputError
 from keras_transformer.export import ctranslate2
 from keras_transformer.export.ctranslate2_spec import specification
@@ -20,6 +18,8 @@ from keras_transformer.models.search import search
 from keras_transformer.models.weights import weight_values
 from reference import configs
 from reference import models
+from reference.fixture_folder import BLOCKED
+from reference.fixture_folder import lines
 from reference.sizes import SOURCE_LENGTHS
 from reference.sizes import TARGET_LENGTHS
 from reference.weights import ids
@@ -33,8 +33,6 @@ pytestmark = [
     ),
 ]
 
-FIXTURE = Path(__file__).parents[1] / "fixtures" / "en-de.format-1"
-BLOCKED = ("jax", "keras", "keras_transformer", "tensorflow", "torch")
 PORTABLE = [
     name for name, fields in configs.OPTIONS.items() if "attention_window" not in fields
 ]
@@ -121,17 +119,8 @@ def test_every_config_gives_the_same_translations_and_scores(tmp_path, run_pytho
 
 
 @pytest.fixture(scope="module")
-def translator():
-    return Translator.load(FIXTURE)
-
-
-@pytest.fixture(scope="module")
 def folder(translator, tmp_path_factory):
     return ctranslate2.export(translator, tmp_path_factory.mktemp("export") / "model")
-
-
-def lines(name):
-    return (FIXTURE / f"{name}.txt").read_text("utf-8").split("\n")[:-1]
 
 
 USE = """

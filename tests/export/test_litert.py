@@ -1,7 +1,6 @@
 """LiteRT files in its interpreter: our translations, without Keras and this package."""
 
 import json
-from pathlib import Path
 from types import SimpleNamespace
 
 import keras
@@ -9,36 +8,25 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_transformer import Translator
 from keras_transformer.errors import InputError
 from keras_transformer.export import litert
 from keras_transformer.export import process
 from keras_transformer.models.search import search
 from reference import models
 from reference import sizes
+from reference.fixture_folder import BLOCKED
+from reference.fixture_folder import lines
 from reference.weights import sources
 
 BACKEND = keras.backend.backend()
 on_tensorflow = pytest.mark.skipif(BACKEND != "tensorflow", reason="TensorFlow exports")
 pytestmark = pytest.mark.export
 
-FIXTURE = Path(__file__).parents[1] / "fixtures" / "en-de.format-1"
-BLOCKED = ("jax", "keras", "keras_transformer", "tensorflow", "torch")
-
-
-@pytest.fixture(scope="module")
-def translator():
-    return Translator.load(FIXTURE)
-
 
 @pytest.fixture(scope="module")
 def folder(translator, tmp_path_factory):
     pytest.importorskip("ai_edge_litert")
     return litert.export(translator, tmp_path_factory.mktemp("export") / "model")
-
-
-def lines(name):
-    return (FIXTURE / f"{name}.txt").read_text("utf-8").split("\n")[:-1]
 
 
 USE = """

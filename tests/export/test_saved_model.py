@@ -81,7 +81,7 @@ def own_requests(sources, odd_lines):
 
 
 @pytest.fixture(scope="module")
-def check(small_translator, said, sources):
+def check(translator, said, sources):
     """Fails unless an answer is what `Translator` says."""
     greedy = (FOLDER / "greedy.txt").read_text(encoding="utf-8").splitlines()
     greedy = dict(zip(sources, greedy, strict=True))
@@ -89,11 +89,11 @@ def check(small_translator, said, sources):
     def check(name, inputs, answer):
         assert not any(answer["truncated"])
         if name == "score":
-            check_scores(small_translator, inputs, answer)
+            check_scores(translator, inputs, answer)
         elif name == "translate_ids":
             for row, length in enumerate(inputs["lengths"]):
                 ids = inputs["ids"][row][:length]
-                (text,) = small_translator.tokenizer.decode([ids])
+                (text,) = translator.tokenizer.decode([ids])
                 found = answer["ids"][row][: answer["num_tokens"][row]]
                 assert found == said[text][0].ids
         elif name == "translate_greedy":

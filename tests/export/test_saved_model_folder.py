@@ -23,14 +23,14 @@ on_tensorflow = pytest.mark.skipif(BACKEND != "tensorflow", reason="TensorFlow e
 
 
 @on_tensorflow
-def test_versions_follow_each_other(small_translator, tmp_path, monkeypatch):
+def test_versions_follow_each_other(translator, tmp_path, monkeypatch):
     from keras_transformer.export import saved_model
 
     monkeypatch.setattr(saved_model, "_write", lambda *arguments: {})
     output = tmp_path / "a" / "en-de"
-    assert saved_model.export(small_translator, output) == output / "1"
-    assert saved_model.export(small_translator, output, version=7) == output / "7"
-    assert saved_model.export(small_translator, output) == output / "8"
+    assert saved_model.export(translator, output) == output / "1"
+    assert saved_model.export(translator, output, version=7) == output / "7"
+    assert saved_model.export(translator, output) == output / "8"
     assert sorted(path.name for path in output.iterdir()) == [
         "1",
         "7",
@@ -38,20 +38,20 @@ def test_versions_follow_each_other(small_translator, tmp_path, monkeypatch):
         "README.md",
     ]
     with pytest.raises(InputError, match=r"version 7 of .* is there already"):
-        saved_model.export(small_translator, output, version=7)
+        saved_model.export(translator, output, version=7)
     with pytest.raises(InputError, match=r"version 0 of .* is not above 0"):
-        saved_model.export(small_translator, output, version=0)
+        saved_model.export(translator, output, version=0)
     (output / "letter.txt").write_text("dear")
     with pytest.raises(InputError, match=r"holds letter\.txt, which is no version"):
-        saved_model.export(small_translator, output)
+        saved_model.export(translator, output)
     with pytest.raises(InputError, match="cannot write"):
-        saved_model.export(small_translator, output / "letter.txt" / "en-de")
+        saved_model.export(translator, output / "letter.txt" / "en-de")
     with pytest.raises(InputError, match="beam_size 0 must be"):
-        saved_model.export(small_translator, tmp_path / "b", beam_size=0)
+        saved_model.export(translator, tmp_path / "b", beam_size=0)
 
 
 @on_tensorflow
-def test_nothing_half_written_is_left(small_translator, tmp_path, monkeypatch):
+def test_nothing_half_written_is_left(translator, tmp_path, monkeypatch):
     from keras_transformer.export import saved_model
 
     def write(translator, folder, *arguments):
@@ -60,7 +60,7 @@ def test_nothing_half_written_is_left(small_translator, tmp_path, monkeypatch):
 
     monkeypatch.setattr(saved_model, "_write", write)
     with pytest.raises(InputError, match="No space left on device"):
-        saved_model.export(small_translator, tmp_path / "en-de")
+        saved_model.export(translator, tmp_path / "en-de")
     assert list((tmp_path / "en-de").iterdir()) == []
 
 
@@ -110,7 +110,7 @@ def test_another_backend_exports_through_tensorflow(run_python, tmp_path):
 @pytest.mark.no_tensorflow
 @pytest.mark.skipif(BACKEND != "jax", reason="once is enough")
 def test_without_tensorflow_the_message_says_what_to_install(
-    small_translator, tmp_path, monkeypatch
+    translator, tmp_path, monkeypatch
 ):
     import importlib.util
 
@@ -120,18 +120,18 @@ def test_without_tensorflow_the_message_says_what_to_install(
     with pytest.raises(
         InputError, match=r"needs the package tensorflow, .* pip install"
     ):
-        saved_model.export(small_translator, tmp_path / "en-de")
+        saved_model.export(translator, tmp_path / "en-de")
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.skipif(BACKEND != "jax", reason="once is enough")
-def test_what_goes_wrong_there_is_told_here(small_translator, tmp_path):
+def test_what_goes_wrong_there_is_told_here(translator, tmp_path):
     pytest.importorskip("tensorflow_text")
     from keras_transformer.export import saved_model
 
     (tmp_path / "letter.txt").write_text("dear")
     with pytest.raises(InputError, match=r"holds letter\.txt, which is no version"):
-        saved_model.export(small_translator, tmp_path)
+        saved_model.export(translator, tmp_path)
 
 
 # === A client ===

@@ -8,6 +8,7 @@ from keras_transformer import Transformer
 from keras_transformer import TransformerConfig
 from keras_transformer import backends
 from keras_transformer.models.search import search
+from reference.weights import scatter
 
 SOURCE = np.array([[5, 9, 7, 2], [6, 2, 0, 0], [8, 2, 0, 0]], "int32")
 LIMITS = np.array([6, 3, 5], "int32")
@@ -23,12 +24,7 @@ def random_model():
         num_encoder_layers=1,
         num_decoder_layers=2,
     )
-    model = Transformer(config)
-    rng = np.random.default_rng(4)
-    for variable in model.trainable_variables:
-        value = rng.normal(0.0, 0.7, variable.shape)
-        variable.assign(value + ("gamma" in variable.path))
-    return model
+    return scatter(Transformer(config), seed=4, deviation=0.7)
 
 
 def test_is_what_the_formula_says():

@@ -13,6 +13,7 @@ from keras_transformer.models import Ensemble
 from keras_transformer.models.ensemble import COMBINATIONS
 from keras_transformer.models.search import score
 from keras_transformer.models.search import search
+from reference.weights import scatter
 
 SOURCE = np.array([[5, 9, 7, 2], [6, 2, 0, 0]], "int32")
 OPTIONS = {"beam_size": 2, "length": 5, "coverage_penalty": 0.3}
@@ -23,11 +24,7 @@ def member(seed, **fields):
     fields = {"vocabulary_size": 13, "hidden_dim": 8, "num_heads": 2} | fields
     fields |= {"intermediate_dim": 7, "num_encoder_layers": 1}
     model = Transformer(TransformerConfig(**{"num_decoder_layers": 1} | fields))
-    rng = np.random.default_rng(seed)
-    for variable in model.trainable_variables:
-        value = rng.normal(0.0, 0.7, variable.shape)
-        variable.assign(value + ("gamma" in variable.path))
-    return model
+    return scatter(model, seed, deviation=0.7)
 
 
 @pytest.fixture(scope="module")

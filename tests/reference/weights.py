@@ -22,6 +22,15 @@ def randomize(layer, seed=0):
     return layer
 
 
+def scatter(model, seed, deviation):
+    """Gives a model weights so far from 0 that its output is far from uniform."""
+    generator = np.random.default_rng(seed)
+    for variable in model.trainable_variables:
+        value = generator.normal(0.0, deviation, variable.shape)
+        variable.assign(value + ("gamma" in variable.path))
+    return model
+
+
 def read(layer):
     """{path: float64 array}; below the layer's own name where it is not a model."""
     prefix = "" if isinstance(layer, keras.Model) else f"{layer.name}/"

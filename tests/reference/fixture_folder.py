@@ -1,0 +1,12 @@
+"""The model folder of the fixtures, its text, and what an export must do without."""
+
+from pathlib import Path
+
+FOLDER = Path(__file__).resolve().parents[1] / "fixtures" / "en-de.format-1"
+#: What a process that runs an export must not find.
+BLOCKED = ("jax", "keras", "keras_transformer", "tensorflow", "torch")
+
+
+def lines(name):
+    """Of its `source`, or of its translations, `greedy` and `beam`."""
+    return (FOLDER / f"{name}.txt").read_text("utf-8").split("\n")[:-1]

@@ -1,8 +1,14 @@
-"""Ids for everyone: the lengths of short sentences, sorted into four shapes."""
+"""Sizes and ids for everyone: lengths of short sentences, sorted into four shapes."""
 
 import numpy as np
 
 PAD, START, END = 0, 1, 2
+#: layers, D, F, H.
+SIZES = {
+    "tiny": (4, 128, 256, 4),
+    "base": (6, 512, 2048, 8),
+    "big": (6, 1024, 4096, 16),
+}
 #: (rows, S, T), about 4096 target positions each.
 SHAPES = [(128, 30, 32), (195, 20, 21), (256, 15, 16), (315, 12, 13)]
 

@@ -15,8 +15,15 @@ class Repeated(keras.utils.PyDataset):
         return self.rows[index % len(self.rows)]
 
 
-def fit(model, rows):
-    """`train(steps)` of a compiled model, on (x, y, weights)."""
+def fit(model, loss, rows, jit_compile=None):
+    """`train(steps)` of a model, on (x, y, weights); without a word JAX compiles."""
+    if jit_compile is None:
+        jit_compile = keras.backend.backend() == "jax"
+    model.compile(
+        optimizer=keras.optimizers.Adam(1e-3, beta_2=0.98, epsilon=1e-9),
+        loss=loss,
+        jit_compile=jit_compile,
+    )
 
     def train(steps):
         data = Repeated(rows, steps)

@@ -4,31 +4,19 @@ import keras
 import keras_hub
 
 from peers.batches import PAD
+from peers.batches import SIZES
 from peers.keras_fit import fit
-
-#: layers, D, F, H.
-SIZES = {
-    "tiny": (4, 128, 256, 4),
-    "base": (6, 512, 2048, 8),
-    "big": (6, 1024, 4096, 16),
-}
 
 
 def trainer(data, preset, vocabulary_size, bfloat16, jit_compile=None):
     keras.config.set_dtype_policy("mixed_bfloat16" if bfloat16 else "float32")
     model = build(preset, vocabulary_size)
-    if jit_compile is None:
-        jit_compile = keras.backend.backend() == "jax"
-    model.compile(
-        optimizer=keras.optimizers.Adam(1e-3, beta_2=0.98, epsilon=1e-9),
-        loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-        jit_compile=jit_compile,
-    )
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     rows = []
     for source, target, labels in data:
         weights = (labels != PAD).astype("float32")
         rows.append(({"source": source, "target": target}, labels, weights))
-    return fit(model, rows)
+    return fit(model, loss, rows, jit_compile)
 
 
 def build(preset, vocabulary_size, dropout=0.1):

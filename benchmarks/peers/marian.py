@@ -6,8 +6,8 @@ from transformers import MarianMTModel
 
 from peers.batches import END
 from peers.batches import PAD
+from peers.batches import SIZES
 from peers.batches import START
-from peers.torch_nn import SIZES
 from peers.torch_nn import loop
 
 

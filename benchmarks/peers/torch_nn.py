@@ -7,13 +7,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from peers.batches import PAD
-
-#: layers, D, F, H.
-SIZES = {
-    "tiny": (4, 128, 256, 4),
-    "base": (6, 512, 2048, 8),
-    "big": (6, 1024, 4096, 16),
-}
+from peers.batches import SIZES
 
 
 class Model(nn.Module):

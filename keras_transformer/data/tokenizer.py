@@ -74,7 +74,8 @@ class Tokenizer:
             if not model:  # an empty model loads, and fails at its first use
                 raise RuntimeError
             self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
-        except RuntimeError:
+        # A model's bytes may spoil the text of the error that SentencePiece gives.
+        except (RuntimeError, UnicodeDecodeError):
             raise InputError(
                 "the tokenizer is not a SentencePiece model, or is cut off; "
                 "train it again or copy it again"

@@ -278,6 +278,14 @@ def test_cut_off_files_are_refused(tokenizer, tmp_path):
 
 
 @no_backend
+def test_a_spoilt_name_of_a_byte_is_refused(tokenizer):
+    spoilt = tokenizer.model.replace(b"<0x1A>", b"<0\xff1A>")
+    assert spoilt != tokenizer.model
+    with pytest.raises(InputError, match="is not a SentencePiece model"):
+        Tokenizer(spoilt)
+
+
+@no_backend
 def test_check_compares_with_a_config(tokenizer):
     config = {"vocabulary_size": 320, "pad_id": 0, "start_id": 1, "end_id": 2}
     tokenizer.check(**config, where="models/en-de")

@@ -28,7 +28,7 @@ STEPS, ROWS = 20, 32
 
 # The same trained alone is the truth: one device, without micro-batches.
 VARIANTS = {
-    "weighted": {"weighted": True},
+    "weighted": {"weighted": True, "dropout": 0.1},
     "parts": {
         "weighted": False,
         "micro_batches": 2,
@@ -70,7 +70,7 @@ def own_rows(arrays, part, weighted):
     }
 
 
-def build(global_clipnorm=None, use_ema=False):
+def build(dropout=0.0, global_clipnorm=None, use_ema=False):
     keras.utils.set_random_seed(0)
     config = TransformerConfig.from_preset(
         "tiny",
@@ -80,7 +80,7 @@ def build(global_clipnorm=None, use_ema=False):
         num_heads=4,
         num_encoder_layers=1,
         num_decoder_layers=1,
-        dropout=0.0,
+        dropout=dropout,
     )
     model = Transformer(config)
     optimizer = keras.optimizers.Adam(
@@ -99,9 +99,9 @@ def build(global_clipnorm=None, use_ema=False):
     return model
 
 
-def train(distribution, weighted, micro_batches=1, **optimizer):
+def train(distribution, weighted, micro_batches=1, **settings):
     """Ends of a training: weights, optimizer, logs of `fit` and `evaluate`."""
-    model = build(**optimizer)
+    model = build(**settings)
     model.micro_batches = micro_batches
     last = {}
     note = keras.callbacks.LambdaCallback(

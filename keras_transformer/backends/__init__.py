@@ -38,11 +38,13 @@ Keras runs on is loaded here, and no other module names a framework.
   takes `devices`, "all" or a number, and gives a context manager of a `Distribution`.
 * `peak_memory(function)`: the most bytes that this process holds on its device while it
   runs `function()`. `memory_limit()`: the most that it could.
-* `random_bytes(like, seed_generator)`: uint8 of the shape of a tensor, uniform,
-  drawn from a Keras `SeedGenerator`; PyTorch, like Keras' own dropout there, draws from
-  the random state of the process.
-* `random_state()`, `restore_random_state(state)`: what dropout draws from beside Keras'
-  seed generators, as a uint8 array.
+* `random_bytes(like, seed_generator)`: uint8 of the shape of a tensor, uniform: by the
+  hash of `random_words.py` from the next seed of a Keras `SeedGenerator`. A replica
+  draws those of its own rows.
+* `random_state()`, `restore_random_state(state)`: what Keras' layers draw from beside
+  its seed generators, as a uint8 array.
+* `use_cudnn`: that argument of Keras' recurrent layers, such that they run in what
+  `compile` gives.
 """
 
 import importlib
@@ -71,3 +73,4 @@ to_numpy = _backend.to_numpy
 top_k = _backend.top_k
 train_step = _backend.train_step
 update_cache = _backend.update_cache
+use_cudnn = _backend.use_cudnn

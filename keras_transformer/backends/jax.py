@@ -10,9 +10,12 @@ from jax import numpy as jnp
 
 from keras_transformer.backends import host_memory
 from keras_transformer.backends.jax_distribution import distributions  # noqa: F401
+from keras_transformer.backends.random_words import random_words
 from keras_transformer.backends.steps import added
 from keras_transformer.backends.steps import divided
 from keras_transformer.backends.steps import replaced
+
+use_cudnn = "auto"
 
 
 def compile(function, model):
@@ -153,10 +156,11 @@ def memory_limit():
 
 
 def random_bytes(like, seed_generator):
-    *rows, length = like.shape
-    words = jax.random.bits(seed_generator.next(), (*rows, -(-length // 4)), "uint32")
-    drawn = jax.lax.bitcast_convert_type(words, "uint8")  # (..., words, 4)
-    return drawn.reshape(*rows, -1)[..., :length]
+    places = jnp.arange(-(-like.size // 4), dtype="uint32")
+    seed = seed_generator.next().astype("uint32")
+    words = random_words(places, seed, np.uint32, jnp.right_shift)
+    drawn = jax.lax.bitcast_convert_type(words, "uint8")  # (words, 4)
+    return drawn.reshape(-1)[: like.size].reshape(like.shape)
 
 
 def random_state():

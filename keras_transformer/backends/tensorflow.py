@@ -10,12 +10,15 @@ from keras import tree
 from keras.src.trainers.data_adapters.py_dataset_adapter import PyDatasetAdapter
 
 from keras_transformer.backends import host_memory
+from keras_transformer.backends.random_words import random_words
 from keras_transformer.backends.steps import added
 from keras_transformer.backends.steps import divided
 from keras_transformer.backends.steps import replaced
 from keras_transformer.backends.tensorflow_distribution import distributions  # noqa: F401
 from keras_transformer.backends.tensorflow_distribution import several_workers
 from keras_transformer.errors import InputError
+
+use_cudnn = False  # XLA, which compiles loops well, knows no cuDNN operations
 
 
 def compile(function, model):
@@ -228,13 +231,15 @@ def memory_limit():
 
 
 def random_bytes(like, seed_generator):
-    shape = tf.shape(like)
-    words = tf.concat([shape[:-1], [(shape[-1] + 3) // 4]], axis=0)
-    seed = tf.cast(seed_generator.next(), tf.int32)
-    drawn = tf.random.stateless_uniform(words, seed, None, None, tf.int32)
-    drawn = tf.bitcast(drawn, tf.uint8)  # (..., words, 4)
-    rows = tf.reshape(drawn, tf.concat([shape[:-1], [-1]], axis=0))
-    return tf.ensure_shape(rows[..., : shape[-1]], like.shape)
+    num_words = (tf.size(like) + 3) // 4
+    replica = 0
+    if _num_replicas() > 1:
+        replica = tf.distribute.get_replica_context().replica_id_in_sync_group
+    places = tf.cast(tf.range(num_words) + replica * num_words, tf.uint32)
+    seed = tf.unstack(tf.cast(seed_generator.next(), tf.uint32))
+    words = random_words(places, seed, np.uint32, tf.bitwise.right_shift)
+    drawn = tf.reshape(tf.bitcast(words, tf.uint8), (-1,))[: tf.size(like)]
+    return tf.ensure_shape(tf.reshape(drawn, tf.shape(like)), like.shape)
 
 
 def random_state():

@@ -12,15 +12,23 @@ from keras import tree
 from torch.utils import _pytree as pytree
 
 from keras_transformer.backends import host_memory
+from keras_transformer.backends.random_words import random_words
+from keras_transformer.backends.random_words import signed
 from keras_transformer.backends.steps import added
 from keras_transformer.backends.steps import divided
 from keras_transformer.backends.steps import replaced
 from keras_transformer.backends.torch_distribution import distributions  # noqa: F401
 from keras_transformer.backends.torch_tracing import trace
 
-# Of the program that is running: {(loop, options, shapes): traced body}, its options,
-# and the numbers of its loops.
+# A loop's body runs so often as it is before it is traced: tracing takes seconds, and a
+# traced step of a small model saves hundredths of one.
+EAGER_STEPS = 48
+
+# Of the program that is running: {(loop, options, shapes): its traced body, or how
+# often it has run untraced}, its options, and the numbers of its loops.
 _graphs = contextvars.ContextVar("graphs", default=None)
+
+use_cudnn = "auto"
 
 
 def compile(function, model):
@@ -63,13 +71,16 @@ def loop(condition, body, state, constants):
     flat, structure = pytree.tree_flatten((state, constants))
     shapes = tuple((tensor.shape, tensor.dtype, tensor.device) for tensor in flat)
     key = (next(numbers), options, structure, shapes)
-    if key not in graphs:
-        # On copies: the body writes into its caches.
-        copies = pytree.tree_map(torch.clone, (state, constants))
-        graphs[key] = trace(body, *copies)
-    traced = graphs[key]
     while condition(state):
-        state = traced(state, constants)
+        step = graphs.get(key, 0)
+        if step == EAGER_STEPS:
+            # On copies: the body writes into its caches.
+            copies = pytree.tree_map(torch.clone, (state, constants))
+            step = graphs[key] = trace(body, *copies)
+        elif isinstance(step, int):
+            graphs[key] = step + 1
+            step = body
+        state = step(state, constants)
     return state
 
 
@@ -224,9 +235,17 @@ def memory_limit():
 
 
 def random_bytes(like, seed_generator):
-    words = torch.empty(-(-like.numel() // 8), dtype=torch.int64, device=like.device)
-    words.random_(-(2**63), None)
+    num_words = -(-like.numel() // 4)
+    several = num_separate_losses() > 1
+    start = torch.distributed.get_rank() * num_words if several else 0
+    places = torch.arange(start, start + num_words, device=like.device)
+    seed = seed_generator.next().to(torch.int32)
+    words = random_words(places.to(torch.int32), seed, signed, _logical_shift)
     return words.view(torch.uint8)[: like.numel()].view(like.shape)
+
+
+def _logical_shift(words, bits):
+    return (words >> bits) & (2 ** (32 - bits) - 1)
 
 
 def random_state():

@@ -1,4 +1,4 @@
-"""Dropout that draws eight random bits an element, where Keras draws 32."""
+"""Dropout with eight random bits an element, the same on every backend."""
 
 import keras
 from keras import ops
@@ -14,6 +14,10 @@ class Dropout(keras.layers.Dropout):
     each element gets one byte and is kept where that is not below 256 * rate. The
     share is therefore a whole number of 256ths, the nearest one that is neither 0 nor
     1 (0.1 becomes 26 / 256), and the others are scaled by exactly its inverse.
+
+    What is dropped depends on the seed that Keras gives the layer, the number of calls
+    and the place in the batch alone: it is the same on the three backends, and however
+    a batch is split over devices.
 
     Args:
         rate: 0 to 1; 0 and 1 are exact.

@@ -10,11 +10,10 @@ from keras import ops
 from keras_transformer import backends
 from keras_transformer.errors import InputError
 from keras_transformer.losses import LabelSmoothedCrossEntropy
-from keras_transformer.models import Transformer
 from keras_transformer.models.gradients import GradientNorm
 from keras_transformer.training import InverseSquareRoot
 from keras_transformer.training import NegativeLogLikelihood
-from reference import configs
+from reference import models
 from reference.models import logits_of
 from reference.weights import ids
 from reference.weights import numpy
@@ -25,7 +24,7 @@ STEPS, ROWS = 3, 12
 
 def small(name="paper", dropout=0.0):
     layers = {"num_encoder_layers": 1, "num_decoder_layers": 1}
-    return randomize(Transformer(configs.config(name, dropout=dropout, **layers)))
+    return randomize(models.build(name, dropout=dropout, **layers))
 
 
 def batches():

@@ -1,0 +1,35 @@
+"""Random words by hashing: the same ones on every backend, device and split.
+
+The word of a place depends on the place and a seed alone (a counter-based generator;
+Salmon et al., 2011, https://doi.org/10.1145/2063384.2063405), so each device computes
+those of its own rows, and a compiled program needs no memory for a state. The hash is
+a product, then twice a shift to the right, XOR and product, as in MurmurHash3, with a
+key of two words from the seed.
+
+Written once for words whose products wrap around, unsigned or signed; a backend says
+how it writes a `constant` and how it does a logical `shift` to the right.
+"""
+
+import numpy as np
+
+_MULTIPLIERS = 0x9E3779B9, 0x85EBCA6B, 0xC2B2AE35  # the golden ratio; MurmurHash3's
+
+
+def signed(value):
+    """A word as PyTorch has it, where unsigned ones cannot be multiplied."""
+    return int(np.uint32(value).astype(np.int32))
+
+
+def random_words(places, seed, constant, shift):
+    """A word for each of the `places` (words); `seed`: two words."""
+    step, first, second = map(constant, _MULTIPLIERS)
+
+    def mixed(words, key=None):
+        words = (words ^ shift(words, 16)) * first
+        words = words if key is None else words ^ key
+        words = (words ^ shift(words, 13)) * second
+        return words ^ shift(words, 16)
+
+    one = mixed(seed[0] * step ^ seed[1])
+    other = mixed(one * step ^ seed[0])
+    return mixed(places * step ^ one, other)

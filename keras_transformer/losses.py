@@ -51,15 +51,21 @@ def token_losses(logits, labels, label_smoothing=0.0):
     Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 5.4.
     """
     logits = ops.cast(logits, "float32")
-    labels = ops.cast(labels, "int32")
-    normalizer = ops.logsumexp(logits, axis=-1)
-    score = ops.take_along_axis(logits, ops.expand_dims(labels, -1), axis=-1)
-    score = ops.squeeze(score, -1)
-    loss = normalizer - (1.0 - label_smoothing) * score
-    if label_smoothing:
-        loss = loss - label_smoothing * ops.mean(logits, axis=-1)
-    right = ops.cast(score >= ops.max(logits, axis=-1), "float32")
-    return loss, score - normalizer, right
+    score = _label_scores(logits, ops.cast(labels, "int32"))
+    highest, normalizer = ops.max(logits, axis=-1), ops.logsumexp(logits, axis=-1)
+    mean = ops.mean(logits, axis=-1) if label_smoothing else 0.0
+    return _token_terms(score, highest, normalizer, mean, label_smoothing)
+
+
+def _label_scores(logits, labels):
+    scores = ops.take_along_axis(logits, ops.expand_dims(labels, -1), axis=-1)
+    return ops.squeeze(scores, -1)
+
+
+def _token_terms(score, highest, normalizer, mean, label_smoothing):
+    """What `token_losses` returns, from what it needs of each token's logits."""
+    loss = normalizer - (1.0 - label_smoothing) * score - label_smoothing * mean
+    return loss, score - normalizer, ops.cast(score >= highest, "float32")
 
 
 def default_weights(labels, pad_id):
@@ -174,33 +180,39 @@ class _Head:
         self.pad_id = pad_id
 
     def sums(self, hidden, matrix, bias=None):
+        means = _means(matrix, bias)
+
         def step(sums, chunk):
-            return sums + self._sums_of(chunk, _logits(chunk, matrix, bias)), ()
+            return sums + self._forward(chunk, matrix, bias, means)[0], ()
 
         chunks, _ = self._chunks(hidden)
         return backends.scan(step, ops.zeros((4,), "float32"), chunks)[0]
 
     def with_gradients(self, hidden, matrix, bias=None):
-        """The sums, and the function that gives the gradients, as Keras wants it."""
+        """The sums, and the function that gives the gradients, as Keras wants it.
+
+        d loss / d logits = weight * (softmax - (1 - ε) one-hot - ε / V). Of these only
+        the softmax is multiplied as a matrix over the vocabulary, and its rows are
+        scaled where they have D entries, not V.
+        """
         vocabulary_size = matrix.shape[0]
-        smoothing = self.label_smoothing
+        means = _means(matrix, bias)
         chunks, num_tokens = self._chunks(hidden)
 
         def step(carry, chunk):
             sums, matrix_gradient, bias_gradient = carry
             states, _, weights = chunk
-            logits = _logits(chunk, matrix, bias)
-            sums = sums + self._sums_of(chunk, logits)
-            # d loss / d logits, but for the label's own term, which is sparse.
-            gradient = ops.softmax(logits, axis=-1) - smoothing / vocabulary_size
-            gradient = gradient * ops.expand_dims(weights, -1)
+            added, powers, total = self._forward(chunk, matrix, bias, means)
+            sums = sums + added
+            scale = ops.expand_dims(weights / total, -1)  # (N / C, 1)
             if bias is not None:
-                bias_gradient = bias_gradient + ops.sum(gradient, axis=0)
-            gradient = ops.cast(gradient, matrix.dtype)  # (N / C, V)
+                bias_gradient = bias_gradient + ops.sum(powers * scale, axis=0)
+            powers = ops.cast(powers, matrix.dtype)  # (N / C, V)
+            scale = ops.cast(scale, matrix.dtype)
             matrix_gradient = matrix_gradient + ops.cast(
-                ops.matmul(ops.transpose(gradient), states), "float32"
+                ops.matmul(ops.transpose(powers), scale * states), "float32"
             )
-            states_gradient = ops.matmul(gradient, matrix)
+            states_gradient = scale * ops.matmul(powers, matrix)
             return (sums, matrix_gradient, bias_gradient), states_gradient
 
         carry = (
@@ -211,19 +223,18 @@ class _Head:
         (sums, matrix_gradient, bias_gradient), states_gradient = backends.scan(
             step, carry, chunks
         )
-        # The label's own term: -(1 - ε) * weight at the label.
         states, labels, weights = (ops.reshape(c, (-1, *c.shape[2:])) for c in chunks)
-        weights = ops.expand_dims((1.0 - smoothing) * weights, -1)  # (N, 1)
-        own = ops.cast(weights, matrix.dtype) * ops.take(matrix, labels, axis=0)
-        hidden_gradient = ops.reshape(states_gradient, ops.shape(states)) - own
+        weights = ops.expand_dims(weights, -1)  # (N, 1)
+        target = self._target(matrix, means[0], labels)
+        hidden_gradient = ops.reshape(states_gradient, ops.shape(states))
+        hidden_gradient = hidden_gradient - ops.cast(weights, matrix.dtype) * target
         hidden_gradient = ops.reshape(hidden_gradient[:num_tokens], ops.shape(hidden))
-        matrix_gradient = matrix_gradient - ops.segment_sum(
-            weights * ops.cast(states, "float32"), labels, vocabulary_size
-        )
+        rows = weights * ops.cast(states, "float32")
+        matrix_gradient = matrix_gradient - self._target_sums(matrix, rows, labels)
         gradients = [hidden_gradient, ops.cast(matrix_gradient, matrix.dtype)]
         if bias is not None:
-            own = ops.segment_sum(weights, labels, vocabulary_size)
-            gradients.append(bias_gradient - ops.squeeze(own, -1))
+            sums_of_bias = self._target_sums(matrix, weights[:, 0], labels)
+            gradients.append(bias_gradient - sums_of_bias)
 
         def gradient(*arguments, upstream=None):
             if upstream is None:
@@ -233,12 +244,40 @@ class _Head:
 
         return sums, gradient
 
-    def _sums_of(self, chunk, logits):
-        _, labels, weights = chunk
-        losses, likelihoods, right = token_losses(logits, labels, self.label_smoothing)
+    def _target(self, matrix, mean_row, labels):
+        """The smoothed labels times the matrix: (N, D)."""
+        smoothing = self.label_smoothing
+        own = (1.0 - smoothing) * ops.take(matrix, labels, axis=0)
+        return own + smoothing * ops.cast(mean_row, matrix.dtype)
+
+    def _target_sums(self, matrix, rows, labels):
+        """The transposed smoothed labels times rows (N, ...): (V, ...)."""
+        smoothing, vocabulary_size = self.label_smoothing, matrix.shape[0]
+        own = (1.0 - smoothing) * ops.segment_sum(rows, labels, vocabulary_size)
+        return own + smoothing / vocabulary_size * ops.sum(rows, axis=0)
+
+    def _forward(self, chunk, matrix, bias, means):
+        """The sums of a chunk, exp(logits - maximum) (N / C, V), and their sums."""
+        states, labels, weights = chunk
+        logits = ops.cast(ops.matmul(states, ops.transpose(matrix)), "float32")
+        logits = logits if bias is None else logits + bias
+        highest = ops.max(logits, axis=-1, keepdims=True)
+        powers = ops.exp(logits - highest)
+        total = ops.sum(powers, axis=-1)
+        highest = ops.squeeze(highest, -1)
+        # The mean over the vocabulary, without reading the logits again.
+        mean_row, mean_bias = means
+        mean = ops.sum(ops.cast(states, "float32") * mean_row, axis=-1) + mean_bias
+        losses, likelihoods, right = _token_terms(
+            _label_scores(logits, labels),
+            highest,
+            highest + ops.log(total),
+            mean,
+            self.label_smoothing,
+        )
         mask = ops.cast(ops.not_equal(labels, self.pad_id), "float32")
         terms = (weights * losses, mask * likelihoods, mask * right, mask)
-        return ops.stack([ops.sum(term) for term in terms])
+        return ops.stack([ops.sum(term) for term in terms]), powers, total
 
     def _chunks(self, hidden):
         """((C, N/C, D), (C, N/C), (C, N/C)) with padding of weight 0, and N."""
@@ -260,6 +299,7 @@ class _Head:
         return tuple(chunks), num_tokens
 
 
-def _logits(chunk, matrix, bias):
-    logits = ops.cast(ops.matmul(chunk[0], ops.transpose(matrix)), "float32")
-    return logits if bias is None else logits + bias
+def _means(matrix, bias):
+    """The mean row (D,) and bias () over the vocabulary, in float32."""
+    mean_row = ops.mean(ops.cast(matrix, "float32"), axis=0)
+    return mean_row, 0.0 if bias is None else ops.mean(bias)

@@ -15,10 +15,12 @@ ratio to the fastest peer, the median of the rounds' ratios.
 
 import argparse
 import json
-import os
-import platform
 
 from turns import Program
+from turns import by_speed
+from turns import chosen
+from turns import fastest
+from turns import machine
 from turns import median
 from turns import ratio
 from turns import take_turns
@@ -63,13 +65,8 @@ def main():
     parser.add_argument("--steps", type=int, default=8, help="in a round")
     parser.add_argument("--only", nargs="+", help="parts of the names to run")
     arguments = parser.parse_args()
-    names = [
-        name
-        for name in PROGRAMS
-        if not arguments.only or any(part in name for part in arguments.only)
-    ]
     programs = []
-    for name in names:
+    for name in chosen(PROGRAMS, arguments.only):
         program, variant, environment = PROGRAMS[name]
         options = {
             **variant,
@@ -80,16 +77,15 @@ def main():
         command = ["-m", "peers.train", program, json.dumps(options)]
         programs.append(Program(name, command, environment))
     found = take_turns(programs, arguments.rounds)
-    print(f"{arguments.preset}, {platform.processor()}, {os.cpu_count()} cores\n")
+    print(f"{arguments.preset}, {machine()}\n")
     peers = [name for name in found if not name.startswith("ours")]
     key = "tokens_per_second"
-    best = max(peers, key=lambda name: median(found[name], key), default=None)
+    best = fastest(found, peers, key)
     print("| program | target tokens/s | to the fastest peer | loss after all rounds |")
     print("|---|---|---|---|")
-    for name, rows in sorted(found.items(), key=lambda item: -median(item[1], key)):
-        against = f"{ratio(rows, found[best], key):.2f}" if best else "-"
+    for name, rows in by_speed(found, key):
         speed, loss = median(rows, key), rows[-1]["loss"]
-        print(f"| {name} | {speed:.0f} | {against} | {loss:.3f} |")
+        print(f"| {name} | {speed:.0f} | {ratio(rows, best, key)} | {loss:.3f} |")
 
 
 if __name__ == "__main__":

@@ -1,13 +1,14 @@
 """Programs that are measured against each other, in turns.
 
-Each runs in a process of its own, with the allocator settings that suit it. It
-prepares, prints `ready`, and for each line that it is sent does one round of work and
-answers with one line of JSON. Only one works at a time; the others sleep. So whatever
-else the machine does hits all of them, and a ratio is taken within a round.
+Each runs in a process of its own, with the environment that suits it. It prepares,
+prints `ready`, and for each line that it is sent does one round of work and answers
+with one line of JSON. Only one prepares or works at a time; the others sleep. So
+whatever else the machine does hits all of them, and a ratio is taken within a round.
 """
 
 import json
 import os
+import platform
 import statistics
 import subprocess
 import sys
@@ -25,17 +26,20 @@ class Program:
 
     def __init__(self, name, arguments, environment):
         self.name = name
+        self.arguments = arguments
+        self.environment = environment
+        self.process = None
+
+    def start(self):
+        """Whether it could prepare; its errors have gone to the terminal."""
         self.process = subprocess.Popen(
-            [sys.executable, *map(str, arguments)],
+            [sys.executable, *map(str, self.arguments)],
             cwd=Path(__file__).parent,
-            env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", **environment},
+            env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", **self.environment},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
         )
-
-    def ready(self):
-        """Whether it could prepare; its errors have gone to the terminal."""
         return self._answer() == "ready"
 
     def work(self):
@@ -64,17 +68,31 @@ def serve(work):
 
 
 def take_turns(programs, rounds):
-    """`{name: [numbers of each round]}` of the programs that could prepare."""
-    programs = [program for program in programs if program.ready()]
+    """`{name: [numbers of each round]}` of the programs that did all rounds."""
+    # One after the other: compilers that share the processors take for ever.
+    programs = [program for program in programs if program.start()]
     found = {program.name: [] for program in programs}
     for _ in range(rounds):
-        for program in programs:
+        for program in list(programs):
             numbers = program.work()
-            if numbers is not None:
+            if numbers is None:
+                programs.remove(program)
+            else:
                 found[program.name].append(numbers)
     for program in programs:
         program.end()
     return {name: rows for name, rows in found.items() if len(rows) == rounds}
+
+
+def chosen(names, parts):
+    """Those of the names that have one of the parts; all where there are no parts."""
+    return [name for name in names if not parts or any(part in name for part in parts)]
+
+
+def fastest(found, names, key):
+    """The rounds of whichever of the names is highest; None where none was measured."""
+    rows = [found[name] for name in names if name in found]
+    return max(rows, key=lambda rows: median(rows, key), default=None)
 
 
 def median(rows, key):
@@ -82,6 +100,17 @@ def median(rows, key):
 
 
 def ratio(rows, others, key):
-    """The median over rounds of how much higher the first is."""
+    """The median over rounds of how much higher the first is; `-` without others."""
+    if others is None:
+        return "-"
     pairs = zip(rows, others, strict=True)
-    return statistics.median(row[key] / other[key] for row, other in pairs)
+    return f"{statistics.median(row[key] / other[key] for row, other in pairs):.2f}"
+
+
+def by_speed(found, key):
+    """`(name, rounds)`, the highest first."""
+    return sorted(found.items(), key=lambda item: -median(item[1], key))
+
+
+def machine():
+    return f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores"

@@ -1,4 +1,4 @@
-"""Sizes and ids for everyone: lengths of short sentences, sorted into four shapes."""
+"""Sizes and ids for everyone: short sentences; for training sorted into four shapes."""
 
 import numpy as np
 
@@ -31,3 +31,26 @@ def batches(vocabulary_size, seed=1):
         source = np.where(np.arange(S) >= np.minimum(lengths, S)[:, None], PAD, source)
         found.append(tuple(ids.astype("int32") for ids in (source, target, labels)))
     return found
+
+
+#: Tokens of each translation, whatever the program.
+LENGTH = 32
+
+
+def sources(vocabulary_size, rows, seed=1):
+    """`rows` lists of 20 to 24 ids, the end token last."""
+    random = np.random.default_rng(seed)
+    lengths = random.integers(20, 25, rows)
+    lengths[0] = 24
+    return [
+        [*random.integers(4, vocabulary_size, length - 1).tolist(), END]
+        for length in lengths
+    ]
+
+
+def padded(rows):
+    """(B, S) int32."""
+    ids = np.full((len(rows), max(map(len, rows))), PAD, "int32")
+    for row, found in zip(ids, rows, strict=True):
+        row[: len(found)] = found
+    return ids

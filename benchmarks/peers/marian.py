@@ -1,13 +1,17 @@
-"""Hugging Face's Marian model, in the loop of `torch_nn.py`."""
+"""Hugging Face's Marian model, in the loop of `torch_nn.py` and by its `generate`."""
 
+import torch
 from torch import nn
+from transformers import CompileConfig
 from transformers import MarianConfig
 from transformers import MarianMTModel
 
 from peers.batches import END
+from peers.batches import LENGTH
 from peers.batches import PAD
 from peers.batches import SIZES
 from peers.batches import START
+from peers.batches import padded
 from peers.torch_nn import loop
 
 
@@ -50,3 +54,23 @@ class Model(nn.Module):
 
 def trainer(data, preset, vocabulary_size, bfloat16):
     return loop(Model(preset, vocabulary_size), data, bfloat16)
+
+
+def decoder(rows, preset, vocabulary_size, beam_size, bfloat16, static=False, **_):
+    """`static`: caches of fixed size, and a compiled step."""
+    model = MarianMTModel(config(preset, vocabulary_size)).eval()
+    if bfloat16:
+        model.bfloat16()
+    source = torch.from_numpy(padded(rows)).long()
+    options = {
+        "attention_mask": source != PAD,
+        "do_sample": False,
+        "num_beams": beam_size,
+        "min_new_tokens": LENGTH,
+        "max_new_tokens": LENGTH,
+    }
+    if static:
+        compiling = CompileConfig()
+        compiling._compile_all_devices = True  # by itself it compiles on GPUs alone
+        options |= {"cache_implementation": "static", "compile_config": compiling}
+    return lambda: model.generate(source, **options)[:, 1:].numpy()

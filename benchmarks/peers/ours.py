@@ -1,20 +1,50 @@
-"""This package, as its users train it."""
+"""This package, as its users train it and translate with it."""
+
+from pathlib import Path
 
 from keras_transformer import Transformer
 from keras_transformer import TransformerConfig
+from keras_transformer.batch_search import BatchSearch
+from keras_transformer.batch_search import Sentence
+from keras_transformer.decoding import DecodingOptions
+from keras_transformer.models.weights import assign
+from keras_transformer.models.weights import read_arrays
 from keras_transformer.training import LabelSmoothedCrossEntropy
+from peers.batches import LENGTH
 from peers.keras_fit import fit
 
+WEIGHTS = "model.weights.h5"
 
-def trainer(data, preset, vocabulary_size, bfloat16, jit_compile=None):
+
+def build(preset, vocabulary_size, dtype="float32"):
     config = TransformerConfig.from_preset(
         preset, vocabulary_size=vocabulary_size, dropout=0.1
     )
-    model = Transformer(config, dtype="mixed_bfloat16" if bfloat16 else "float32")
+    return Transformer(config, dtype=dtype)
+
+
+def trainer(data, preset, vocabulary_size, bfloat16, jit_compile=None):
+    model = build(preset, vocabulary_size, "mixed_bfloat16" if bfloat16 else "float32")
     loss = LabelSmoothedCrossEntropy(0.1)
     rows = []
     for source, target, labels in data:
-        weights = (labels != config.pad_id).astype("float32")
+        weights = (labels != model.config.pad_id).astype("float32")
         weights /= weights.sum()
         rows.append(({"source": source, "target": target}, labels, weights))
     return fit(model, loss, rows, jit_compile)
+
+
+def decoder(rows, preset, vocabulary_size, beam_size, bfloat16, folder):
+    """`Translator` does the same, but for its tokenizers."""
+    model = build(preset, vocabulary_size, "bfloat16" if bfloat16 else "float32")
+    weights = Path(folder, WEIGHTS)
+    assign(model, read_arrays(weights), weights)
+    search = BatchSearch(model)
+    sentences = [Sentence(ids) for ids in rows]
+    options = DecodingOptions(beam_size=beam_size, min_length=LENGTH, max_length=LENGTH)
+
+    def decode():
+        found = search.translate(sentences, options, len(rows))
+        return [hypotheses[0].ids for hypotheses in found]
+
+    return decode

@@ -22,7 +22,9 @@ __getattr__, _, __all__ = lazy_loader.attach(
     ],
     submod_attrs={
         "batch_translator": ["BatchTranslator"],
-        "config": ["TransformerConfig"],
+        "config": ["ConvolutionalConfig", "RecurrentConfig", "TransformerConfig"],
+        "models.convolutional": ["ConvolutionalModel"],
+        "models.recurrent": ["RecurrentModel"],
         "models.transformer": ["Transformer"],
         "translator": ["Translator"],
     },

@@ -23,11 +23,12 @@ from keras_transformer.decoding.logits_processors import FREE
 from keras_transformer.decoding.sampling import sample_keys
 from keras_transformer.errors import InputError
 from keras_transformer.models import Ensemble
-from keras_transformer.models import Transformer
 from keras_transformer.models.search import EXTRA_LENGTH
 from keras_transformer.models.search import reread
 from keras_transformer.models.search import search
 from keras_transformer.models.search import token_scores
+from keras_transformer.models.translation_model import TranslationModel
+from keras_transformer.models.word_attention import require_attention
 
 #: What a search is told only where it is not the default: each value is a program.
 _SEARCHED = (
@@ -75,7 +76,7 @@ class BatchSearch:
         model: of this package.
     """
 
-    def __init__(self, model: Transformer | Ensemble) -> None:
+    def __init__(self, model: TranslationModel | Ensemble) -> None:
         self.model = model
         self._search = backends.compile(functools.partial(search, model), model)
         self._scores = backends.compile(functools.partial(token_scores, model), model)
@@ -87,7 +88,8 @@ class BatchSearch:
         """The hypotheses of each sentence; each as if it were alone.
 
         Raises:
-            InputError: where a prefix or a length is more than the model can write.
+            InputError: where a prefix or a length is more than the model can write, or
+                a coverage penalty lacks attention.
         """
         self._check(sentences, options)
         found: list[list[Found]] = [[] for _ in sentences]
@@ -201,6 +203,8 @@ class BatchSearch:
         return ops.convert_to_tensor(padded)
 
     def _check(self, sentences, options) -> None:
+        if options.coverage_penalty:
+            require_attention(self.model, "coverage_penalty needs")
         longest = self.model.config.longest_sequence
         if options.min_length > longest:
             raise InputError(

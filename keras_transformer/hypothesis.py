@@ -23,8 +23,9 @@ class Hypothesis:
             length, with a coverage penalty.
         finished: False where the length limit cut it.
         attention: where asked for, float32 weights of each layer: `"encoder"`
-            (N, H, S, S), `"decoder"` (N, H, T, T) and `"cross"` (N, H, T, S); row t of
-            the T is what position t, which predicts `ids[t]`, attends to.
+            (N, H, S, S), `"decoder"` (N, H, T, T) and `"cross"` (N, H, T, S), of those
+            that the kind of the model has; row t of the T is what position t, which
+            predicts `ids[t]`, attends to.
         source_tokens: the pieces of the source that the last axis of `"cross"` has.
         token_scores: where asked for, the log-probability that the model gives each
             of `ids`.

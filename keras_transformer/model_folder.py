@@ -13,18 +13,18 @@ from pathlib import Path
 from typing import Any
 from typing import NamedTuple
 
-from keras_transformer.config import TransformerConfig
+from keras_transformer.config import TranslationConfig
 from keras_transformer.data.tokenizer import Tokenizer
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.errors import InputError
-from keras_transformer.models import Transformer
+from keras_transformer.models import KINDS
+from keras_transformer.models.translation_model import TranslationModel
 from keras_transformer.models.weights import assign
 from keras_transformer.models.weights import read_arrays
 from keras_transformer.models.weights import save_weights
 from keras_transformer.output_folder import new_folder
 
 FORMAT_VERSION = 1
-KINDS = {"transformer": Transformer}
 _WEIGHTS = "model.weights.h5"
 _TOKENIZERS = ("tokenizer.model", "source.model", "target.model")
 _MOST_BYTES = 64 * 2**20  # of any file but the weights
@@ -33,8 +33,8 @@ _MOST_BYTES = 64 * 2**20  # of any file but the weights
 class Config(NamedTuple):
     """What the `config.json` of a model folder says."""
 
-    kind: type[Transformer]
-    model: TransformerConfig
+    kind: type[TranslationModel]
+    model: TranslationConfig
     tokenizers: list[str]  # the files of source and target
     decoding: DecodingOptions
 
@@ -42,7 +42,7 @@ class Config(NamedTuple):
 class Contents(NamedTuple):
     """What a model folder holds."""
 
-    model: Transformer
+    model: TranslationModel
     source_tokenizer: Tokenizer
     target_tokenizer: Tokenizer
     decoding: DecodingOptions
@@ -85,7 +85,8 @@ def read_config(folder: Path) -> Config:
     path = folder / "config.json"
     config = _read_json(folder)
     try:
-        kind = KINDS[config["kind"]]
+        # A folder that names no kind is a Transformer, for ever.
+        kind = KINDS[config.get("kind", "transformer")]
         names = [config["tokenizer"][side] for side in ("source", "target")]
         decoding = {
             **config["decoding"],
@@ -112,7 +113,7 @@ def read_config(folder: Path) -> Config:
     return Config(kind, model_config, names, options)
 
 
-def read_weights(folder: Path, config: TransformerConfig) -> dict[str, Any]:
+def read_weights(folder: Path, config: TranslationConfig) -> dict[str, Any]:
     """`{path: array}` of a model folder's weights, for `models.weights.assign`.
 
     Args:
@@ -213,7 +214,7 @@ def _write_files(folder: Path, contents: Contents, card: str) -> None:
     save_weights(contents.model, folder / _WEIGHTS)
     config = {
         "format_version": FORMAT_VERSION,
-        "kind": "transformer",
+        "kind": contents.model.config.kind,
         "model": contents.model.config.model_dump(),
         "tokenizer": {"source": names[0], "target": names[1]},
         # These two for versions that know no others.

@@ -16,7 +16,8 @@ from keras_transformer.data.tokenizer import Tokenizer
 from keras_transformer.errors import InputError
 from keras_transformer.hypothesis import Hypothesis
 from keras_transformer.models import Ensemble
-from keras_transformer.models import Transformer
+from keras_transformer.models.translation_model import TranslationModel
+from keras_transformer.models.word_attention import require_attention
 
 
 def with_details(
@@ -45,9 +46,11 @@ def with_details(
         for source, row in zip(sources, rows, strict=True)
         for hypothesis in row
     ]
-    read = searcher.reread(
-        [source for source, _ in pairs], [h.ids for _, h in pairs], batch_size
-    )
+    arguments = [source for source, _ in pairs], [h.ids for _, h in pairs], batch_size
+    if alignments:
+        read = searcher.reread(*arguments)
+    else:  # a model without attention has scores
+        read = [(scores, None) for scores in searcher.score(*arguments)]
     end = searcher.model.config.source_end
     found = []
     for (source, hypothesis), (scores, weights) in zip(pairs, read, strict=True):
@@ -63,23 +66,26 @@ def with_details(
 
 
 def check_attention(
-    model: Transformer | Ensemble, pieces: Sequence[Sequence[Any]]
+    model: TranslationModel | Ensemble, pieces: Sequence[Sequence[Any]], weights: bool
 ) -> None:
-    """Refuses to show the attention of what has more than one.
+    """Refuses to show what attention there is not, and the weights of more than one.
 
     Args:
         model: of the translator.
         pieces: the sentences of each line.
+        weights: whether the weights are shown; else alignments alone.
 
     Raises:
-        InputError: for an ensemble, or where a line is split.
+        InputError: without attention; weights of an ensemble, or of a line that is
+            split.
     """
-    if isinstance(model, Ensemble):
+    require_attention(model, "attention weights and alignments need")
+    if weights and isinstance(model, Ensemble):
         raise InputError(
             "attention weights belong to one model, and this is an ensemble; ask one "
             "of its members, or for alignments"
         )
-    if any(len(line) > 1 for line in pieces):
+    if weights and any(len(line) > 1 for line in pieces):
         raise InputError(
             "attention weights belong to one sentence, and a line is split into "
             "several; translate them one by one, or ask for alignments"
@@ -87,19 +93,37 @@ def check_attention(
 
 
 def with_attention(
-    model: Transformer, tokenizer: Tokenizer, source: list[int], hypothesis: Hypothesis
-) -> Hypothesis:
-    """The hypothesis with the attention weights of all layers and heads.
+    model: TranslationModel,
+    tokenizer: Tokenizer,
+    sources: Sequence[list[int]],
+    rows: Sequence[list[Hypothesis]],
+) -> list[list[Hypothesis]]:
+    """The hypotheses with the attention weights of all layers and heads.
 
     Args:
         model: of the translator.
         tokenizer: of the source.
-        source: its S ids.
-        hypothesis: of it, with T ids.
+        sources: the ids of each source.
+        rows: the hypotheses of each source.
     """
-    if not hypothesis.ids:
-        return hypothesis
-    target = [model.config.start_id, *hypothesis.ids[:-1]]
+    return [
+        [
+            dataclasses.replace(
+                hypothesis,
+                attention=_attention(model, source, hypothesis.ids),
+                source_tokens=tokenizer.pieces(source),
+            )
+            if hypothesis.ids
+            else hypothesis
+            for hypothesis in row
+        ]
+        for source, row in zip(sources, rows, strict=True)
+    ]
+
+
+def _attention(model, source, ids):
+    """The weights of each kind that the model has, for S source ids and T ids."""
+    target = [model.config.start_id, *ids[:-1]]
     memory, mask, encoder = model.encode(
         ops.convert_to_tensor(np.array([source], np.int32)),
         return_attention_weights=True,
@@ -111,7 +135,8 @@ def with_attention(
         return_attention_weights=True,
     )
     weights = {"encoder": encoder, "decoder": decoder, "cross": cross}
-    for name, layers in weights.items():
-        weights[name] = np.concatenate([ops.convert_to_numpy(w) for w in layers])
-    pieces = tokenizer.pieces(source)
-    return dataclasses.replace(hypothesis, attention=weights, source_tokens=pieces)
+    return {
+        name: np.concatenate([ops.convert_to_numpy(w) for w in layers])
+        for name, layers in weights.items()
+        if layers
+    }

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from collections.abc import Sequence
 
 from keras_transformer.batch_search import Sentence
-from keras_transformer.config import TransformerConfig
+from keras_transformer.config import TranslationConfig
 from keras_transformer.data.long_lines import LinePart
 from keras_transformer.data.long_lines import split_line
 from keras_transformer.data.tokenizer import Tokenizer
@@ -26,7 +26,7 @@ class SourceLines:
         self,
         tokenizer: Tokenizer,
         target_tokenizer: Tokenizer,
-        config: TransformerConfig,
+        config: TranslationConfig,
     ) -> None:
         self._tokenizer = tokenizer
         self._target_tokenizer = target_tokenizer

@@ -21,7 +21,8 @@ from keras_transformer.hypothesis import Hypothesis
 from keras_transformer.hypothesis import TranslationScore
 from keras_transformer.hypothesis import join
 from keras_transformer.models import Ensemble
-from keras_transformer.models import Transformer
+from keras_transformer.models.translation_model import TranslationModel
+from keras_transformer.models.word_attention import attends
 from keras_transformer.source_lines import SourceLines
 from keras_transformer.source_lines import check_lengths
 
@@ -50,7 +51,7 @@ class Translator:
 
     def __init__(
         self,
-        model: Transformer | Ensemble,
+        model: TranslationModel | Ensemble,
         tokenizer: Tokenizer,
         target_tokenizer: Tokenizer | None = None,
         **options: Any,
@@ -77,6 +78,11 @@ class Translator:
     def length_penalty(self) -> float:
         """Alpha, the default of `translate`."""
         return self.decoding.length_penalty
+
+    @property
+    def attends(self) -> bool:
+        """Whether there is attention to the source, and so alignments."""
+        return attends(self.model)
 
     # === Translation ===
 
@@ -115,7 +121,8 @@ class Translator:
             UserWarning: of each line that is cut, under `long_lines="truncate"`.
 
         Raises:
-            InputError: where options do not go together, or a line is too long.
+            InputError: where options do not go together, a line is too long, or the
+                model has not the attention that is asked for.
 
         Example:
 
@@ -141,8 +148,8 @@ class Translator:
             )
         chosen = self.decoding.updated(options)
         pieces = self._lines.sentences(lines, prefixes, first_line, chosen)
-        if return_attention_weights:
-            rereading.check_attention(self.model, pieces)
+        if return_attention_weights or return_alignments:
+            rereading.check_attention(self.model, pieces, return_attention_weights)
         sentences = [sentence for line in pieces for _, sentence in line]
         found = self._searcher.translate(sentences, self._resolved(chosen), batch_size)
         rows = [self._ranked(list(map(self._hypothesis, row)), chosen) for row in found]
@@ -160,13 +167,7 @@ class Translator:
                 alignments=return_alignments,
             )
         if return_details and return_attention_weights:
-            rows = [
-                [
-                    rereading.with_attention(self.model, self.tokenizer, ids, h)
-                    for h in r
-                ]
-                for ids, r in zip(sources, rows, strict=True)
-            ]
+            rows = rereading.with_attention(self.model, self.tokenizer, sources, rows)
         following = iter(rows)
         joined = [
             join([next(following) for _ in line], [part for part, _ in line])
@@ -272,6 +273,7 @@ class Translator:
         """What a person would ask about the model."""
         config = self.model.config
         return {
+            "kind": config.kind,
             "weights": config.num_weights,
             "beam size": self.beam_size,
             "length penalty": self.length_penalty,

@@ -5,6 +5,7 @@ import json
 import pydantic
 import pytest
 
+from keras_transformer.config import KINDS
 from keras_transformer.config import PRESETS
 from keras_transformer.config import TransformerConfig
 from keras_transformer.config import describe
@@ -118,3 +119,55 @@ def test_a_fault_is_named_with_its_path():
     assert message.startswith(
         "unknown key file.yaml.model.num_layer; did you mean 'num_"
     )
+
+
+# === The other kinds ===
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_kinds_have_about_as_many_weights(kind):
+    """The comparison of the paper is one of equal sizes."""
+    for preset, vocabulary_size in (("tiny", 10_000), ("base", 37_000)):
+        sizes = [
+            its.from_preset(preset, vocabulary_size=vocabulary_size).num_weights
+            for its in (KINDS[kind], TransformerConfig)
+        ]
+        assert abs(sizes[0] / sizes[1] - 1.0) < 0.1, (preset, sizes)
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "message"),
+    [
+        ("recurrent", {}, "model: vocabulary_size is missing; give it, or both"),
+        ("recurrent", OTHER_SOURCE, "the source has 59 entries and the target 53; us"),
+        ("recurrent", {**V, "hidden_dim": 7}, "hidden_dim 7 is odd, .* use an even"),
+        ("recurrent", {**V, "attention": "bahdanau"}, "model.attention: .* 'none'"),
+        (
+            "recurrent",
+            {**V, "pad_id": 2},
+            r"\(2, 1, 2\) must lie .* differ from end_id",
+        ),
+        ("recurrent", {**V, "attentoin": 1}, "attentoin; did you mean 'attention'"),
+        (
+            "convolutional",
+            {**V, "hidden_dim": 7},
+            "hidden_dim 7 is odd, .* use an even",
+        ),
+        ("convolutional", {**V, "kernel_size": 1}, "greater than or equal to 3, got 1"),
+        ("convolutional", {**V, "kernel_size": 4}, "kernel_size 4 is even, .* an odd"),
+        ("convolutional", {**V, "max_dilation": 48}, "not a power of two; use 32"),
+        ("convolutional", {**V, "max_dilation": 1024}, "or equal to 512, got 1024"),
+        ("convolutional", {**V, "attention": "none"}, "model.attention: .*got 'none'"),
+    ],
+)
+def test_what_other_kinds_refuse(kind, fields, message):
+    with pytest.raises(InputError, match=message):
+        KINDS[kind].from_dict(fields)
+    with pytest.raises(InputError, match="unknown preset 'big'; expected one of tiny"):
+        KINDS[kind].from_preset("big", **V)
+
+
+def test_dilations_double_and_begin_again():
+    config = KINDS["convolutional"](**V, max_dilation=4)
+    assert config.dilations(5) == [1, 2, 4, 1, 2]
+    assert KINDS["convolutional"](**V).dilations(3) == [1, 1, 1]

@@ -16,6 +16,7 @@ import pytest
 
 from keras_transformer.config import TransformerConfig
 from keras_transformer.losses import LabelSmoothedCrossEntropy
+from keras_transformer.models import KINDS
 from keras_transformer.models import Transformer
 from reference import autodiff
 from reference.models import logits_of
@@ -31,6 +32,9 @@ LABELS = ids((13, 17, 5), seed=1, vocabulary_size=VOCABULARY_SIZE)
 SOURCE = ids((19, 7, 11), seed=2, vocabulary_size=VOCABULARY_SIZE)
 TARGET = np.pad(LABELS[:, :-1], ((0, 0), (1, 0)), constant_values=1)
 
+# Of the other kinds one layer of each part is enough: they repeat it.
+SMALL = {"hidden_dim": 32, "num_encoder_layers": 1, "num_decoder_layers": 1}
+
 # What another backend runs; `{...}` are paths.
 READ = """
 import sys
@@ -41,15 +45,17 @@ np.savez({folder!r} + "/" + {backend!r} + ".npz", **this.read({folder!r}))
 """
 
 
-def gradients_of(model):
-    """{path: gradient of the fused loss}, without dropout."""
+def gradients_of(model, training=False):
+    """{path: gradient of the fused loss}."""
     loss = LabelSmoothedCrossEntropy(0.1)
     variables = model.trainable_variables
 
     def value():
         output = model.output_embedding
         return loss.fused(
-            model.hidden_states({"source": SOURCE, "target": TARGET}, training=False),
+            model.hidden_states(
+                {"source": SOURCE, "target": TARGET}, training=training
+            ),
             output.embeddings,
             output.bias,
             LABELS,
@@ -59,33 +65,57 @@ def gradients_of(model):
     return {v.path: g for v, g in zip(variables, gradients, strict=True)}
 
 
+def results_of(kind, **models):
+    """{kind and name: logits}, and the gradients of the first model."""
+    first = next(iter(models.values()))
+    results = {
+        name.replace("_", " "): logits_of(model, SOURCE, TARGET)
+        for name, model in models.items()
+    } | gradients_of(first)
+    return {f"{kind}/{name}": array for name, array in results.items()}
+
+
+def build(kind):
+    model_class = KINDS[kind]
+    fields = {} if kind == "transformer" else SMALL
+    config = model_class.config_class.from_preset(
+        "tiny", vocabulary_size=VOCABULARY_SIZE, **fields
+    )
+    return model_class(config)
+
+
+def with_dropout(folder):
+    """{kind and "dropout " and path: gradient}, by the first draws after a seed."""
+    keras.utils.set_random_seed(5)
+    model = build("transformer")
+    model.load_weights(Path(folder) / "transformer.weights.h5")
+    gradients = gradients_of(model, training=True)
+    return {f"transformer/dropout {path}": g for path, g in gradients.items()}
+
+
 def read(folder):
-    """Logits of both files, and gradients: {name: array}."""
-    folder = Path(folder)
-    model = keras.saving.load_model(folder / "model.keras")
-    results = {"keras file": logits_of(model, SOURCE, TARGET), **gradients_of(model)}
-    fresh = Transformer(model.config)
-    fresh.load_weights(folder / "model.weights.h5")
-    results["weights file"] = logits_of(fresh, SOURCE, TARGET)
-    return results
+    """Logits of both files, and gradients, of each kind: {name: array}."""
+    results = {}
+    for kind in KINDS:
+        model = keras.saving.load_model(Path(folder) / f"{kind}.keras")
+        fresh = KINDS[kind](model.config)
+        fresh.load_weights(Path(folder) / f"{kind}.weights.h5")
+        results |= results_of(kind, keras_file=model, weights_file=fresh)
+    return results | with_dropout(folder)
 
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory, run_python):
     """{backend: {name: array}}."""
     folder = tmp_path_factory.mktemp("model")
-    config = TransformerConfig.from_preset("tiny", vocabulary_size=VOCABULARY_SIZE)
-    model = Transformer(config)
-    model.compile(optimizer=keras.optimizers.Adam(), loss=LabelSmoothedCrossEntropy())
-    model.save(folder / "model.keras")
-    model.save_weights(folder / "model.weights.h5")
-    found = {
-        keras.backend.backend(): {
-            "keras file": logits_of(model, SOURCE, TARGET),
-            "weights file": logits_of(model, SOURCE, TARGET),
-            **gradients_of(model),
-        }
-    }
+    own = {}
+    for kind in KINDS:
+        model = build(kind)
+        model.compile(keras.optimizers.Adam(), loss=LabelSmoothedCrossEntropy())
+        model.save(folder / f"{kind}.keras")
+        model.save_weights(folder / f"{kind}.weights.h5")
+        own |= results_of(kind, keras_file=model, weights_file=model)
+    found = {keras.backend.backend(): own | with_dropout(folder)}
 
     def other(backend):
         code = READ.format(
@@ -108,14 +138,23 @@ def pair(request, results):
     return results[request.param], results[keras.backend.backend()]
 
 
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("file", ["keras file", "weights file"])
-def test_files_give_the_same_logits_on_another_backend(pair, file):
-    found, expected = pair
-    np.testing.assert_allclose(found[file], expected[file], rtol=1e-5, atol=1e-5)
+def test_files_give_the_same_logits_on_another_backend(pair, file, kind):
+    found, expected = (results[f"{kind}/{file}"] for results in pair)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
 
 
-def test_gradients_are_the_same_on_another_backend(pair):
-    found, expected = pair
+@pytest.mark.parametrize("kind", KINDS)
+def test_gradients_are_the_same_on_another_backend(pair, kind):
+    found, expected = (
+        {
+            name.removeprefix(f"{kind}/"): array
+            for name, array in results.items()
+            if name.startswith(f"{kind}/")
+        }
+        for results in pair
+    )
     assert set(found) == set(expected)
     paths = set(expected) - {"keras file", "weights file"}
     # The scale is that of the block: gradients of queries and keys are small
@@ -126,6 +165,8 @@ def test_gradients_are_the_same_on_another_backend(pair):
         assert largest > 0, path
         block = path.partition("/")[0]
         scales[block] = max(scales[block], largest)
+        if path.startswith("dropout "):  # which something has dropped
+            assert np.any(expected[path] != expected[path.removeprefix("dropout ")])
     for path in paths:
         close = 1e-5 * scales[path.partition("/")[0]]
         np.testing.assert_allclose(

@@ -47,7 +47,7 @@ def header(recipe):
 def test_a_recipe_loads_and_its_header_is_true(recipe):
     config = load_config(recipe)
     size = config.tokenizer.vocabulary_size
-    millions = config.transformer_config(size, size).num_weights / 1e6
+    millions = config.translation_config(size, size).num_weights / 1e6
     text = " ".join(header(recipe).replace("#", "").split())
     (said,) = re.findall(r"([\d.]+) M weights", text)
     assert float(said) == round(millions, 1 if millions < 10 else None)

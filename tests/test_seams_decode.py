@@ -128,9 +128,14 @@ def test_a_search_is_one_loop_of_a_tensorflow_graph(model, kind):
 
 
 @pytest.mark.skipif(BACKEND != "torch", reason="counts the traces of PyTorch")
+@pytest.mark.parametrize("eager", [0, 2])
 @pytest.mark.parametrize("kind", SEARCHES)
-def test_a_search_on_pytorch_traces_its_step_once_a_shape(model, kind, monkeypatch):
+def test_a_search_on_pytorch_traces_its_step_once_a_shape(
+    model, kind, eager, monkeypatch
+):
+    """After so many steps as they are."""
     calls, traces = [], []
+    monkeypatch.setattr(backends._backend, "EAGER_STEPS", eager)
     call, trace = MultiHeadAttention.call, backends._backend.trace
     monkeypatch.setattr(
         MultiHeadAttention, "call", lambda *a, **k: calls.append(a) or call(*a, **k)
@@ -144,19 +149,22 @@ def test_a_search_on_pytorch_traces_its_step_once_a_shape(model, kind, monkeypat
     calls.clear()
 
     first = run(*arguments, length=12)
-    # Self- and cross-attention of two blocks, in one trace.
-    assert (len(calls), len(traces)) == (4, 1)
+    # Self- and cross-attention of two blocks, in each step and in one trace.
+    assert (len(calls), len(traces)) == (4 * (eager + 1), 1)
     second = run(*arguments, length=12)
-    assert (len(calls), len(traces)) == (4, 1)
+    assert (len(calls), len(traces)) == (4 * (eager + 1), 1)
     assert first.tokens.equal(second.tokens)
 
-    run(*search.arguments(length=9), length=12)
+    for _ in range(3):
+        run(*search.arguments(length=9), length=12)
     assert len(traces) == 2
 
 
 @pytest.mark.skipif(BACKEND != "torch", reason="watches Python frames on PyTorch")
 @pytest.mark.parametrize("kind", SEARCHES)
-def test_no_layer_runs_in_a_loop_on_pytorch(model, kind):
+def test_no_layer_runs_in_a_loop_on_pytorch(model, kind, monkeypatch):
+    """Once it is traced, which pays from some number of steps on."""
+    monkeypatch.setattr(backends._backend, "EAGER_STEPS", 0)
     search = Search(model, kind, suppressed=(model.config.end_id,))
     run = backends.compile(search.search, model)
     arguments = search.arguments()

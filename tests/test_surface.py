@@ -11,13 +11,15 @@ pytestmark = pytest.mark.no_backend
 
 NAMES = {
     "keras_transformer": """
-        BatchTranslator Transformer TransformerConfig Translator __version__ data
+        BatchTranslator ConvolutionalConfig ConvolutionalModel RecurrentConfig
+        RecurrentModel Transformer TransformerConfig Translator __version__ data
         decoding evaluation export layers losses models training
     """,
     "keras_transformer.layers": """
-        AttentionBias DecoderBlock EncoderBlock FeedForward LearnedPositionalEmbedding
-        MultiHeadAttention Residual SinusoidalPositionalEncoding TokenEmbedding
-        additive_attention masks scaled_dot_product_attention sinusoidal_table
+        AttentionBias DecoderBlock EncoderBlock FeedForward GatedConvolution
+        LearnedPositionalEmbedding MultiHeadAttention Residual
+        SinusoidalPositionalEncoding TokenEmbedding additive_attention masks
+        scaled_dot_product_attention sinusoidal_table
     """,
     "keras_transformer.data": """
         CorpusReport EncodedPairs ParallelText TokenBatches TokenRows Tokenizer
@@ -35,7 +37,9 @@ NAMES = {
         LabelSmoothedCrossEntropy TokenStatistics default_weights token_losses
     """,
     "keras_transformer.evaluation": "Comparison Score compare evaluate",
-    "keras_transformer.models": "Ensemble Transformer",
+    "keras_transformer.models": """
+        ConvolutionalModel Ensemble KINDS RecurrentModel Transformer
+    """,
     "keras_transformer.export": "ctranslate2 litert onnx saved_model",
 }
 

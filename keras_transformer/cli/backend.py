@@ -18,8 +18,8 @@ def activate(*, training: bool = False) -> None:
     `KERAS_BACKEND` and `keras.json` decide, as in every Keras program. Where neither
     names one that is installed, the first of TensorFlow, JAX and PyTorch that is
     installed runs. Unless `TF_CPP_MIN_LOG_LEVEL` is set, TensorFlow's C++ log is asked
-    for errors alone (2.21 prints some lines before it looks). For training, the memory
-    allocator is tuned first.
+    for errors alone (2.21 prints some lines before it looks). JAX keeps the programs
+    that it compiles. For training, the memory allocator is tuned first.
 
     Raises:
         InputError: where no backend is installed, or not the one that is asked for.
@@ -27,6 +27,8 @@ def activate(*, training: bool = False) -> None:
     name = _choose()
     os.environ["KERAS_BACKEND"] = name
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    if name == "jax":
+        _keep_programs()
     if training:
         allocator.tune(name)
     print(f"backend: {name}", file=sys.stderr, flush=True)
@@ -54,6 +56,14 @@ def _choose() -> str:
         "no backend is installed; run pip install 'keras-transformer[tensorflow]', or "
         "the same with jax or torch"
     )
+
+
+def _keep_programs() -> None:
+    """In the user's cache folder, if JAX has not been told of another one."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
+    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", f"{cache}/keras-transformer/jax")
+    # Those of a search take less than the second from which on JAX keeps them.
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 
 
 def _is_installed(name: str) -> bool:

@@ -45,7 +45,8 @@ def translate(
     line, a rank from 1, the score and the translation, with tabs between. The format
     jsonl is one object a line: 'source' and, best first, 'hypotheses' with 'text',
     'score', 'log_probability', 'tokens', 'token_scores' (the last is the end's) and
-    'alignment' (pairs of source and target words, from 0); with --mbr, 'utility'.
+    'alignment' (pairs of source and target words, from 0; '' where the model has no
+    attention); with --mbr, 'utility'.
     Options of the search that are left out are those of the model.
     """
     with reading.opened(source) as file, writing.writer(output) as write:
@@ -68,7 +69,7 @@ def translate(
                         batch_size=batch_size,
                         return_details=True,
                         return_token_scores=details,
-                        return_alignments=details,
+                        return_alignments=details and translator.attends,
                         first_line=first,
                         **decoding,
                     )

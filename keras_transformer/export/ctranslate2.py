@@ -46,6 +46,7 @@ def export(
             f"use one of {', '.join(QUANTIZATIONS)}, or leave it out"
         )
     process.check_translator(translator)
+    process.require_transformer("the export to CTranslate2", translator.model)
     process.require("the export to CTranslate2", "ctranslate2", extras="ctranslate2")
     config = translator.model.config
     if config.attention_window is not None:

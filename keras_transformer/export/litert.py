@@ -48,8 +48,8 @@ def export(
         The path of the folder.
 
     Raises:
-        InputError: an unknown quantization, a folder that cannot be written, or a
-            package that is missing.
+        InputError: an unknown quantization, a model of another kind, a folder that
+            cannot be written, or a package that is missing.
 
     Reference: https://ai.google.dev/edge/litert/conversion/tensorflow/quantization/
     post_training_quantization.
@@ -60,6 +60,7 @@ def export(
             f"one of {', '.join(QUANTIZATIONS)}, or leave it out"
         )
     process.check_translator(translator)
+    process.require_transformer("the export to LiteRT", translator.model)
     process.require("the export to LiteRT", "tensorflow", extras="tensorflow")
     if backends.name != "tensorflow" or translator.model.dtype_policy.name != "float32":
         return process.export(__name__, translator, output, quantization=quantization)

@@ -45,8 +45,8 @@ def export(
         The path of the folder.
 
     Raises:
-        InputError: an unknown quantization, a folder that cannot be written, or a
-            package that is missing.
+        InputError: an unknown quantization, a model of another kind, a folder that
+            cannot be written, or a package that is missing.
 
     Reference: https://onnx.ai/onnx/operators; https://onnxruntime.ai/docs/performance/
     model-optimizations/quantization.html.
@@ -63,6 +63,7 @@ def export(
         *(["onnxruntime"] if quantization else []),
     ]
     process.check_translator(translator)
+    process.require_transformer("the export to ONNX", translator.model)
     process.require("the export to ONNX", *needed, extras="tensorflow,export")
     if backends.name != "tensorflow" or translator.model.dtype_policy.name != "float32":
         return process.export(__name__, translator, output, quantization=quantization)

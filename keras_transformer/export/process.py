@@ -60,6 +60,24 @@ def check_translator(translator: Any) -> None:
         )
 
 
+def require_transformer(what: str, model: Any) -> None:
+    """Refuses a model of another kind: the format describes a Transformer's parts.
+
+    Args:
+        what: the beginning of the message, such as "the export to ONNX".
+        model: what shall be exported.
+
+    Raises:
+        InputError: with the kind of the model.
+    """
+    kind = model.config.kind
+    if kind != "transformer":
+        raise InputError(
+            f"{what} takes models of kind transformer, and this one is {kind}; use "
+            f"saved_model, which takes every kind"
+        )
+
+
 def export(module: str, translator: Any, output: str | Path, **options: Any) -> Path:
     """`module.export(translator, output, **options)` in a fresh TensorFlow process.
 

@@ -75,7 +75,7 @@ class Signatures:
             "score": (self._score, {"source": text, "target": text}),
         }
         return {
-            name: tf.function(function, autograph=False).get_concrete_function(
+            name: tf.function(_filled(function), autograph=False).get_concrete_function(
                 **{key: _named(spec, key) for key, spec in inputs.items()}
             )
             for name, (function, inputs) in functions.items()
@@ -212,6 +212,23 @@ class Signatures:
             tf.ragged.boolean_mask(tokens, mask)
         )
         return tf.reshape(tf.strings.regex_replace(text, "\n", " "), shape)
+
+
+def _filled(function):
+    """The function, with one row in place of none: which its outputs lose again.
+
+    TensorFlow's convolution with oneDNN gives no rows a wrong shape.
+    """
+
+    def run(**inputs):
+        rows = tf.shape(next(iter(inputs.values())))[0]
+        missing = tf.cast(rows == 0, tf.int32)
+        for name, value in inputs.items():
+            shape = tf.concat([[missing], tf.shape(value)[1:]], 0)
+            inputs[name] = tf.concat([value, tf.zeros(shape, value.dtype)], 0)
+        return {name: value[:rows] for name, value in function(**inputs).items()}
+
+    return run
 
 
 def _tokenizer(tokenizer):

@@ -7,6 +7,7 @@ from keras_transformer.layers.attention_bias import AttentionBias
 from keras_transformer.layers.decoder_block import DecoderBlock
 from keras_transformer.layers.encoder_block import EncoderBlock
 from keras_transformer.layers.feed_forward import FeedForward
+from keras_transformer.layers.gated_convolution import GatedConvolution
 from keras_transformer.layers.multi_head_attention import MultiHeadAttention
 from keras_transformer.layers.positional_encoding import LearnedPositionalEmbedding
 from keras_transformer.layers.positional_encoding import SinusoidalPositionalEncoding
@@ -19,6 +20,7 @@ __all__ = [
     "DecoderBlock",
     "EncoderBlock",
     "FeedForward",
+    "GatedConvolution",
     "LearnedPositionalEmbedding",
     "MultiHeadAttention",
     "Residual",

@@ -111,9 +111,21 @@ class DecoderBlock(TransformerBlock):
             return (hidden, *cached, self_weights, cross_weights)
         return (hidden, *cached) if cached else hidden
 
-    def compute_output_spec(self, *args, **kwargs):
-        # Traced: the number of outputs depends on the arguments.
-        return keras.Operation.compute_output_spec(self, *args, **kwargs)
+    def compute_output_spec(
+        self, target, memory, *, return_attention_weights=False, **kwargs
+    ):
+        if kwargs.get("cache") is not None or isinstance(memory, (tuple, list)):
+            kwargs["return_attention_weights"] = return_attention_weights
+            return keras.Operation.compute_output_spec(self, target, memory, **kwargs)
+        # Without tracing the call, which would be most of the time a model is built in.
+        hidden = keras.KerasTensor(target.shape, dtype=self.compute_dtype)
+        if not return_attention_weights:
+            return hidden
+        return (
+            hidden,
+            self.self_attention.attention_weights_spec(target),
+            self.cross_attention.attention_weights_spec(target, memory),
+        )
 
     def compute_output_shape(self, target_shape, memory_shape):
         return target_shape

@@ -62,9 +62,11 @@ class EncoderBlock(TransformerBlock):
         hidden = self.apply_feed_forward(hidden, training)
         return (hidden, weights) if return_attention_weights else hidden
 
-    def compute_output_spec(self, *args, **kwargs):
-        # Traced: the number of outputs depends on the arguments.
-        return keras.Operation.compute_output_spec(self, *args, **kwargs)
+    def compute_output_spec(self, source, *, return_attention_weights=False, **kwargs):
+        hidden = keras.KerasTensor(source.shape, dtype=self.compute_dtype)
+        if not return_attention_weights:
+            return hidden
+        return hidden, self.self_attention.attention_weights_spec(source)
 
     def compute_output_shape(self, source_shape):
         return source_shape

@@ -161,9 +161,23 @@ class MultiHeadAttention(keras.layers.Layer):
         """Keys (B, H, S, K) and values (B, H, S, value_dim) of (B, S, D')."""
         return self._project_keys_values(memory, memory)
 
-    def compute_output_spec(self, *args, **kwargs):
-        # Traced: the number of outputs depends on the arguments.
-        return keras.Operation.compute_output_spec(self, *args, **kwargs)
+    def compute_output_spec(
+        self, query, value=None, *, return_attention_weights=False, **kwargs
+    ):
+        if any(kwargs.get(name) is not None for name in ("cache", "keys_values")):
+            kwargs["return_attention_weights"] = return_attention_weights
+            return keras.Operation.compute_output_spec(self, query, value, **kwargs)
+        shape = self.compute_output_shape(query.shape)
+        output = keras.KerasTensor(shape, dtype=self.compute_dtype)
+        if not return_attention_weights:
+            return output
+        return output, self.attention_weights_spec(query, value)
+
+    def attention_weights_spec(self, query, value=None):
+        """Symbolic (B, H, T, S) of a call without a cache."""
+        length = (query if value is None else value).shape[-2]
+        shape = (*query.shape[:-2], self.num_heads, query.shape[-2], length)
+        return keras.KerasTensor(shape, dtype="float32")
 
     def compute_output_shape(self, query_shape, value_shape=None, key_shape=None):
         return (*query_shape[:-1], self.output_dim or query_shape[-1])

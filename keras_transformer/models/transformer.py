@@ -13,9 +13,9 @@ from keras_transformer.layers import DecoderBlock
 from keras_transformer.layers import EncoderBlock
 from keras_transformer.layers import LearnedPositionalEmbedding
 from keras_transformer.layers import SinusoidalPositionalEncoding
-from keras_transformer.layers import TokenEmbedding
 from keras_transformer.layers import masks
 from keras_transformer.layers.dropout import Dropout
+from keras_transformer.models.embeddings import embeddings
 from keras_transformer.models.translation_model import TranslationModel
 
 LAYOUTS = {
@@ -62,36 +62,10 @@ class Transformer(TranslationModel):
 
     config_class = TransformerConfig
 
-    def __init__(self, config, dtype=None, **kwargs):
-        if not isinstance(config, TransformerConfig):
-            config = TransformerConfig.from_dict(config)
-        policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
-
-        # === Layers ===
-        # Past the attribute hooks, which want `super().__init__` first; the weights are
-        # tracked through the functional graph.
-        vars(self).update(
-            config=config, **_embeddings(config, policy), **_stacks(config, policy)
-        )
-
-        # === Functional model ===
-        source = keras.Input((None,), dtype="int32", name="source")
-        target = keras.Input((None,), dtype="int32", name="target")
-        memory, source_mask = self.encode(source)
-        hidden = self.decode(target, memory, source_mask)
-        super().__init__(
-            inputs={"source": source, "target": target},
-            outputs=self.logits(hidden),
-            **kwargs,
-        )
-        self.dtype_policy = policy
-
-    # === Training ===
-
-    def hidden_states(self, inputs, training=None):
-        """The decoder's output (B, T, D), which `logits` turns into scores."""
-        memory, source_mask = self.encode(inputs["source"], training=training)
-        return self.decode(inputs["target"], memory, source_mask, training=training)
+    @staticmethod
+    def make_layers(config, policy):
+        """All layers, by the names of attributes; see `TranslationModel`."""
+        return {**_embeddings(config, policy), **_stacks(config, policy)}
 
     def encode(
         self, source, training=None, return_attention_weights=False, length=None
@@ -213,10 +187,6 @@ class Transformer(TranslationModel):
         logits = self.logits(hidden)
         return (logits, cache, weights) if return_attention_weights else (logits, cache)
 
-    def logits(self, hidden):
-        """(..., D) -> (..., V) in float32."""
-        return self.output_embedding(hidden, reverse=True)
-
     # === Parts ===
 
     def _embed(self, side, ids, training=None, **position):
@@ -260,36 +230,7 @@ class Transformer(TranslationModel):
 
 def _embeddings(config, policy):
     """Embeddings, positions, normalizations and dropout of both sides, by name."""
-
-    def embedding(name, vocabulary_size, use_bias=False):
-        layer = TokenEmbedding(
-            vocabulary_size,
-            config.hidden_dim,
-            scale=config.scale_embeddings,
-            use_bias=use_bias,
-            dtype=policy,
-            name=name,
-        )
-        layer.build()
-        return layer
-
-    source_size = config.source_vocabulary_size
-    target_size = config.target_vocabulary_size
-    bias, tied = config.output_bias, config.tie_embeddings
-    if tied == "all":
-        source = target = output = embedding("embedding", target_size, bias)
-    elif tied == "target":
-        source = embedding("source_embedding", source_size)
-        target = output = embedding("target_embedding", target_size, bias)
-    else:
-        source = embedding("source_embedding", source_size)
-        target = embedding("target_embedding", target_size)
-        output = embedding("output_embedding", target_size, bias)
-    layers = {
-        "source_embedding": source,
-        "target_embedding": target,
-        "output_embedding": output,
-    }
+    layers = embeddings(config, policy)
     for side in ("source", "target"):
         layers[f"{side}_position"] = _position(f"{side}_position", config, policy)
         name = f"{side}_embedding_norm"

@@ -1,6 +1,6 @@
 """What every translation model of this package shares: the loss that it fuses.
 
-B batch, T target positions, D hidden_dim, V target vocabulary.
+B batch, T target positions, S source positions, D hidden_dim, V target vocabulary.
 """
 
 import contextlib
@@ -46,15 +46,47 @@ class TranslationModel(keras.Model):
     Metrics that need logits, and float16, turn this off. A call, and `predict`, give
     logits always.
 
-    A subclass has a `config` and a `config_class`, gives `hidden_states(inputs,
-    training)` (B, T, D), `logits(hidden)` and `output_embedding` (with `embeddings`
-    (V, D) and `bias`), and the decoding contract `encode`, `start`, `decode_step`.
+    A subclass has a `config_class`, and gives `make_layers(config, policy)`: layers by
+    the names of attributes, `output_embedding` (with `embeddings` (V, D) and `bias`)
+    among them; `decode(target, memory, source_mask, training)` (B, T, D); and the
+    decoding contract `encode`, `start`, `decode_step`, whose first part gives memory
+    (B, S, D) and source mask (B, S) and whose constants have a `bias` (B, 1, 1, S).
+
+    Args:
+        config: of `config_class`, or the dictionary of its fields.
+        dtype: a dtype policy; default Keras' global one.
 
     Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762.
     """
 
     _fused = False  # whether a compiled loss and metrics allow it
     _micro_batches = 1
+
+    def __init__(self, config, dtype=None, **kwargs):
+        if not isinstance(config, self.config_class):
+            config = self.config_class.from_dict(config)
+        policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
+        # Past the attribute hooks, which want `super().__init__` first; the weights are
+        # tracked through the functional graph.
+        vars(self).update(config=config, **self.make_layers(config, policy))
+        source = keras.Input((None,), dtype="int32", name="source")
+        target = keras.Input((None,), dtype="int32", name="target")
+        hidden = self.hidden_states({"source": source, "target": target})
+        super().__init__(
+            inputs={"source": source, "target": target},
+            outputs=self.logits(hidden),
+            **kwargs,
+        )
+        self.dtype_policy = policy
+
+    def hidden_states(self, inputs, training=None):
+        """The decoder's output (B, T, D), which `logits` turns into scores."""
+        memory, source_mask = self.encode(inputs["source"], training=training)
+        return self.decode(inputs["target"], memory, source_mask, training=training)
+
+    def logits(self, hidden):
+        """(..., D) -> (..., V) in float32."""
+        return self.output_embedding(hidden, reverse=True)
 
     def call(self, inputs, training=None, mask=None):
         for side in ("source", "target"):

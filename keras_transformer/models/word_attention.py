@@ -1,9 +1,11 @@
-"""The attention that follows words best, of all that a decoder has.
+"""The attention that follows words best, of all that a decoder has, if it has any.
 
 B batch, T target positions, S source positions, H heads, N layers.
 """
 
 from keras import ops
+
+from keras_transformer.errors import InputError
 
 
 def word_attention(weights):
@@ -14,3 +16,30 @@ def word_attention(weights):
     Reference: Garg et al., 2019, https://arxiv.org/abs/1909.02074, section 3.
     """
     return ops.mean(ops.cast(weights[max(len(weights) - 2, 0)], "float32"), axis=1)
+
+
+def attends(model):
+    """Whether a model, or each member of an ensemble, attends to the source."""
+    return all(member.config.attends for member in _members(model))
+
+
+def require_attention(model, what):
+    """Refuses what is made of attention where a model has none.
+
+    Args:
+        model: of this package, or an ensemble.
+        what: the beginning of the message, such as "alignments need".
+
+    Raises:
+        InputError: with the kind of the model.
+    """
+    for member in _members(model):
+        if not member.config.attends:
+            raise InputError(
+                f"{what} attention to the source, and this {member.config.kind} model "
+                f'has none (attention "none"); do without, or use a model that has it'
+            )
+
+
+def _members(model):
+    return getattr(model, "models", [model])

@@ -113,6 +113,7 @@ class CTranslate2Engine:
         """The engine, its precision and the sizes of the search."""
         return {
             "engine": f"ctranslate2, {self._model.device} {self._model.compute_type}",
+            "attention": True,
             "beam_size": self.beam_size,
             "length_penalty": self._length_penalty,
         }

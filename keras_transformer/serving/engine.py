@@ -42,13 +42,16 @@ class Engine(Protocol):
 
         With `attention`, each has `source_tokens` and `attention["cross"]`
         (layers, heads, T, S).
+
+        Raises:
+            InputError: `attention` is asked for and the model has none.
         """
 
     def warm_up(self, longest: int) -> Iterator[str]:
         """Compiles what requests of up to `longest` tokens need; names each step."""
 
     def info(self) -> dict[str, str | int | float]:
-        """What a person would ask about it."""
+        """What a person would ask about it; `attention`: whether it has any."""
 
 
 def check_lengths(counts: Sequence[int], longest: int) -> list[int]:

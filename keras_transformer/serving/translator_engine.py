@@ -16,6 +16,7 @@ from keras_transformer.data.batching import pad_rows
 from keras_transformer.data.static_shapes import bucket
 from keras_transformer.decoding.options import GREEDY
 from keras_transformer.hypothesis import Hypothesis
+from keras_transformer.models.word_attention import require_attention
 from keras_transformer.models.word_attention import word_attention
 from keras_transformer.serving.engine import Options
 from keras_transformer.serving.limits import Limits
@@ -62,6 +63,8 @@ class TranslatorEngine:
         self, texts: Sequence[str], options: Options
     ) -> list[list[Hypothesis]]:
         """See `Engine.translate`."""
+        if options.attention:
+            require_attention(self._translator.model, "alignments and attention need")
         length = bucket(max(self.count_tokens(texts)))
         sizes = [n for n in self._limits.row_counts(length) if n >= len(texts)]
         filler = [texts[-1]] * (sizes[0] - len(texts)) if sizes else []
@@ -90,15 +93,18 @@ class TranslatorEngine:
             for rows in self._limits.row_counts(length):
                 self.translate([line] * rows, Options(self.beam_size))
                 yield f"{rows} x {length}"
-            self.translate([line], Options(self.beam_size, self.beam_size, True))
-            yield f"attention {length}"
+            attention = self._translator.attends
+            self.translate([line], Options(self.beam_size, self.beam_size, attention))
+            yield f"all hypotheses {length}"
             length = bucket(length + 1)
 
     def info(self) -> dict[str, str | int | float]:
         """The engine, the backend and the sizes of model and search."""
         return {
             "engine": f"keras, {backends.name}",
+            "kind": self._translator.model.config.kind,
             "weights": self._translator.model.config.num_weights,
+            "attention": self._translator.attends,
             "beam_size": self.beam_size,
             "length_penalty": self._length_penalty,
         }

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -14,12 +13,11 @@ from typing import Any
 
 import pydantic
 
-from keras_transformer.config import PRESETS
-from keras_transformer.config import TransformerConfig
+from keras_transformer.config import TranslationConfig
 from keras_transformer.config import describe
-from keras_transformer.config import nearest
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.errors import InputError
+from keras_transformer.training import model_section
 from keras_transformer.training import strict_yaml
 from keras_transformer.training.data_section import VOCABULARY_SIZE
 from keras_transformer.training.data_section import DataSection
@@ -30,26 +28,19 @@ from keras_transformer.training.training_section import TrainingSection
 
 PHRASEBOOK = Path(__file__).with_name("phrasebook.yaml")
 
-_SIZES = ("vocabulary_size", "source_vocabulary_size", "target_vocabulary_size")
-_IDS = ("pad_id", "start_id", "end_id")
 _SECTIONS = ("tokenizer", "data", "training", "decoding", "evaluation")
 _OF_NO_NUMBER = ("output", "data.cache", "data.workers")
-_MODEL_KEYS = [
-    "kind",
-    "preset",
-    "folder",
-    *(key for key in TransformerConfig.model_fields if key not in _SIZES + _IDS),
-]
 
 
 class RunConfig(Section):
     """All that decides a training run; the defaults are the paper's.
 
     Args:
-        model: `preset` (`"base"` if left out) and any field of `TransformerConfig` but
-            vocabulary sizes and special ids, which are the tokenizer's; or `folder`, a
-            trained model folder to go on from, with its own tokenizer. Kept with every
-            field filled in.
+        model: `kind` (`"transformer"` if left out, `"recurrent"`,
+            `"convolutional"`), `preset` (`"base"` if left out) and any field of the
+            kind's config but vocabulary sizes and special ids, which are the
+            tokenizer's; or `folder`, a trained model folder to go on from, with its own
+            tokenizer. Kept with every field filled in.
         tokenizer: see `TokenizerSection`.
         data: see `DataSection`; must be given.
         training: see `TrainingSection`.
@@ -65,7 +56,7 @@ class RunConfig(Section):
 
     >>> from keras_transformer.training.config import RunConfig
     >>> config = RunConfig(model={"preset": "tiny"}, data={"phrasebook": "en-de"})
-    >>> config.training.steps, config.transformer_config(8000, 8000).hidden_dim
+    >>> config.training.steps, config.translation_config(8000, 8000).hidden_dim
     (100000, 128)
     """
 
@@ -86,9 +77,9 @@ class RunConfig(Section):
         for section in _SECTIONS:
             given.setdefault(section, {})
         folder = Path((info.context or {}).get("folder", ""))
-        given["model"] = _resolve_model(given.get("model", {}), folder)
+        given["model"] = model_section.resolve(given.get("model", {}), folder)
         if initial := given["model"].get("folder"):
-            trained = _trained_tokenizer(Path(initial))
+            trained = model_section.trained_tokenizer(Path(initial))
             named = {k: v for k, v in given["tokenizer"].items() if k != "shared"}
             if named and named != trained:
                 raise ValueError(
@@ -98,7 +89,7 @@ class RunConfig(Section):
         data = given["data"]
         phrasebook = data.get("phrasebook") if isinstance(data, Mapping) else None
         name = (info.context or {}).get("name") or (
-            f"phrasebook-{phrasebook}" if phrasebook else "transformer"
+            f"phrasebook-{phrasebook}" if phrasebook else given["model"]["kind"]
         )
         output = given.setdefault("output", f"runs/{name}")
         if not isinstance(output, str | Path) or not str(output):
@@ -130,27 +121,21 @@ class RunConfig(Section):
                         f"data.validation"
                     )
         size = self.tokenizer.vocabulary_size or VOCABULARY_SIZE
-        self.transformer_config(size, size)
+        self.translation_config(size, size)
         return self
 
-    def transformer_config(
+    def translation_config(
         self, source_vocabulary_size: int, target_vocabulary_size: int
-    ) -> TransformerConfig:
+    ) -> TranslationConfig:
         """The model's config, with the vocabulary sizes of its tokenizers."""
-        fields = {**self.model}
-        for key in ("kind", "folder"):
-            fields.pop(key, None)
-        if source_vocabulary_size == target_vocabulary_size:
-            fields["vocabulary_size"] = source_vocabulary_size
-        sizes = (source_vocabulary_size, target_vocabulary_size)
-        return TransformerConfig.from_dict(
-            {**fields, **dict(zip(_SIZES[1:], sizes, strict=True))}
+        return model_section.model_config(
+            self.model, source_vocabulary_size, target_vocabulary_size
         )
 
     @property
     def longest(self) -> int | None:
         """Tokens that the learned positions of the model allow; None for any."""
-        if self.model["position"] != "learned":
+        if self.model.get("position") != "learned":
             return None
         return self.model["max_sequence_length"] - self.model["position_offset"]
 
@@ -208,69 +193,6 @@ def difference(before: RunConfig, after: RunConfig) -> list[str]:
         for key in {**old, **new}
         if old.get(key) != new.get(key) and key not in _OF_NO_NUMBER
     ]
-
-
-def _resolve_model(section: Any, folder: Path) -> dict[str, Any]:
-    """The model section with every field."""
-    if not isinstance(section, Mapping):
-        raise ValueError(f"model: expected keys such as preset, got {section!r}")
-    fields = dict(section)
-    for key in fields:
-        if key in _SIZES + _IDS:
-            mend = "; set tokenizer.vocabulary_size" if key in _SIZES else ""
-            raise ValueError(
-                f"model.{key} is decided by the tokenizer{mend or '; remove it'}"
-            )
-        if key not in _MODEL_KEYS:
-            near = nearest(str(key), _MODEL_KEYS)
-            raise ValueError(f"unknown key model.{key}; did you mean {near!r}?")
-    kind = fields.pop("kind", "transformer")
-    if kind != "transformer":
-        raise ValueError(f"model.kind: {kind!r} is not available; use transformer")
-    preset = fields.pop("preset", None)
-    initial = fields.pop("folder", None)
-    if initial is not None:
-        if preset is not None:
-            raise ValueError(
-                "model.folder names a trained model, which model.preset cannot "
-                "change; remove one of the two"
-            )
-        initial = os.path.abspath(folder / Path(initial).expanduser())
-        return {"kind": kind, "folder": initial, **_trained_fields(initial, fields)}
-    preset = preset or "base"
-    if preset not in list(PRESETS):
-        raise ValueError(
-            f"model.preset: expected one of {', '.join(PRESETS)}, got {preset!r}"
-        )
-    config = TransformerConfig.from_preset(
-        preset, vocabulary_size=VOCABULARY_SIZE, **fields
-    )
-    return {"kind": kind, **config.model_dump(exclude={*_SIZES, *_IDS})}
-
-
-def _trained_fields(folder: str, fields: dict[str, Any]) -> dict[str, Any]:
-    """The config of a trained model; only its dropout may be another one."""
-    from keras_transformer.model_folder import read_config  # loads Keras
-
-    trained = read_config(Path(folder)).model
-    before = trained.model_dump(exclude={*_SIZES, *_IDS})
-    for key, value in fields.items():
-        if value != before[key] and not key.endswith("dropout"):
-            raise ValueError(
-                f"model.{key} {value!r} is not that of the trained model.folder, "
-                f"{before[key]!r}; remove it"
-            )
-    config = TransformerConfig.from_dict({**trained.model_dump(), **fields})
-    return config.model_dump(exclude={*_SIZES, *_IDS})
-
-
-def _trained_tokenizer(folder: Path) -> dict[str, str]:
-    """The tokenizer section for what a model folder holds."""
-    if (folder / "tokenizer.model").exists():
-        return {"path": str(folder / "tokenizer.model")}
-    return {
-        f"{side}_path": str(folder / f"{side}.model") for side in ("source", "target")
-    }
 
 
 def _override(document: dict[str, Any], text: str) -> None:

@@ -7,7 +7,7 @@ import keras
 from keras_transformer.errors import InputError
 from keras_transformer.losses import LabelSmoothedCrossEntropy
 from keras_transformer.model_folder import read_weights
-from keras_transformer.models import Transformer
+from keras_transformer.models import KINDS
 from keras_transformer.models.gradients import GradientNorm
 from keras_transformer.models.weights import assign
 from keras_transformer.training.metrics import NegativeLogLikelihood
@@ -35,7 +35,8 @@ def compiled_model(config, tokenizers):
     """
     training = config.training
     sizes = [tokenizer.vocabulary_size for tokenizer in tokenizers]
-    model = Transformer(config.transformer_config(*sizes), dtype=training.precision)
+    model_config = config.translation_config(*sizes)
+    model = KINDS[model_config.kind](model_config, dtype=training.precision)
     if folder := config.model.get("folder"):
         assign(model, read_weights(Path(folder), model.config), folder)
     _freeze(model, training.freeze)

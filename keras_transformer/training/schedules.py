@@ -58,7 +58,7 @@ def paper_optimizer(config, warmup_steps=4000, scale=1.0, **kwargs):
     """Adam with the paper's constants and learning rate.
 
     Args:
-        config: a `TransformerConfig`; its `hidden_dim` scales the rate.
+        config: of any kind of model; its `hidden_dim` scales the rate.
         warmup_steps: of the schedule.
         scale: of the schedule.
         kwargs: further arguments of `keras.optimizers.Adam`.

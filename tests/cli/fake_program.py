@@ -40,6 +40,7 @@ class Translator:
     """Has the interface of the real one; `calls` are the lines of each call."""
 
     beam_size = 4
+    attends = True
     decoding = Options()
 
     def __init__(self):

@@ -11,13 +11,18 @@ from keras_transformer.errors import InputError
 
 pytestmark = pytest.mark.no_backend
 
+CACHE = ("JAX_COMPILATION_CACHE_DIR", "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS")
+
 
 @pytest.fixture
 def installed(monkeypatch, tmp_path):
     """`installed(*names)`; no keras.json and no variable says anything."""
     monkeypatch.setenv("KERAS_BACKEND", "")
     monkeypatch.setenv("KERAS_HOME", str(tmp_path))
-    monkeypatch.delenv(allocator.RESTART, raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    for name in (allocator.RESTART, *CACHE):
+        monkeypatch.setenv(name, "")  # noted, so that it is put back
+        monkeypatch.delenv(name)
     return lambda *names: monkeypatch.setattr(
         backend, "_is_installed", lambda name: name in names
     )
@@ -99,6 +104,21 @@ def restarts(installed, monkeypatch):
             monkeypatch.delenv(name, raising=False)
     installed("tensorflow", "jax", "torch")
     return environments
+
+
+def test_jax_keeps_its_programs_where_nobody_says_otherwise(
+    installed, monkeypatch, tmp_path
+):
+    installed("tensorflow", "jax")
+    backend.activate()
+    assert not set(CACHE) & set(os.environ)
+    monkeypatch.setenv("KERAS_BACKEND", "jax")
+    backend.activate()
+    folder, seconds = (os.environ[name] for name in CACHE)
+    assert (folder, seconds) == (str(tmp_path / "keras-transformer" / "jax"), "0")
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", "elsewhere")
+    backend.activate()
+    assert os.environ["JAX_COMPILATION_CACHE_DIR"] == "elsewhere"
 
 
 @pytest.mark.parametrize("name", ["torch", "jax"])

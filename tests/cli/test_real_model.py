@@ -76,4 +76,4 @@ def test_without_tensorflow_another_backend_runs(folder, run_python, tmp_path):
         block=("tensorflow",),
         env={"KERAS_BACKEND": "", "KERAS_HOME": str(tmp_path)},
     )
-    assert output.startswith("weights: ")
+    assert output.startswith("kind: transformer\nweights: ")

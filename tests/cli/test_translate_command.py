@@ -132,6 +132,15 @@ def test_jsonl_is_an_object_a_line(model, invoke):
     assert second["hypotheses"][0]["token_scores"] == []
 
 
+def test_jsonl_of_a_model_without_attention_has_no_alignments(
+    model, invoke, monkeypatch
+):
+    monkeypatch.setattr(fake_program.Translator, "attends", False)
+    result = invoke("translate", model, "--format", "jsonl", input="a\n")
+    (hypothesis,) = json.loads(result.stdout)["hypotheses"]
+    assert (hypothesis["alignment"], hypothesis["token_scores"]) == ("", [-1.0])
+
+
 def test_a_length_penalty_is_a_finite_number(model, invoke):
     result = invoke("translate", model, "--length-penalty", "nan", input="a\n")
     assert result.exit_code == 2

@@ -199,3 +199,59 @@ def test_patience_ends_a_search_that_would_find_better():
     assert [h.tokens for h in found] == [(END,)]
     (patient,) = results(lattice, [4], beam_size=2, normalization="none")
     assert [h.tokens for h in patient] == [(a, END)]
+
+
+A, B = 3, 4
+# The most probable is A A A; B comes in where a rule wants it.
+AGAIN = {
+    (): {A: 0.7, B: 0.3},
+    (A,): {A: 0.6, END: 0.4},
+    (A, A): {A: 0.6, END: 0.4},
+    (A, A, A): {END: 1.0},
+    (B,): {A: 0.9, END: 0.1},
+    (B, A): {END: 0.8, A: 0.2},
+    (B, A, A): {END: 1.0},
+}
+
+
+@pytest.mark.parametrize(
+    ("rules", "prefix", "tokens", "probability"),
+    [
+        ({}, None, (A, A, A, END), 0.7 * 0.6 * 0.6),
+        # 0.6 squared is less than the 0.4 of the end.
+        ({"repetition_penalty": 2.0}, None, (A, END), 0.7 * 0.4),
+        ({"no_repeat_ngram_size": 2}, None, (A, A, END), 0.7 * 0.6 * 0.4),
+        ({"suppressed": (A,), "min_length": 1}, None, (B, END), 0.3 * 0.1),
+        # A forced token keeps its probability, and the search goes on from there.
+        ({}, (B,), (B, A, END), 0.3 * 0.9 * 0.8),
+        ({}, (A, A, END), (A, A, END), 0.7 * 0.6 * 0.4),
+        ({"no_repeat_ngram_size": 1}, (A, A), (A, A, END), 0.7 * 0.6 * 0.4),
+    ],
+)
+def test_a_rule_turns_the_search_by_hand(rules, prefix, tokens, probability):
+    lattice = Lattice.of(AGAIN, 6)
+    prefixes = None if prefix is None else [prefix]
+    ((found,),) = results(lattice, [8], prefixes, rules=rules)
+    assert found.tokens == tokens
+    if "repetition_penalty" not in rules:
+        np.testing.assert_allclose(found.log_probability, np.log(probability), 1e-5)
+
+
+def test_a_longer_one_is_found_where_the_shorter_is_forbidden():
+    lattice = Lattice.of({(): {END: 0.9, A: 0.1}, (A,): {END: 0.5, B: 0.5}}, 6)
+    for min_length, tokens in ((0, (END,)), (2, (A, END))):
+        ((found,),) = results(lattice, [8], rules={"min_length": min_length})
+        assert found.tokens == tokens
+
+
+def test_coverage_prefers_what_has_read_the_source():
+    """`covered` takes 0.4 for each unit of the state modulo 5."""
+    ends = {(token,): {END: 1.0} for token in (A, B)}
+    lattice = Lattice.of({(): {A: 0.45, B: 0.55}, **ends}, 6)
+    lost = {token: -0.4 * (lattice.state((token,)) % 5) for token in (A, B)}
+    assert lost[B] < lost[A] + np.log(0.45 / 0.55), "it must turn the choice"
+    options = {"beam_size": 2, "top_beams": 2, "normalization": "none"}
+    (plain,) = results(lattice, [4], **options)
+    assert [h.tokens for h in plain] == [(B, END), (A, END)]
+    (found,) = results(lattice, [4], covered=True, **options)
+    assert [h.tokens for h in found] == [(A, END), (B, END)]

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import keras_transformer as kt
+from reference import models
+from reference.weights import randomize
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "tests" / "fixtures" / "en-de.format-1"
@@ -309,6 +311,33 @@ def test_a_line_that_is_too_long_is_cut_and_marked():
     ids = tf.ones((2, 20), tf.int32) * 9
     answer = functions["translate_ids"](ids=ids, lengths=tf.constant([12, 20]))
     assert answer["truncated"].numpy().tolist() == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("name", "num_layers"), [("recurrent", 1), ("convolutional, dilated", 2)]
+)
+def test_models_of_other_kinds_are_exported_too(name, num_layers, tmp_path):
+    import tensorflow as tf
+
+    from keras_transformer.export import saved_model
+
+    tokenizer = kt.data.Tokenizer.train(["a house"] * 9, 270)
+    sizes = {"vocabulary_size": 270, "source_vocabulary_size": 270}
+    model = randomize(models.build(name, num_decoder_layers=num_layers, **sizes))
+    translator = kt.Translator(model, tokenizer, beam_size=2)
+    folder = saved_model.export(translator, tmp_path / "model")
+    signatures = tf.saved_model.load(str(folder)).signatures
+    lines = ["a house", "", "house a house"]
+    found = signatures["serving_default"](text=tf.constant(lines))
+    for row, (best,) in enumerate(translator.translate(lines, return_details=True)):
+        assert found["translation"][row].numpy().decode() == best.text
+        np.testing.assert_allclose(found["score"][row], best.score, atol=1e-4)
+    empty = signatures["serving_default"](text=tf.constant([], tf.string))
+    assert all(value.shape[0] == 0 for value in empty.values())
+    labels = tf.constant(lines[::-1])
+    found = signatures["score"](source=tf.constant(lines), target=labels)
+    expected = [s.log_probability for s in translator.score(lines, lines[::-1])]
+    np.testing.assert_allclose(found["log_probability"], expected, atol=1e-3)
 
 
 def test_bytes_that_are_no_text_do_not_stop_the_batch(loaded, sources):

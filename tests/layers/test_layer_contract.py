@@ -25,6 +25,7 @@ from reference.weights import targets
 TARGET = normal(BATCH, TARGET_LENGTH, HIDDEN_DIM, seed=1)
 SOURCE = normal(BATCH, SOURCE_LENGTH, HIDDEN_DIM, seed=2)
 SOURCE_MASK = sources()[:, None, None, :] != 0  # (B, 1, 1, S)
+TARGET_MASK = targets()[:, None, None, :] != 0  # (B, 1, 1, T)
 CAUSAL_MASK = np.tile(np.tri(TARGET_LENGTH, dtype=bool), (BATCH, 1, 1, 1))
 BLOCK = {
     "intermediate_dim": INTERMEDIATE_DIM,
@@ -40,6 +41,11 @@ FEED_FORWARD = {
     "inner_bias": (INTERMEDIATE_DIM,),
     "outer_kernel": (INTERMEDIATE_DIM, HIDDEN_DIM),
     "outer_bias": (HIDDEN_DIM,),
+}
+
+GATES = {
+    "convolution/kernel": (3, HIDDEN_DIM, 2 * HIDDEN_DIM),
+    "convolution/bias": (2 * HIDDEN_DIM,),
 }
 
 
@@ -82,6 +88,21 @@ CASES = {
         "arguments": {"intermediate_dim": INTERMEDIATE_DIM, "activation": "gelu"},
         "inputs": {"inputs": TARGET},
         "weights": FEED_FORWARD,
+    },
+    "gated convolution": {
+        "layer_class": layers.GatedConvolution,
+        "arguments": {"kernel_size": 3, "dilation": 2},
+        "inputs": {"inputs": TARGET, "padding_mask": TARGET_MASK},
+        "weights": GATES,
+    },
+    "causal convolution": {
+        "layer_class": layers.GatedConvolution,
+        "arguments": {"kernel_size": 4, "causal": True},
+        "inputs": {"inputs": TARGET},
+        "weights": {
+            **GATES,
+            "convolution/kernel": (4, HIDDEN_DIM, 2 * HIDDEN_DIM),
+        },
     },
     "self-attention": {
         "layer_class": layers.MultiHeadAttention,

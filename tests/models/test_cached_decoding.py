@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 from keras import ops
+from keras import tree
 
 from keras_transformer import backends
-from keras_transformer.models import Transformer
-from reference import configs
 from reference import models
 from reference import sizes
 from reference.models import logits_of
@@ -57,6 +56,11 @@ def step_by_step(model, tokens, length):
         ("halves", 1),
         ("window", sizes.BEAM_SIZE),
         ("learned, deep encoder", sizes.BEAM_SIZE),
+        ("recurrent", sizes.BEAM_SIZE),
+        ("recurrent, nothing tied", 1),
+        ("recurrent, no attention", sizes.BEAM_SIZE),
+        ("convolutional", 1),
+        ("convolutional, dilated", sizes.BEAM_SIZE),
     ],
 )
 def test_steps_are_teacher_forcing(name, beam_size):
@@ -77,9 +81,10 @@ def test_steps_are_teacher_forcing_in_mixed_precision():
     np.testing.assert_allclose(found, expected, rtol=0.05, atol=0.05)
 
 
-def test_a_compiled_step_is_teacher_forcing():
+@pytest.mark.parametrize("name", ["learned, deep encoder", "recurrent"])
+def test_a_compiled_step_is_teacher_forcing(name):
     """As a search runs it: one program, the position a tensor."""
-    model = Transformer(configs.config("learned, deep encoder"))
+    model = models.build(name)
     tokens = hypotheses(sizes.BEAM_SIZE)
 
     def decode(tokens, source):
@@ -109,9 +114,10 @@ def test_a_compiled_step_is_teacher_forcing():
         np.testing.assert_allclose(numpy(run(*inputs)), expected, rtol=1e-5, atol=1e-5)
 
 
-def test_an_order_of_hypotheses_is_an_order_of_caches():
+@pytest.mark.parametrize("name", ["paper", "recurrent", "convolutional, dilated"])
+def test_an_order_of_hypotheses_is_an_order_of_caches(name):
     """A search may gather the cache along W: constants are not concerned."""
-    model = models.model("paper")
+    model = models.model(name)
     tokens, order = hypotheses(sizes.BEAM_SIZE), [2, 0, 1]
     memory, mask = model.encode(ops.convert_to_tensor(sources()))
 
@@ -120,10 +126,9 @@ def test_an_order_of_hypotheses_is_an_order_of_caches():
         for position in range(3):
             column = tokens[..., position]
             if permute and position == 2:
-                cache = [
-                    tuple(ops.take(tensor, order, axis=1) for tensor in pair)
-                    for pair in cache
-                ]
+                cache = tree.map_structure(
+                    lambda tensor: ops.take(tensor, order, axis=1), cache
+                )
                 column = column[:, order]
             logits, cache = model.decode_step(
                 ops.convert_to_tensor(column),

@@ -5,10 +5,9 @@ import pytest
 from keras import ops
 from keras import tree
 
-from keras_transformer import Transformer
-from keras_transformer import TransformerConfig
 from keras_transformer import backends
 from keras_transformer.errors import InputError
+from keras_transformer.models import KINDS
 from keras_transformer.models import Ensemble
 from keras_transformer.models.ensemble import COMBINATIONS
 from keras_transformer.models.search import score
@@ -20,18 +19,20 @@ OPTIONS = {"beam_size": 2, "length": 5, "coverage_penalty": 0.3}
 LABELS = np.array([[4, 8, 10, 2], [9, 2, 0, 0]], "int32")
 
 
-def member(seed, **fields):
-    fields = {"vocabulary_size": 13, "hidden_dim": 8, "num_heads": 2} | fields
-    fields |= {"intermediate_dim": 7, "num_encoder_layers": 1}
-    model = Transformer(TransformerConfig(**{"num_decoder_layers": 1} | fields))
-    return scatter(model, seed, deviation=0.7)
+def member(seed, kind="transformer", **fields):
+    fields = {"vocabulary_size": 13, "hidden_dim": 8, "num_encoder_layers": 1} | fields
+    if kind == "transformer":
+        fields |= {"num_heads": 2, "intermediate_dim": 7}
+    return scatter(KINDS[kind]({"num_decoder_layers": 1} | fields), seed, deviation=0.7)
 
 
 @pytest.fixture(scope="module")
 def members():
+    """One of each kind."""
     return [
         member(1),
-        member(2, num_decoder_layers=2, hidden_dim=12, max_sequence_length=9),
+        member(2, "convolutional", num_decoder_layers=2, hidden_dim=12),
+        member(3, "recurrent", hidden_dim=6, max_sequence_length=9),
     ]
 
 
@@ -108,6 +109,15 @@ def test_the_shortest_limit_holds(members):
     assert Ensemble(members).config.longest_sequence == 9
     shorter = member(3, position="learned", max_sequence_length=6)
     assert Ensemble([*members, shorter]).config.longest_sequence == 6
+
+
+def test_attention_is_that_of_all_members_or_none(members):
+    both = Ensemble([members[0], member(4, "recurrent", attention="none")])
+    memory, mask = both.encode(ops.convert_to_tensor(SOURCE))
+    target = ops.convert_to_tensor(LABELS)
+    assert len(both.decode(target, memory, mask)) == 2
+    with pytest.raises(InputError, match="and this recurrent model has none"):
+        both.decode(target, memory, mask, return_attention_weights=True)
 
 
 def test_refuses_what_does_not_go_together(members):

@@ -7,8 +7,7 @@ from keras import ops
 
 from keras_transformer.losses import LabelSmoothedCrossEntropy
 from keras_transformer.losses import token_losses
-from keras_transformer.models import Transformer
-from reference import configs
+from reference import models
 from reference.models import logits_of
 from reference.sizes import VOCABULARY_SIZE
 from reference.weights import ids
@@ -51,7 +50,7 @@ def wants_logits(y_true, y_pred):
 def small(name, dtype="float32"):
     """One block of each kind is enough, and quick to compile."""
     layers = {"num_encoder_layers": 1, "num_decoder_layers": 1}
-    return randomize(Transformer(configs.config(name, dropout=0.0, **layers), dtype))
+    return randomize(models.build(name, dtype, dropout=0.0, **layers))
 
 
 def compiled(name, fused, dtype="float32"):
@@ -101,18 +100,22 @@ def run(model, weighted):
 
 
 @pytest.mark.parametrize(
-    ("name", "weighted"), [("paper", False), ("pre-norm, nothing tied", True)]
+    ("name", "weighted"),
+    [
+        ("paper", False),
+        ("pre-norm, nothing tied", True),
+        ("recurrent, nothing tied", True),
+        ("convolutional", False),
+    ],
 )
 def test_fused_and_plain_training_are_one(name, weighted):
-    models = [compiled(name, fused) for fused in (True, False)]
-    (found, logits), (expected, plain_logits) = (run(m, weighted) for m in models)
+    both = [compiled(name, fused) for fused in (True, False)]
+    (found, logits), (expected, plain_logits) = (run(m, weighted) for m in both)
     assert set(found) == set(expected) and len(found) == 4
     for key, value in expected.items():
         np.testing.assert_allclose(found[key], value, rtol=1e-5, err_msg=key)
     start = small(name)
-    for variable, plain, old in zip(
-        *(m.weights for m in (*models, start)), strict=True
-    ):
+    for variable, plain, old in zip(*(m.weights for m in (*both, start)), strict=True):
         change = numpy(plain) - numpy(old)
         assert np.abs(change).max() > 0, plain.path
         np.testing.assert_allclose(
@@ -121,19 +124,17 @@ def test_fused_and_plain_training_are_one(name, weighted):
     assert logits.shape == (STEPS * 5, 7, VOCABULARY_SIZE)
     np.testing.assert_allclose(logits, plain_logits, atol=1e-4)
     inputs = batches(weighted)[0]
-    called = logits_of(models[0], inputs["source"], inputs["target"])
+    called = logits_of(both[0], inputs["source"], inputs["target"])
     np.testing.assert_allclose(called, logits, rtol=1e-5, atol=1e-5)
 
 
 def test_fused_training_in_mixed_precision():
-    models = [compiled("pre-norm", fused, "mixed_bfloat16") for fused in (True, False)]
-    (found, _), (expected, _) = (run(m, weighted=False) for m in models)
+    both = [compiled("pre-norm", fused, "mixed_bfloat16") for fused in (True, False)]
+    (found, _), (expected, _) = (run(m, weighted=False) for m in both)
     for key, value in expected.items():
         np.testing.assert_allclose(found[key], value, rtol=0.02, err_msg=key)
     start = small("pre-norm")
-    for variable, plain, old in zip(
-        *(m.weights for m in (*models, start)), strict=True
-    ):
+    for variable, plain, old in zip(*(m.weights for m in (*both, start)), strict=True):
         if variable.path.endswith("key_bias"):
             continue  # its gradient is rounding alone
         change = numpy(plain) - numpy(old)

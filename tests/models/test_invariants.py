@@ -1,4 +1,4 @@
-"""What must hold of every Transformer, whatever its weights."""
+"""What must hold of every model, whatever its kind and its weights."""
 
 import keras
 import numpy as np
@@ -21,6 +21,8 @@ KINDS = [
     ("learned, deep encoder", "float32"),
     ("pre-norm, nothing tied", "mixed_bfloat16"),
     ("paper", "mixed_float16"),
+    ("recurrent", "float32"),
+    ("convolutional, dilated", "mixed_bfloat16"),
 ]
 CLOSE = {"float32": 1e-5, "mixed_bfloat16": 2e-2, "mixed_float16": 2e-3}
 PLAIN = {"dropout": 0.0, "attention_dropout": 0.0, "activation_dropout": 0.0}
@@ -106,7 +108,10 @@ def test_paper_dropout_acts_on_the_sums_of_embeddings_and_positions():
     np.testing.assert_allclose(dropped[survived], 2.0 * kept[survived], rtol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["paper", "window", "learned, deep encoder"])
+@pytest.mark.parametrize(
+    "name",
+    ["paper", "window", "learned, deep encoder", "recurrent", "convolutional"],
+)
 def test_lengths_known_only_when_it_runs_give_the_same(name):
     if keras.backend.backend() != "tensorflow":
         pytest.skip("only TensorFlow has lengths that are not known when it traces")

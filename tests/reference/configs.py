@@ -1,5 +1,6 @@
-"""Small models that between them use every option of `TransformerConfig`."""
+"""Small models that between them use every option of the config of their kind."""
 
+from keras_transformer.config import KINDS
 from keras_transformer.config import TransformerConfig
 from reference import sizes
 
@@ -60,6 +61,47 @@ OPTIONS = {
 }
 
 
+SMALL_OTHERS = {
+    field: SMALL[field]
+    for field in SMALL
+    if field not in {"intermediate_dim", "num_heads"}
+}
+
+#: Name -> kind and options, of the models that the paper compares with.
+OTHERS = {
+    "recurrent": ("recurrent", {"num_encoder_layers": 1}),
+    "recurrent, nothing tied": (
+        "recurrent",
+        {
+            "attention": "scaled_dot_product",
+            "tie_embeddings": "none",
+            "source_vocabulary_size": 59,
+            "output_bias": True,
+            "layer_norm_epsilon": 1e-3,
+        },
+    ),
+    "recurrent, no attention": ("recurrent", {"attention": "none"}),
+    "convolutional": ("convolutional", {"num_encoder_layers": 1, "kernel_size": 5}),
+    "convolutional, dilated": (
+        "convolutional",
+        {
+            "attention": "dot_product",
+            "max_dilation": 2,
+            "tie_embeddings": "target",
+            "source_vocabulary_size": 59,
+            "scale_embeddings": False,
+        },
+    ),
+    "convolutional, additive": (
+        "convolutional",
+        {"attention": "additive", "pad_id": 1, "start_id": 2, "end_id": 0},
+    ),
+}
+
+
 def config(name, **fields):
-    """One of `OPTIONS`, with any field replaced."""
+    """One of `OPTIONS` or `OTHERS`, with any field replaced."""
+    if name in OTHERS:
+        kind, options = OTHERS[name]
+        return KINDS[kind](**{**SMALL_OTHERS, **options, **fields})
     return TransformerConfig(**{**SMALL, **OPTIONS[name], **fields})

@@ -4,16 +4,22 @@ import functools
 
 from keras import ops
 
-from keras_transformer.models import Transformer
+from keras_transformer.models import KINDS
 from reference import configs
 from reference.weights import numpy
 from reference.weights import randomize
 
 
+def build(name, dtype="float32", **fields):
+    """A model of `configs`, of whatever kind, with any field replaced."""
+    config = configs.config(name, **fields)
+    return KINDS[config.kind](config, dtype=dtype)
+
+
 @functools.cache
 def model(name, dtype="float32"):
-    """One of `configs.OPTIONS` with weights at random; built once."""
-    return randomize(Transformer(configs.config(name), dtype=dtype))
+    """One of `configs` with weights at random; built once."""
+    return randomize(build(name, dtype))
 
 
 def logits_of(model, source, target, **options):

@@ -20,6 +20,7 @@ class FakeEngine:
     """A token a word; `batches` are the texts of each call and its options."""
 
     beam_size = 4
+    attention = True
 
     def __init__(self):
         self.batches = []
@@ -45,7 +46,11 @@ class FakeEngine:
         yield "nothing"
 
     def info(self):
-        return {"engine": "fake", "beam_size": self.beam_size}
+        return {
+            "engine": "fake",
+            "attention": self.attention,
+            "beam_size": self.beam_size,
+        }
 
     def _hypotheses(self, text, options):
         source = [*text.split(), "</s>"]

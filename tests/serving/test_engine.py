@@ -8,11 +8,14 @@ import pytest
 
 pytest.importorskip("prometheus_client", reason="needs the extra serve")
 
+from keras_transformer.data.tokenizer import Tokenizer
 from keras_transformer.errors import InputError
+from keras_transformer.models import RecurrentModel
 from keras_transformer.serving.engine import Options
 from keras_transformer.serving.limits import Limits
 from keras_transformer.serving.loading import is_ctranslate2
 from keras_transformer.serving.loading import load_engine
+from keras_transformer.serving.translator_engine import TranslatorEngine
 from keras_transformer.translator import Translator
 
 pytestmark = pytest.mark.skipif(
@@ -108,6 +111,18 @@ def test_after_the_warm_up_nothing_is_compiled(translator, monkeypatch):
     engine.translate(["b"], Options(4, 4, attention=True))
     lengths = {shapes[0][1] for _, shapes, _ in programs}
     assert {key[1:] for key in programs if key[1][0][1] == 8} <= warm, lengths
+
+
+def test_a_model_without_attention_is_served_without():
+    tokenizer = Tokenizer.train(["a"] * 9, 261)
+    sizes = {"hidden_dim": 4, "num_encoder_layers": 1, "num_decoder_layers": 1}
+    model = RecurrentModel({"vocabulary_size": 261, "attention": "none", **sizes})
+    translator = Translator(model, tokenizer, beam_size=1)
+    engine = TranslatorEngine(translator, Limits(batch_size=1))
+    assert list(engine.warm_up(8)) == ["1 x 8", "all hypotheses 8"]
+    assert engine.info()["attention"] is False
+    with pytest.raises(InputError, match="this recurrent model has none"):
+        engine.translate(["a"], Options(1, attention=True))
 
 
 def test_a_folder_that_is_no_model_is_named(tmp_path):

@@ -6,6 +6,7 @@ import pytest
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="needs selenium")
 
+from fake_engine import FakeEngine  # noqa: E402
 from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.common.keys import Keys  # noqa: E402
 
@@ -99,6 +100,22 @@ def test_translations_hypotheses_and_attention_are_seen(page, server):
     one(page, "#matrix-details summary").click()
     rows = [row.text.split() for row in all_of(page, "#matrix tbody tr")]
     assert rows == [["THE", "100"], ["CAT", "100"], ["SLEEPS", "100"]]
+
+
+def test_a_model_without_attention_has_hypotheses(browser, start_server):
+    engine = FakeEngine()
+    engine.attention = False
+    server = start_server(engine)
+    open_page(browser, server, DESKTOP)
+    one(browser, "#source").send_keys("a house")
+    one(browser, "#go").click()
+    server.until(lambda: len(all_of(browser, "#beams button")) == 3)
+    all_of(browser, "#beams button")[1].click()
+    assert all_of(browser, "#beams button")[1].get_attribute("aria-pressed") == "true"
+    for selector in ("#attention", "#matrix-details"):
+        assert not one(browser, selector).is_displayed()
+    assert not any(options.attention for _, options in engine.batches)
+    assert not browser.get_log("browser")
 
 
 def test_it_works_by_keyboard_alone(page, server):

@@ -37,7 +37,7 @@ def load(tmp_path):
 def test_every_key_but_the_texts_has_the_default_of_the_paper(load):
     config = load(DATA)
     paper = TransformerConfig.from_preset("base", vocabulary_size=37_000)
-    assert config.transformer_config(37_000, 37_000) == paper
+    assert config.translation_config(37_000, 37_000) == paper
     assert config.tokenizer.model_dump(exclude_none=True) == {
         "vocabulary_size": 37_000,
         "shared": True,
@@ -96,12 +96,12 @@ def test_each_key_of_the_phrasebook_config_is_explained():
 def test_the_model_is_a_preset_and_any_field(load):
     config = load(DATA + "model: {preset: tiny, kind: transformer, dropout: 0.2}")
     expected = TransformerConfig.from_preset("tiny", vocabulary_size=9, dropout=0.2)
-    assert config.transformer_config(9, 9) == expected
+    assert config.translation_config(9, 9) == expected
 
 
 def test_two_vocabularies_may_differ_in_size(load):
     config = load(DATA + "tokenizer: {shared: false}\nmodel: {tie_embeddings: target}")
-    model = config.transformer_config(300, 400)
+    model = config.translation_config(300, 400)
     assert (model.source_vocabulary_size, model.target_vocabulary_size) == (300, 400)
 
 

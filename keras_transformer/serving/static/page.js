@@ -1,7 +1,7 @@
 "use strict";
 
 const $ = (id) => document.getElementById(id);
-let server = {beam_size: 1, limits: {sentences: 128}};
+let server = {beam_size: 1, attention: false, limits: {sentences: 128}};
 let key = "";
 let lines = [];       // what was translated
 let running = null;   // the AbortController of the translation under way
@@ -118,7 +118,7 @@ function showTranslations(translations) {
 async function explain(i, signal) {
   if (i < 0) return;
   [...$("translations").children].forEach((item, j) => item.firstChild.setAttribute?.("aria-pressed", i === j));
-  const body = {text: lines[i], n_best: server.beam_size, attention: true};
+  const body = {text: lines[i], n_best: server.beam_size, attention: server.attention, details: true};
   const {details} = await ask("translate", body, signal);
   const hypotheses = details[0];
   const best = Math.max(...hypotheses.map((h) => h.score));
@@ -134,11 +134,13 @@ async function explain(i, signal) {
   });
   $("beams").replaceChildren(...beams);
   $("inside").hidden = false;
+  $("attention").hidden = $("matrix-details").hidden = !server.attention;
   choose(hypotheses[0], beams[0].firstChild);
 }
 
 function choose(hypothesis, button) {
   document.querySelectorAll("#beams button").forEach((other) => other.setAttribute("aria-pressed", other === button));
+  if (!server.attention) return;
   const {tokens, source_tokens: source, attention} = hypothesis;
   const sourceWords = source.map((token) => word("span", token));
   const targetWords = tokens.map((token, t) => {

@@ -1,25 +1,20 @@
-"""What a Transformer is made of, as one validated and frozen object.
+"""What a Transformer is made of.
 
-Letters, here and in every file: B batch, T target positions, S source positions,
 D hidden_dim (the paper's d_model), F intermediate_dim (d_ff), H num_heads (h),
-K head_dim (d_k), N layers, V vocabulary size, W beam width, L length of a cache.
+K head_dim (d_k), N layers, V vocabulary size.
 """
 
 from __future__ import annotations
 
-import typing
-from collections.abc import Iterable
 from typing import Any
+from typing import ClassVar
 from typing import Literal
 
 import pydantic
 
-from keras_transformer.errors import InputError
-
-UNKNOWN_ID = 3
-
-Size = pydantic.PositiveInt
-Rate = pydantic.confloat(ge=0.0, lt=1.0)
+from keras_transformer.config.translation import Rate
+from keras_transformer.config.translation import Size
+from keras_transformer.config.translation import TranslationConfig
 
 _BASE: dict[str, Any] = {}  # the defaults of TransformerConfig are the paper's base
 _BIG = {"hidden_dim": 1024, "intermediate_dim": 4096, "num_heads": 16, "dropout": 0.3}
@@ -63,7 +58,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 
 
-class TransformerConfig(pydantic.BaseModel):
+class TransformerConfig(TranslationConfig):
     """The architecture of a `Transformer`; the defaults are the paper's `base`.
 
     Args:
@@ -121,42 +116,25 @@ class TransformerConfig(pydantic.BaseModel):
     https://arxiv.org/abs/1706.03762), section 3 and Table 3.
     """
 
-    model_config = pydantic.ConfigDict(
-        frozen=True, extra="forbid", strict=True, validate_default=True
-    )
+    kind: ClassVar[str] = "transformer"
+    presets: ClassVar[dict[str, dict[str, Any]]] = PRESETS
 
-    vocabulary_size: Size | None = None
-    source_vocabulary_size: Size | None = None
-    target_vocabulary_size: Size | None = None
-    hidden_dim: Size = 512
     intermediate_dim: Size = 2048
     num_heads: Size = 8
     head_dim: Size | None = None
     value_dim: Size | None = None
-    num_encoder_layers: Size = 6
-    num_decoder_layers: Size = 6
     activation: Literal["relu", "gelu", "swish"] = "relu"
-    dropout: Rate = 0.1
     attention_dropout: Rate = 0.0
     activation_dropout: Rate = 0.0
     normalize_first: bool = False
     final_norm: bool | None = None
     embedding_norm: bool = False
-    layer_norm_epsilon: pydantic.PositiveFloat = 1e-6
     use_bias: bool = False
-    output_bias: bool = False
-    tie_embeddings: Literal["all", "target", "none"] = "all"
-    scale_embeddings: bool = True
     position: Literal[
         "sinusoidal", "sinusoidal_halves", "sinusoidal_halves_t2t", "learned"
     ] = "sinusoidal"
     position_offset: pydantic.NonNegativeInt = 0
-    max_sequence_length: Size = 1024
     attention_window: Size | None = None
-    source_end: bool = True
-    pad_id: pydantic.NonNegativeInt = 0
-    start_id: pydantic.NonNegativeInt = 1
-    end_id: pydantic.NonNegativeInt = 2
 
     @pydantic.model_validator(mode="before")
     @classmethod
@@ -165,10 +143,6 @@ class TransformerConfig(pydantic.BaseModel):
         if not isinstance(fields, dict):
             return fields
         fields = dict(fields)
-        vocabulary_size = fields.get("vocabulary_size")
-        for side in ("source_vocabulary_size", "target_vocabulary_size"):
-            if fields.get(side) is None:
-                fields[side] = vocabulary_size
         if fields.get("final_norm") is None:
             fields["final_norm"] = fields.get("normalize_first", False)
         hidden_dim = fields.get("hidden_dim", cls.model_fields["hidden_dim"].default)
@@ -188,48 +162,12 @@ class TransformerConfig(pydantic.BaseModel):
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> TransformerConfig:
-        if self.source_vocabulary_size is None or self.target_vocabulary_size is None:
-            raise ValueError(
-                "vocabulary_size is missing; give it, or both "
-                "source_vocabulary_size and target_vocabulary_size"
-            )
-        differ = self.source_vocabulary_size != self.target_vocabulary_size
-        if differ and self.tie_embeddings == "all":
-            raise ValueError(
-                f'tie_embeddings "all" needs one vocabulary, but the source has '
-                f"{self.source_vocabulary_size} entries and the target "
-                f'{self.target_vocabulary_size}; use "target" or "none"'
-            )
         if self.hidden_dim % 2 and self.position != "learned":
             raise ValueError(
                 f"hidden_dim {self.hidden_dim} is odd, but sinusoidal positions pair "
                 f'sines with cosines; use an even hidden_dim or position "learned"'
             )
-        special = (self.pad_id, self.start_id, self.end_id)
-        smallest = min(self.source_vocabulary_size, self.target_vocabulary_size)
-        if len({self.pad_id, self.end_id}) < 2 or max(special) >= smallest:
-            raise ValueError(
-                f"pad_id, start_id, end_id {special} must lie within the vocabulary "
-                f"of {smallest} entries, and pad_id must differ from end_id"
-            )
         return self
-
-    @classmethod
-    def from_preset(cls, name: str, **fields: Any) -> TransformerConfig:
-        """A preset by name (a key of `PRESETS`), with any field replaced."""
-        if name not in PRESETS:
-            raise InputError(
-                f"unknown preset {name!r}; expected one of {', '.join(PRESETS)}"
-            )
-        return cls.from_dict({**PRESETS[name], **fields})
-
-    @classmethod
-    def from_dict(cls, fields: dict[str, Any]) -> TransformerConfig:
-        """Like the constructor, with one clear sentence where a field is wrong."""
-        try:
-            return cls(**fields)
-        except pydantic.ValidationError as error:
-            raise InputError(describe(error, cls, "model")) from None
 
     @property
     def longest_sequence(self) -> int:
@@ -249,56 +187,8 @@ class TransformerConfig(pydantic.BaseModel):
         norm = 2 * d
         encoder = self.num_encoder_layers * (attention + feed_forward + 2 * norm)
         decoder = self.num_decoder_layers * (2 * attention + feed_forward + 3 * norm)
-        matrices = {
-            "all": self.target_vocabulary_size,
-            "target": self.source_vocabulary_size + self.target_vocabulary_size,
-            "none": self.source_vocabulary_size + 2 * self.target_vocabulary_size,
-        }[self.tie_embeddings]
-        total = encoder + decoder + matrices * d
+        total = encoder + decoder + self.num_embedding_weights
         total += 2 * norm * (self.final_norm + self.embedding_norm)
         if self.position == "learned":
             total += 2 * self.max_sequence_length * d
-        if self.output_bias:
-            total += self.target_vocabulary_size
         return total
-
-
-def describe(
-    error: pydantic.ValidationError, model: type[pydantic.BaseModel], where: str
-) -> str:
-    """One sentence for the first fault that pydantic found.
-
-    Names the key with its path below `where`, and for an unknown key the nearest
-    right one.
-    """
-    fault = error.errors()[0]
-    path = ".".join([where, *(str(part) for part in fault["loc"])]).strip(".")
-    if fault["type"] == "extra_forbidden":
-        fields = model.model_fields
-        for part in fault["loc"][:-1]:
-            if part in fields:  # a number counts the items of a list
-                fields = _fields(fields[part].annotation) or fields
-        near = nearest(str(fault["loc"][-1]), fields)
-        return f"unknown key {path}; did you mean {near!r}?"
-    if fault["type"] == "missing":
-        return f"{path} is missing"
-    if fault["type"] == "model_type":
-        return f"{path}: expected keys with values, got {fault['input']!r}"
-    if fault["type"] == "value_error":
-        return f"{path}: {fault['ctx']['error']}".removeprefix(": ")
-    return f"{path}: {fault['msg']}, got {fault['input']!r}"
-
-
-def nearest(name: str, names: Iterable[str]) -> str:
-    """The one of `names` that looks most like `name`."""
-    import difflib
-
-    return difflib.get_close_matches(name, names, n=1, cutoff=0.0)[0]
-
-
-def _fields(annotation: Any) -> dict[str, Any]:
-    """The fields of the model in an annotation such as `list[Model] | None`."""
-    fields = getattr(annotation, "model_fields", {})
-    for part in typing.get_args(annotation):
-        fields = fields or _fields(part)
-    return fields

@@ -1,0 +1,33 @@
+"""What each kind of model is made of, as validated and frozen objects; no Keras.
+
+Letters, here and in every file: B batch, T target positions, S source positions,
+D hidden_dim (the paper's d_model), F intermediate_dim (d_ff), H num_heads (h),
+K head_dim (d_k), N layers, V vocabulary size, W beam width, L length of a cache.
+"""
+
+from keras_transformer.config.convolutional import ConvolutionalConfig
+from keras_transformer.config.recurrent import RecurrentConfig
+from keras_transformer.config.transformer import PRESETS
+from keras_transformer.config.transformer import TransformerConfig
+from keras_transformer.config.translation import UNKNOWN_ID
+from keras_transformer.config.translation import TranslationConfig
+from keras_transformer.config.translation import describe
+from keras_transformer.config.translation import nearest
+
+#: By the name that `model.kind` of a run and `kind` of a model folder give.
+KINDS: dict[str, type[TranslationConfig]] = {
+    config.kind: config
+    for config in (TransformerConfig, RecurrentConfig, ConvolutionalConfig)
+}
+
+__all__ = [
+    "KINDS",
+    "PRESETS",
+    "UNKNOWN_ID",
+    "ConvolutionalConfig",
+    "RecurrentConfig",
+    "TransformerConfig",
+    "TranslationConfig",
+    "describe",
+    "nearest",
+]

@@ -1,0 +1,189 @@
+"""What the configs of all kinds of models have in common.
+
+D hidden_dim, N layers, V vocabulary size.
+"""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Iterable
+from typing import Any
+from typing import ClassVar
+from typing import Literal
+from typing import Self
+
+import pydantic
+
+from keras_transformer.errors import InputError
+
+UNKNOWN_ID = 3
+
+Size = pydantic.PositiveInt
+Rate = pydantic.confloat(ge=0.0, lt=1.0)
+
+
+class TranslationConfig(pydantic.BaseModel):
+    """The fields and checks of every kind; see `TransformerConfig`.
+
+    A subclass has a `kind`, `presets` by name, `tiny` and `base` among them, and says
+    in closed form how many weights its model holds.
+
+    Args:
+        vocabulary_size: V, of source and target where they share one vocabulary.
+        source_vocabulary_size: V of the source, where the two differ.
+        target_vocabulary_size: V of the target, where the two differ.
+        hidden_dim: D, the width of the residual stream.
+        num_encoder_layers: N of the encoder.
+        num_decoder_layers: N of the decoder.
+        dropout: on the output of every sublayer and on the embeddings.
+        tie_embeddings: `"all"` shares one matrix between source, target and output,
+            `"target"` between target and output, `"none"` shares nothing.
+        scale_embeddings: multiply embeddings by the square root of D.
+        output_bias: a bias on the logits.
+        layer_norm_epsilon: added to the variance.
+        max_sequence_length: the length limit of a search.
+        source_end: whether the source ends with `end_id`.
+        pad_id: fills batches; no position sees it.
+        start_id: the first input of the decoder.
+        end_id: ends every target.
+    """
+
+    model_config = pydantic.ConfigDict(
+        frozen=True, extra="forbid", strict=True, validate_default=True
+    )
+
+    kind: ClassVar[str]
+    presets: ClassVar[dict[str, dict[str, Any]]]
+
+    vocabulary_size: Size | None = None
+    source_vocabulary_size: Size | None = None
+    target_vocabulary_size: Size | None = None
+    hidden_dim: Size = 512
+    num_encoder_layers: Size = 6
+    num_decoder_layers: Size = 6
+    dropout: Rate = 0.1
+    tie_embeddings: Literal["all", "target", "none"] = "all"
+    scale_embeddings: bool = True
+    output_bias: bool = False
+    layer_norm_epsilon: pydantic.PositiveFloat = 1e-6
+    max_sequence_length: Size = 1024
+    source_end: bool = True
+    pad_id: pydantic.NonNegativeInt = 0
+    start_id: pydantic.NonNegativeInt = 1
+    end_id: pydantic.NonNegativeInt = 2
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _resolve_sizes(cls, fields: Any) -> Any:
+        """Fills in the vocabulary of each side."""
+        if not isinstance(fields, dict):
+            return fields
+        fields = dict(fields)
+        for side in ("source_vocabulary_size", "target_vocabulary_size"):
+            if fields.get(side) is None:
+                fields[side] = fields.get("vocabulary_size")
+        return fields
+
+    @pydantic.model_validator(mode="after")
+    def _check_vocabulary(self) -> Self:
+        if self.source_vocabulary_size is None or self.target_vocabulary_size is None:
+            raise ValueError(
+                "vocabulary_size is missing; give it, or both "
+                "source_vocabulary_size and target_vocabulary_size"
+            )
+        differ = self.source_vocabulary_size != self.target_vocabulary_size
+        if differ and self.tie_embeddings == "all":
+            raise ValueError(
+                f'tie_embeddings "all" needs one vocabulary, but the source has '
+                f"{self.source_vocabulary_size} entries and the target "
+                f'{self.target_vocabulary_size}; use "target" or "none"'
+            )
+        special = (self.pad_id, self.start_id, self.end_id)
+        smallest = min(self.source_vocabulary_size, self.target_vocabulary_size)
+        if len({self.pad_id, self.end_id}) < 2 or max(special) >= smallest:
+            raise ValueError(
+                f"pad_id, start_id, end_id {special} must lie within the vocabulary "
+                f"of {smallest} entries, and pad_id must differ from end_id"
+            )
+        return self
+
+    @classmethod
+    def from_preset(cls, name: str, **fields: Any) -> Self:
+        """A preset by name (a key of `presets`), with any field replaced."""
+        if name not in cls.presets:
+            raise InputError(
+                f"unknown preset {name!r}; expected one of {', '.join(cls.presets)}"
+            )
+        return cls.from_dict({**cls.presets[name], **fields})
+
+    @classmethod
+    def from_dict(cls, fields: dict[str, Any]) -> Self:
+        """Like the constructor, with one clear sentence where a field is wrong."""
+        try:
+            return cls(**fields)
+        except pydantic.ValidationError as error:
+            raise InputError(describe(error, cls, "model")) from None
+
+    @property
+    def longest_sequence(self) -> int:
+        """The most tokens of a source, and of a translation, in a search."""
+        return self.max_sequence_length
+
+    @property
+    def attends(self) -> bool:
+        """Whether the decoder attends to the source."""
+        return True
+
+    @property
+    def num_weights(self) -> int:
+        """The number of weights of the model, in closed form."""
+        raise NotImplementedError
+
+    @property
+    def num_embedding_weights(self) -> int:
+        """Those of the embedding matrices and of the bias of the logits."""
+        source, target = self.source_vocabulary_size, self.target_vocabulary_size
+        rows = {"all": target, "target": source + target, "none": source + 2 * target}
+        total = rows[self.tie_embeddings] * self.hidden_dim
+        return total + target * self.output_bias
+
+
+def describe(
+    error: pydantic.ValidationError, model: type[pydantic.BaseModel], where: str
+) -> str:
+    """One sentence for the first fault that pydantic found.
+
+    Names the key with its path below `where`, and for an unknown key the nearest
+    right one.
+    """
+    fault = error.errors()[0]
+    path = ".".join([where, *(str(part) for part in fault["loc"])]).strip(".")
+    if fault["type"] == "extra_forbidden":
+        fields = model.model_fields
+        for part in fault["loc"][:-1]:
+            if part in fields:  # a number counts the items of a list
+                fields = _fields(fields[part].annotation) or fields
+        near = nearest(str(fault["loc"][-1]), fields)
+        return f"unknown key {path}; did you mean {near!r}?"
+    if fault["type"] == "missing":
+        return f"{path} is missing"
+    if fault["type"] == "model_type":
+        return f"{path}: expected keys with values, got {fault['input']!r}"
+    if fault["type"] == "value_error":
+        return f"{path}: {fault['ctx']['error']}".removeprefix(": ")
+    return f"{path}: {fault['msg']}, got {fault['input']!r}"
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """The one of `names` that looks most like `name`."""
+    import difflib
+
+    return difflib.get_close_matches(name, names, n=1, cutoff=0.0)[0]
+
+
+def _fields(annotation: Any) -> dict[str, Any]:
+    """The fields of the model in an annotation such as `list[Model] | None`."""
+    fields = getattr(annotation, "model_fields", {})
+    for part in typing.get_args(annotation):
+        fields = fields or _fields(part)
+    return fields

@@ -1,0 +1,110 @@
+"""A convolution whose outputs have a gate each, over whole sequences or a step.
+
+B batch, T positions, D hidden_dim, R positions that are kept, W beam width.
+"""
+
+import keras
+from keras import ops
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class GatedConvolution(keras.layers.Layer):
+    """(X * A + a) ⊙ σ(X * C + c), causal or looking to both sides.
+
+    The convolution sees `kernel_size` positions, `dilation` apart: those before and
+    up to its own if it is causal, else as many on both sides. Before the first and
+    after the last position it sees zeros.
+
+    Args:
+        kernel_size: how many positions it sees; odd unless causal.
+        dilation: how far they are apart.
+        causal: whether it sees no later position.
+
+    Call arguments:
+        inputs: (B, T, D); with a cache, (B, W, D): the next position of each of W
+            hypotheses.
+        padding_mask: boolean (B, 1, 1, T), see `masks.padding_mask`: False is seen as
+            zeros.
+        cache: the R = (kernel_size - 1) * dilation positions before, (B, W, R, D);
+            of a causal one.
+
+    Returns:
+        (B, T, D) in the compute dtype; with a cache, that and the new cache.
+
+    Masking: what `padding_mask` says; Keras masks are not read.
+
+    Example:
+
+    >>> import keras
+    >>> from keras_transformer.layers import GatedConvolution
+    >>> convolution = GatedConvolution(kernel_size=3, dilation=2, causal=True)
+    >>> tuple(convolution(keras.random.normal((3, 5, 16))).shape)
+    (3, 5, 16)
+
+    Reference: Dauphin et al., 2017, https://arxiv.org/abs/1612.08083; Gehring et al.,
+    2017, https://arxiv.org/abs/1705.03122, section 3.2; dilated: Kalchbrenner et al.,
+    2016, https://arxiv.org/abs/1610.10099.
+    """
+
+    def __init__(self, kernel_size, dilation=1, causal=False, **kwargs):
+        if not causal and kernel_size % 2 == 0:
+            raise ValueError(
+                f"kernel_size {kernel_size} is even, but a convolution that is not "
+                f"causal sees as many positions on both sides; use an odd one"
+            )
+        super().__init__(**kwargs)
+        self.kernel_size = kernel_size
+        self.dilation = dilation
+        self.causal = causal
+
+    @property
+    def num_kept(self):
+        """R, the positions that it sees beside its own."""
+        return (self.kernel_size - 1) * self.dilation
+
+    def build(self, inputs_shape):
+        # Without padding of its own: whole sequences and steps differ in it alone.
+        self.convolution = keras.layers.Conv1D(
+            2 * inputs_shape[-1],
+            self.kernel_size,
+            dilation_rate=self.dilation,
+            padding="valid",
+            dtype=self.dtype_policy,
+            name="convolution",
+        )
+        self.convolution.build((inputs_shape[0], None, inputs_shape[-1]))
+
+    def call(self, inputs, padding_mask=None, cache=None):
+        if cache is not None:
+            return self._step(inputs, cache)
+        if padding_mask is not None:
+            inputs = ops.where(ops.expand_dims(padding_mask[:, 0, 0], 2), inputs, 0)
+        before = self.num_kept if self.causal else self.num_kept // 2
+        padding = ((0, 0), (before, self.num_kept - before), (0, 0))
+        return self._gated(ops.pad(inputs, padding))
+
+    def compute_output_spec(self, *args, **kwargs):
+        # Traced: the number of outputs depends on the arguments.
+        return keras.Operation.compute_output_spec(self, *args, **kwargs)
+
+    def compute_output_shape(self, inputs_shape):
+        return inputs_shape
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "kernel_size": self.kernel_size,
+            "dilation": self.dilation,
+            "causal": self.causal,
+        }
+
+    def _step(self, inputs, cache):
+        rows, width, hidden_dim = ops.shape(inputs)
+        seen = ops.concatenate([cache, ops.expand_dims(inputs, 2)], axis=2)
+        flat = ops.reshape(seen, (rows * width, self.num_kept + 1, hidden_dim))
+        return ops.reshape(self._gated(flat), (rows, width, hidden_dim)), seen[:, :, 1:]
+
+    def _gated(self, inputs):
+        """(B, T + R, D) -> (B, T, D)."""
+        values, gates = ops.split(self.convolution(inputs), 2, axis=-1)
+        return values * ops.sigmoid(gates)

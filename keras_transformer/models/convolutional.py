@@ -1,0 +1,250 @@
+"""The convolutional encoder-decoder that the paper compares with.
+
+B batch, T target positions, S source positions, D hidden_dim, N layers, K = D,
+V target vocabulary, W beam width, R positions that a convolution keeps.
+"""
+
+import keras
+from keras import ops
+
+from keras_transformer.config import ConvolutionalConfig
+from keras_transformer.layers import GatedConvolution
+from keras_transformer.layers import MultiHeadAttention
+from keras_transformer.layers import Residual
+from keras_transformer.layers import SinusoidalPositionalEncoding
+from keras_transformer.layers import masks
+from keras_transformer.layers.dropout import Dropout
+from keras_transformer.models.embeddings import embeddings
+from keras_transformer.models.translation_model import TranslationModel
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class ConvolutionalModel(TranslationModel):
+    """Gated convolutions on both sides, with attention to the source in each layer.
+
+    A layer of the encoder sees some positions to both sides, one of the decoder those
+    before, plain as in ConvS2S or dilated as in ByteNet. Unlike those, it has the
+    residual connections, normalizations and sinusoidal positions of the Transformer,
+    so that the kinds differ in what mixes positions alone.
+
+    It trains, searches, is saved and exported as a `Transformer` is.
+
+    Args:
+        config: a `ConvolutionalConfig`, or the dictionary of its fields.
+        dtype: a dtype policy; default Keras' global one.
+
+    Call arguments:
+        inputs: `{"source": (B, S) int32, "target": (B, T) int32}`; the target begins
+            with `start_id`, one to the right of the labels.
+
+    Returns:
+        Logits (B, T, V) in float32.
+
+    Masking: source positions that hold `pad_id` are zeros to convolutions and attended
+        to by none; the target is causal.
+
+    Example:
+
+    >>> import numpy as np
+    >>> import keras_transformer as kt
+    >>> config = kt.ConvolutionalConfig.from_preset("tiny", vocabulary_size=1000)
+    >>> model = kt.ConvolutionalModel(config)
+    >>> ids = np.array([[5, 6, 2]])
+    >>> tuple(model({"source": ids, "target": ids}).shape)
+    (1, 3, 1000)
+
+    Reference: Gehring et al., 2017, [Convolutional Sequence to Sequence Learning](
+    https://arxiv.org/abs/1705.03122); Kalchbrenner et al., 2016,
+    https://arxiv.org/abs/1610.10099.
+    """
+
+    config_class = ConvolutionalConfig
+
+    @staticmethod
+    def make_layers(config, policy):
+        """All layers, by the names of attributes; see `TranslationModel`."""
+        layers = {**embeddings(config, policy), **_stacks(config, policy)}
+        for side in ("source", "target"):
+            layers[f"{side}_position"] = SinusoidalPositionalEncoding(
+                dtype=policy, name=f"{side}_position"
+            )
+            layers[f"{side}_dropout"] = Dropout(
+                config.dropout, dtype=policy, name=f"{side}_dropout"
+            )
+        return layers
+
+    # === Training ===
+
+    def encode(
+        self, source, training=None, return_attention_weights=False, length=None
+    ):
+        """Source ids to what the decoder attends to.
+
+        Args:
+            source: (B, S) int32.
+            training: whether dropout is on.
+            return_attention_weights: also return them: there are none.
+            length: int, the largest S, where S is known only when the program runs.
+
+        Returns:
+            Memory (B, S, D) and source mask (B, S), True at tokens; with
+            `return_attention_weights`, also an empty list.
+        """
+        source_mask = ops.not_equal(source, self.config.pad_id)
+        hidden = self._embed("source", source, training, length=length)
+        padding_mask = ops.expand_dims(source_mask, (1, 2))  # (B, 1, 1, S)
+        for convolution, residual in self.encoder_layers:
+            update = convolution(hidden, padding_mask=padding_mask)
+            hidden = residual(hidden, update, training=training)
+        if return_attention_weights:
+            return hidden, source_mask, []
+        return hidden, source_mask
+
+    def decode(
+        self, target, memory, source_mask, training=None, return_attention_weights=False
+    ):
+        """All target positions at once, each seeing those up to itself.
+
+        Returns:
+            (B, T, D); with `return_attention_weights`, also an empty list, since there
+            is no self-attention, and N tensors (B, 1, T, S).
+        """
+        bias = masks.attention_bias(ops.expand_dims(source_mask, (1, 2)))
+        hidden, _, weights = self._decoder_stack(
+            self._embed("target", target, training),
+            [{"value": memory}] * self.config.num_decoder_layers,
+            bias,
+            training=training,
+        )
+        return (hidden, [], weights) if return_attention_weights else hidden
+
+    # === Decoding ===
+
+    def start(self, memory, source_mask, beam_size, length):
+        """What a search needs before its first step.
+
+        Args:
+            memory: (B, S, D), from `encode`.
+            source_mask: (B, S), from `encode`.
+            beam_size: W.
+            length: has no effect: a convolution sees so far and no further.
+
+        Returns:
+            Constants, once a sentence: keys and values (B, 1, S, K) of each layer and
+            a bias (B, 1, 1, S). Cache, one for each hypothesis: (B, W, R, D) of each
+            layer.
+        """
+        constants = {
+            "memory": [
+                attention.project_memory(memory)
+                for _, _, attention, _ in self.decoder_layers
+            ],
+            "bias": masks.attention_bias(ops.expand_dims(source_mask, (1, 2))),
+        }
+        rows, hidden_dim = (ops.shape(memory)[0], beam_size), self.config.hidden_dim
+        cache = [
+            ops.zeros((*rows, convolution.num_kept, hidden_dim), dtype=memory.dtype)
+            for convolution, *_ in self.decoder_layers
+        ]
+        return constants, cache
+
+    def decode_step(
+        self, tokens, position, constants, cache, return_attention_weights=False
+    ):
+        """The logits after one more token of each hypothesis.
+
+        Args:
+            tokens: (B, W) int32.
+            position: scalar int32, 0 for `start_id`.
+            constants: from `start`.
+            cache: from `start` or the step before.
+            return_attention_weights: also return N tensors (B, 1, W, S).
+
+        Returns:
+            Logits (B, W, V) in float32, and the new cache.
+        """
+        # Positions come from a table that is there before the program runs.
+        length = self.config.longest_sequence
+        hidden, cache, weights = self._decoder_stack(
+            self._embed("target", tokens, position=position, length=length),
+            [{"keys_values": pair} for pair in constants["memory"]],
+            constants["bias"],
+            caches=cache,
+        )
+        logits = self.logits(hidden)
+        return (logits, cache, weights) if return_attention_weights else (logits, cache)
+
+    # === Parts ===
+
+    def _embed(self, side, ids, training=None, **position):
+        """(B, T) -> (B, T, D): vectors and positions, dropped out."""
+        hidden = getattr(self, f"{side}_embedding")(ids)
+        hidden = getattr(self, f"{side}_position")(hidden, **position)
+        return getattr(self, f"{side}_dropout")(hidden, training=training)
+
+    def _decoder_stack(self, hidden, memories, bias, caches=None, training=None):
+        """All layers of the decoder, over whole targets or, with caches, a step."""
+        new_caches, weights = [], []
+        for index, layers in enumerate(self.decoder_layers):
+            convolution, residual, attention, attention_residual = layers
+            if caches is None:
+                update = convolution(hidden)
+            else:
+                update, cache = convolution(hidden, cache=caches[index])
+                new_caches.append(cache)
+            hidden = residual(hidden, update, training=training)
+            update, layer_weights = attention(
+                hidden,
+                **memories[index],
+                attention_bias=bias,
+                return_attention_weights=True,
+                training=training,
+            )
+            hidden = attention_residual(hidden, update, training=training)
+            weights.append(layer_weights)
+        return hidden, new_caches, weights
+
+
+def _stacks(config, policy):
+    """The layers of encoder and decoder, by name."""
+
+    def convolution(name, dilation, causal):
+        return GatedConvolution(
+            config.kernel_size, dilation, causal, dtype=policy, name=name
+        )
+
+    def residual(name):
+        return Residual(
+            dropout=config.dropout,
+            epsilon=config.layer_norm_epsilon,
+            dtype=policy,
+            name=name,
+        )
+
+    def attention(name):
+        return MultiHeadAttention(
+            num_heads=1,
+            head_dim=config.hidden_dim,
+            scoring=config.attention,
+            dtype=policy,
+            name=name,
+        )
+
+    return {
+        "encoder_layers": [
+            (
+                convolution(f"encoder_{i}_convolution", dilation, causal=False),
+                residual(f"encoder_{i}_convolution_residual"),
+            )
+            for i, dilation in enumerate(config.dilations(config.num_encoder_layers))
+        ],
+        "decoder_layers": [
+            (
+                convolution(f"decoder_{i}_convolution", dilation, causal=True),
+                residual(f"decoder_{i}_convolution_residual"),
+                attention(f"decoder_{i}_attention"),
+                residual(f"decoder_{i}_attention_residual"),
+            )
+            for i, dilation in enumerate(config.dilations(config.num_decoder_layers))
+        ],
+    }

@@ -1,0 +1,308 @@
+"""The recurrent encoder-decoder that the paper compares with, without its attention.
+
+B batch, T target positions, S source positions, D hidden_dim, N layers, K = D,
+V target vocabulary, W beam width.
+"""
+
+import keras
+from keras import ops
+
+from keras_transformer import backends
+from keras_transformer.config import RecurrentConfig
+from keras_transformer.layers import MultiHeadAttention
+from keras_transformer.layers import Residual
+from keras_transformer.layers import masks
+from keras_transformer.layers.dropout import Dropout
+from keras_transformer.models.embeddings import embeddings
+from keras_transformer.models.translation_model import TranslationModel
+from keras_transformer.models.word_attention import require_attention
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class RecurrentModel(TranslationModel):
+    """LSTMs on both sides, with or without attention to the source, as a Keras model.
+
+    A layer of the encoder reads the source in both directions with D / 2 units each;
+    one of the decoder reads the target with D. Around each stands the residual
+    connection of the Transformer, so that the kinds differ in what mixes positions
+    alone. The decoder's first states are made from the encoder's output at both ends
+    of the source: it has read all of it there, once in each direction. Attention
+    follows the first layer of the decoder, whose outputs ask, so that the layers above
+    read what was attended to before, and all positions are attended from at once.
+
+    It trains, searches, is saved and exported as a `Transformer` is.
+
+    Args:
+        config: a `RecurrentConfig`, or the dictionary of its fields.
+        dtype: a dtype policy; default Keras' global one.
+
+    Call arguments:
+        inputs: `{"source": (B, S) int32, "target": (B, T) int32}`; the target begins
+            with `start_id`, one to the right of the labels.
+
+    Returns:
+        Logits (B, T, V) in float32.
+
+    Masking: `pad_id` stands at the end of a source alone, and is seen by nothing.
+
+    Example:
+
+    >>> import numpy as np
+    >>> import keras_transformer as kt
+    >>> config = kt.RecurrentConfig.from_preset("tiny", vocabulary_size=1000)
+    >>> model = kt.RecurrentModel(config)
+    >>> ids = np.array([[5, 6, 2]])
+    >>> tuple(model({"source": ids, "target": ids}).shape)
+    (1, 3, 1000)
+
+    Reference: Sutskever et al., 2014, https://arxiv.org/abs/1409.3215; Bahdanau et
+    al., 2015, https://arxiv.org/abs/1409.0473; attention from the first layer: Wu et
+    al., 2016, https://arxiv.org/abs/1609.08144, section 3; normalization: Chen et
+    al., 2018, https://arxiv.org/abs/1804.09849.
+    """
+
+    config_class = RecurrentConfig
+
+    @staticmethod
+    def make_layers(config, policy):
+        """All layers, by the names of attributes; see `TranslationModel`."""
+        return {
+            **embeddings(config, policy),
+            **_sides(config, policy),
+            **_attention(config, policy),
+        }
+
+    # === Training ===
+
+    def encode(
+        self, source, training=None, return_attention_weights=False, length=None
+    ):
+        """Source ids to what the decoder begins with and attends to.
+
+        Args:
+            source: (B, S) int32.
+            training: whether dropout is on.
+            return_attention_weights: also return them: there are none.
+            length: has no effect, since no positions are computed.
+
+        Returns:
+            Memory (B, S, D) and source mask (B, S), True at tokens; with
+            `return_attention_weights`, also an empty list.
+        """
+        source_mask = ops.not_equal(source, self.config.pad_id)
+        turned = _turned_positions(source_mask)
+        hidden = self.source_dropout(self.source_embedding(source), training=training)
+        for forward, backward, residual in self.encoder_layers:
+            backwards = backward(_reorder(hidden, turned), training=training)
+            update = [forward(hidden, training=training), _reorder(backwards, turned)]
+            update = ops.concatenate(update, axis=-1)  # (B, S, D)
+            hidden = residual(hidden, update, training=training)
+        if return_attention_weights:
+            return hidden, source_mask, []
+        return hidden, source_mask
+
+    def decode(
+        self, target, memory, source_mask, training=None, return_attention_weights=False
+    ):
+        """All target positions, each after those before it.
+
+        Returns:
+            (B, T, D); with `return_attention_weights`, also an empty list, since there
+            is no self-attention, and a list of (B, 1, T, S).
+
+        Raises:
+            InputError: weights are asked for and there is no attention.
+        """
+        if return_attention_weights:
+            require_attention(self, "attention weights need")
+        states = self._first_states(memory, source_mask)
+
+        def read(index, hidden):
+            lstm = self.decoder_layers[index][0]
+            return lstm(hidden, initial_state=list(states[index]), training=training)
+
+        bias = masks.attention_bias(ops.expand_dims(source_mask, (1, 2)))
+        hidden, weights = self._decoder_stack(
+            self.target_dropout(self.target_embedding(target), training=training),
+            read,
+            {"value": memory, "attention_bias": bias},
+            training,
+        )
+        return (hidden, [], weights) if return_attention_weights else hidden
+
+    # === Decoding ===
+
+    def start(self, memory, source_mask, beam_size, length):
+        """What a search needs before its first step.
+
+        Args:
+            memory: (B, S, D), from `encode`.
+            source_mask: (B, S), from `encode`.
+            beam_size: W.
+            length: has no effect, since states do not grow.
+
+        Returns:
+            Constants, once a sentence: a bias (B, 1, 1, S) and, with attention, keys
+            and values (B, 1, S, K). Cache, one for each hypothesis: two states
+            (B, W, D) of each layer.
+        """
+        bias = masks.attention_bias(ops.expand_dims(source_mask, (1, 2)))
+        constants = {"bias": bias}
+        if self.attention is not None:
+            constants["memory"] = self.attention.project_memory(memory)
+        cache = [
+            tuple(ops.repeat(ops.expand_dims(s, 1), beam_size, axis=1) for s in pair)
+            for pair in self._first_states(memory, source_mask)
+        ]
+        return constants, cache
+
+    def decode_step(
+        self, tokens, position, constants, cache, return_attention_weights=False
+    ):
+        """The logits after one more token of each hypothesis.
+
+        Args:
+            tokens: (B, W) int32.
+            position: has no effect: the states know.
+            constants: from `start`.
+            cache: from `start` or the step before.
+            return_attention_weights: also return a list of (B, 1, W, S).
+
+        Returns:
+            Logits (B, W, V) in float32, and the new cache.
+
+        Raises:
+            InputError: weights are asked for and there is no attention.
+        """
+        if return_attention_weights:
+            require_attention(self, "attention weights need")
+        rows, width = ops.shape(tokens)
+        new_cache = []
+
+        def flat(tensor):  # (B, W, D) -> (B * W, D), as a cell wants it
+            return ops.reshape(tensor, (rows * width, self.config.hidden_dim))
+
+        def read(index, hidden):
+            cell = self.decoder_layers[index][0].cell
+            _, states = cell(flat(hidden), [flat(state) for state in cache[index]])
+            shape = (rows, width, self.config.hidden_dim)
+            new_cache.append(tuple(ops.reshape(state, shape) for state in states))
+            return new_cache[-1][0]
+
+        memory = {
+            "keys_values": constants.get("memory"),
+            "attention_bias": constants["bias"],
+        }
+        hidden, weights = self._decoder_stack(
+            self.target_embedding(tokens), read, memory
+        )
+        found = self.logits(hidden), new_cache
+        return (*found, weights) if return_attention_weights else found
+
+    # === Parts ===
+
+    def _decoder_stack(self, hidden, read, memory, training=None):
+        """All layers of the decoder; `read` runs one over whole targets or a step."""
+        weights = []
+        for index, (_, residual, _) in enumerate(self.decoder_layers):
+            hidden = residual(hidden, read(index, hidden), training=training)
+            if index == 0 and self.attention is not None:
+                update, layer_weights = self.attention(
+                    hidden, **memory, return_attention_weights=True, training=training
+                )
+                hidden = self.attention_residual(hidden, update, training=training)
+                weights.append(layer_weights)
+        return hidden, weights
+
+    def _first_states(self, memory, source_mask):
+        """Output and cell state (B, D) of each layer of the decoder."""
+        count = ops.sum(ops.cast(source_mask, "int32"), axis=1, keepdims=True)  # (B, 1)
+        last = ops.expand_dims(ops.maximum(count - 1, 0), 2)  # (B, 1, 1)
+        ends = [memory[:, 0], ops.take_along_axis(memory, last, axis=1)[:, 0]]
+        ends = ops.concatenate(ends, axis=-1)  # (B, 2D)
+        states = []
+        for _, _, first_state in self.decoder_layers:
+            output, cell = ops.split(first_state(ends), 2, axis=-1)
+            states.append((ops.tanh(output), cell))
+        return states
+
+
+def _turned_positions(source_mask):
+    """(B, S) -> (B, S, 1) int32: tokens last to first, padding where it is."""
+    tokens = ops.cast(source_mask, "int32")
+    count = ops.sum(tokens, axis=1, keepdims=True)  # (B, 1)
+    # Not a range: S may be unknown while the model is put together.
+    positions = ops.cumsum(ops.ones_like(tokens), axis=1) - 1  # (B, S)
+    turned = ops.where(positions < count, count - 1 - positions, positions)
+    return ops.expand_dims(turned, 2)
+
+
+def _reorder(hidden, positions):
+    """(B, S, D) in the order of positions (B, S, 1)."""
+    return ops.take_along_axis(hidden, positions, axis=1)
+
+
+def _sides(config, policy):
+    """Dropout and layers of encoder and decoder, by name."""
+
+    def lstm(name, units):
+        return keras.layers.LSTM(
+            units,
+            return_sequences=True,
+            use_cudnn=backends.use_cudnn,
+            dtype=policy,
+            name=name,
+        )
+
+    half = config.hidden_dim // 2
+    return {
+        **{
+            f"{side}_dropout": Dropout(
+                config.dropout, dtype=policy, name=f"{side}_dropout"
+            )
+            for side in ("source", "target")
+        },
+        "encoder_layers": [
+            (
+                lstm(f"encoder_{index}_forward", half),
+                lstm(f"encoder_{index}_backward", half),
+                _residual(f"encoder_{index}_residual", config, policy),
+            )
+            for index in range(config.num_encoder_layers)
+        ],
+        "decoder_layers": [
+            (
+                lstm(f"decoder_{index}", config.hidden_dim),
+                _residual(f"decoder_{index}_residual", config, policy),
+                keras.layers.Dense(
+                    2 * config.hidden_dim,
+                    dtype=policy,
+                    name=f"decoder_{index}_first_state",
+                ),
+            )
+            for index in range(config.num_decoder_layers)
+        ],
+    }
+
+
+def _attention(config, policy):
+    if config.attention == "none":
+        return {"attention": None, "attention_residual": None}
+    attention = MultiHeadAttention(
+        num_heads=1,
+        head_dim=config.hidden_dim,
+        scoring=config.attention,
+        dtype=policy,
+        name="decoder_attention",
+    )
+    residual = _residual("decoder_attention_residual", config, policy)
+    return {"attention": attention, "attention_residual": residual}
+
+
+def _residual(name, config, policy):
+    return Residual(
+        dropout=config.dropout,
+        epsilon=config.layer_norm_epsilon,
+        dtype=policy,
+        name=name,
+    )

@@ -1,0 +1,128 @@
+"""The `model` section of a run config: kind, preset or trained folder, and fields."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from keras_transformer.config import KINDS
+from keras_transformer.config import TranslationConfig
+from keras_transformer.config import nearest
+from keras_transformer.training.data_section import VOCABULARY_SIZE
+
+_SIZES = ("vocabulary_size", "source_vocabulary_size", "target_vocabulary_size")
+_IDS = ("pad_id", "start_id", "end_id")
+_OTHERS = ("kind", "preset", "folder")
+_DEFAULTS = {"kind": "transformer", "preset": "base"}
+
+
+def resolve(section: Any, folder: Path) -> dict[str, Any]:
+    """The section with every field of its kind.
+
+    Args:
+        section: as it was given.
+        folder: what `folder` in it is relative to.
+
+    Raises:
+        ValueError: naming the key and what is expected.
+    """
+    if not isinstance(section, Mapping):
+        raise ValueError(f"model: expected keys such as preset, got {section!r}")
+    fields = dict(section)
+    kind, preset, initial = (fields.pop(key, None) for key in _OTHERS)
+    if initial is not None:
+        if preset is not None:
+            raise ValueError(
+                "model.folder names a trained model, which model.preset cannot "
+                "change; remove one of the two"
+            )
+        initial = os.path.abspath(folder / Path(initial).expanduser())
+        trained = _trained(initial)
+        if kind not in (None, trained.kind):
+            raise ValueError(
+                f"model.kind {kind!r} is not that of the trained model.folder, "
+                f"{trained.kind!r}; remove it"
+            )
+        _check_keys(fields, trained.kind)
+        return {
+            "kind": trained.kind,
+            "folder": initial,
+            **_trained_fields(trained, fields),
+        }
+    kind = kind or _DEFAULTS["kind"]
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise ValueError(
+            f"model.kind: {kind!r} is not available; use {', '.join(KINDS)}"
+        )
+    _check_keys(fields, kind)
+    preset = preset or _DEFAULTS["preset"]
+    if preset not in list(KINDS[kind].presets):
+        raise ValueError(
+            f"model.preset: expected one of {', '.join(KINDS[kind].presets)}, got "
+            f"{preset!r}"
+        )
+    config = KINDS[kind].from_preset(preset, vocabulary_size=VOCABULARY_SIZE, **fields)
+    return {"kind": kind, **config.model_dump(exclude={*_SIZES, *_IDS})}
+
+
+def model_config(
+    section: Mapping[str, Any], source_size: int, target_size: int
+) -> TranslationConfig:
+    """The config of the model of a resolved section.
+
+    Args:
+        section: what `resolve` returned.
+        source_size: V of the source.
+        target_size: V of the target.
+    """
+    fields = {key: value for key, value in section.items() if key not in _OTHERS}
+    sizes = dict(zip(_SIZES[1:], (source_size, target_size), strict=True))
+    if source_size == target_size:
+        sizes["vocabulary_size"] = source_size
+    return KINDS[section["kind"]].from_dict({**fields, **sizes})
+
+
+def trained_tokenizer(folder: Path) -> dict[str, str]:
+    """The tokenizer section for what a model folder holds."""
+    if (folder / "tokenizer.model").exists():
+        return {"path": str(folder / "tokenizer.model")}
+    return {
+        f"{side}_path": str(folder / f"{side}.model") for side in ("source", "target")
+    }
+
+
+def _check_keys(fields: Mapping[str, Any], kind: str) -> None:
+    keys = [*_OTHERS, *KINDS[kind].model_fields]
+    keys = [key for key in keys if key not in _SIZES + _IDS]
+    for key in fields:
+        if key in _SIZES + _IDS:
+            mend = "; set tokenizer.vocabulary_size" if key in _SIZES else ""
+            raise ValueError(
+                f"model.{key} is decided by the tokenizer{mend or '; remove it'}"
+            )
+        if key not in keys:
+            near = nearest(str(key), keys)
+            raise ValueError(f"unknown key model.{key}; did you mean {near!r}?")
+
+
+def _trained(folder: str) -> TranslationConfig:
+    from keras_transformer.model_folder import read_config  # loads Keras
+
+    return read_config(Path(folder)).model
+
+
+def _trained_fields(
+    trained: TranslationConfig, fields: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The config of a trained model; only its dropout may be another one."""
+    before = trained.model_dump(exclude={*_SIZES, *_IDS})
+    for key, value in fields.items():
+        if value != before[key] and not key.endswith("dropout"):
+            raise ValueError(
+                f"model.{key} {value!r} is not that of the trained model.folder, "
+                f"{before[key]!r}; remove it"
+            )
+    config = trained.from_dict({**trained.model_dump(), **fields})
+    return config.model_dump(exclude={*_SIZES, *_IDS})

@@ -1,0 +1,433 @@
+# %% [markdown]
+# # Lesson 8: why self-attention?
+#
+# Table 1 of *Attention Is All You Need* compares what can mix the n positions of a
+# sequence of vectors of size d: self-attention, recurrence, convolution with kernels of
+# k positions, and self-attention restricted to r neighbours.
+#
+# | layer | complexity | sequential operations | longest path |
+# |---|---|---|---|
+# | self-attention | O(n² d) | O(1) | O(1) |
+# | recurrent | O(n d²) | O(n) | O(n) |
+# | convolutional | O(k n d²) | O(1) | O(log_k n) dilated, O(n / k) plain |
+# | self-attention, restricted | O(r n d) | O(1) | O(n / r) |
+#
+# Here each of its columns is measured: time and memory of a layer as n grows; how far
+# what happens at one position reaches; how far apart two positions can be and still be
+# copied; and, with the same tokenizer, `model.fit`, search and BLEU, what each makes of
+# the same translation task with about the same number of weights.
+#
+# What to expect: a change at one position arrives at every later one through
+# self-attention, exactly as far as their kernels and windows reach through convolutions
+# and restricted attention, and weaker and weaker through an LSTM; on two CPU cores all
+# of it takes about an hour. Results are kept in `lesson_8_results.json`: started again,
+# the lesson goes on where it was; without that file it begins anew. `TUTORIAL_FAST=1`
+# makes it a matter of seconds, with models that have learned nothing.
+
+# %%
+import json
+import os
+import time
+from pathlib import Path
+
+import keras
+import matplotlib.pyplot as plt
+import numpy as np
+from keras import ops
+
+import keras_transformer as kt
+from keras_transformer import backends
+from keras_transformer import layers
+from keras_transformer.data import phrasebook
+from keras_transformer.models import KINDS
+
+FAST = bool(os.environ.get("TUTORIAL_FAST"))
+RESULTS = Path("lesson_8_results.json")
+print("backend:", keras.backend.backend())
+
+
+def remembered(key, measure):
+    """`measure()`, or what it gave when the lesson ran before."""
+    key = f"{'fast' if FAST else 'full'}, {keras.backend.backend()}, {key}"
+    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    if key not in results:
+        results[key] = measure()
+        temporary = RESULTS.with_suffix(".tmp")
+        temporary.write_text(json.dumps(results, indent=1))
+        temporary.replace(RESULTS)
+    return results[key]
+
+
+def numpy(tensor):
+    return ops.convert_to_numpy(tensor)
+
+
+# %% [markdown]
+# ## Time and memory of one layer
+#
+# A training step of a model that is one layer, on sequences of n vectors. This package
+# restricts attention with a mask: it computes all n² scores, and throws most away. So
+# its restricted attention shows the path of the table, not the complexity; an
+# implementation that gains from it needs a kernel of its own.
+
+# %%
+D, ROWS = (16, 2) if FAST else (128, 8)
+LENGTHS = [8, 32] if FAST else [8, 16, 32, 64, 128, 256, 512, 1024]
+TIMED = 2 if FAST else 5
+
+
+class SelfAttention(keras.layers.Layer):
+    """Attention of a sequence to itself, to `window` neighbours or to all."""
+
+    def __init__(self, window=None, **kwargs):
+        super().__init__(**kwargs)
+        self.window = window
+        self.attention = layers.MultiHeadAttention(num_heads=4, head_dim=D // 4)
+
+    def build(self, inputs_shape):
+        self.attention.build(inputs_shape)
+
+    def call(self, inputs):
+        mask = None
+        if self.window is not None:
+            mask = layers.masks.local_mask(inputs.shape[1], self.window)
+        return self.attention(inputs, attention_mask=mask)
+
+    def compute_output_shape(self, inputs_shape):
+        return inputs_shape
+
+
+MIXERS = {
+    "self-attention": SelfAttention,
+    "restricted, r = 4": lambda: SelfAttention(window=4),
+    "recurrent": lambda: keras.layers.LSTM(D, return_sequences=True),
+    "convolutional, k = 3": lambda: layers.GatedConvolution(kernel_size=3),
+}
+
+
+def cost(mixer, length):
+    """Seconds and bytes of a training step, the better of a few."""
+    inputs = keras.Input((length, D))
+    model = keras.Model(inputs, MIXERS[mixer]()(inputs))
+    model.compile("sgd", "mse")
+    batch = np.random.default_rng(1).normal(size=(ROWS, length, D)).astype("float32")
+
+    def step():
+        model.train_on_batch(batch, batch)
+
+    step()  # compiles
+    seconds = []
+    for _ in range(TIMED):
+        begin = time.perf_counter()
+        step()
+        seconds.append(time.perf_counter() - begin)
+    before = backends.peak_memory(lambda: None)
+    memory = max(backends.peak_memory(step) - before, 0)
+    keras.utils.clear_session()
+    return {"seconds": min(seconds), "bytes": memory}
+
+
+costs = {
+    mixer: [
+        remembered(f"cost of {mixer}, {length}", lambda m=mixer, n=length: cost(m, n))
+        for length in LENGTHS
+    ]
+    for mixer in MIXERS
+}
+figure, (left, right) = plt.subplots(1, 2, figsize=(12, 4))
+for mixer, measured in costs.items():
+    left.plot(LENGTHS, [1e3 * its["seconds"] for its in measured], "o-", label=mixer)
+    right.plot(LENGTHS, [its["bytes"] / 2**20 for its in measured], "o-", label=mixer)
+left.set(xscale="log", yscale="log", xlabel="n", ylabel="ms a training step")
+right.set(xscale="log", yscale="symlog", xlabel="n", ylabel="MiB more than before")
+left.legend()
+figure.tight_layout()
+figure.savefig("lesson_8_cost.png")
+
+
+def growth(mixer):
+    """The exponent p of n^p between the two longest lengths."""
+    first, last = (its["seconds"] for its in costs[mixer][-2:])
+    return np.log(last / first) / np.log(LENGTHS[-1] / LENGTHS[-2])
+
+
+for mixer in MIXERS:
+    print(f"{mixer:22} time grows with n^{growth(mixer):.1f}")
+if not FAST:  # by 1024 positions n² has begun to show
+    assert growth("self-attention") > growth("convolutional, k = 3")
+
+# %% [markdown]
+# ## The models
+#
+# Four kinds of translation model with the same embeddings, residual connections and
+# normalizations, and about the same number of weights; what mixes positions differs.
+# All attend to the source, but for one: what the decoder of that knows of the source is
+# its first state.
+
+# %%
+SIZE, WINDOW = (32, 2) if FAST else (128, 4)
+TRANSFORMER = {"intermediate_dim": 2 * SIZE, "num_heads": 4}
+CONVOLUTIONAL = {"num_encoder_layers": 3}  # they have fewer weights
+
+
+def config_of(name, vocabulary_size, **fields):
+    common = {
+        "vocabulary_size": vocabulary_size,
+        "hidden_dim": SIZE,
+        "num_encoder_layers": 2,
+        "num_decoder_layers": 2,
+        "dropout": 0.1,
+    }
+    kind, own = {
+        "self-attention": ("transformer", TRANSFORMER),
+        "restricted": ("transformer", {**TRANSFORMER, "attention_window": WINDOW}),
+        "recurrent": ("recurrent", {}),
+        "recurrent, no attention": ("recurrent", {"attention": "none"}),
+        "convolutional": ("convolutional", CONVOLUTIONAL),
+        "dilated": ("convolutional", {**CONVOLUTIONAL, "max_dilation": 16}),
+    }[name]
+    return KINDS[kind].config_class(**{**common, **own, **fields})
+
+
+def model_of(name, *arguments, **fields):
+    config = config_of(name, *arguments, **fields)
+    return KINDS[config.kind](config)
+
+
+NAMES = [
+    "self-attention",
+    "restricted",
+    "recurrent",
+    "recurrent, no attention",
+    "convolutional",
+    "dilated",
+]
+for name in NAMES:
+    print(f"{name:25}{config_of(name, 1000).num_weights:10,} weights")
+    ratio = config_of(name, 1000).num_weights / config_of(NAMES[0], 1000).num_weights
+    assert FAST or 0.85 < ratio < 1.15, name
+
+# %% [markdown]
+# ## How far a change arrives
+#
+# In a decoder that has learned nothing, one word of the target is changed. What
+# changes in the outputs of later positions? This is the longest path, in its plainest
+# form. The source says nothing here: it is always the same.
+
+# %%
+FILLER, LONG = 4, 24 if FAST else 200
+SOURCE = [3, 2]
+
+
+def arrivals(name):
+    """The largest change of a logit, at each distance from the word that changed."""
+    keras.utils.set_random_seed(1)
+    model = model_of(name, 20)
+    target = np.full((2, LONG), FILLER)
+    target[1, 0] = FILLER + 1
+    inputs = {"source": np.array([SOURCE, SOURCE]), "target": target}
+    logits = numpy(model({n: ops.convert_to_tensor(a) for n, a in inputs.items()}))
+    return [float(value) for value in np.abs(logits[1] - logits[0]).max(axis=-1)]
+
+
+changes = {
+    name: remembered(f"arrivals of {name}", lambda n=name: arrivals(n))
+    for name in NAMES
+    if name != "recurrent, no attention"
+}
+figure, axes = plt.subplots(figsize=(8, 4))
+for name, change in changes.items():
+    axes.plot(np.maximum(change, 1e-12), label=name)
+axes.set(yscale="log", xlabel="distance", ylabel="change of the logits (0 at 1e-12)")
+axes.legend()
+figure.tight_layout()
+figure.savefig("lesson_8_arrivals.png")
+
+dilations = config_of("dilated", 20).dilations(2)
+REACH = {
+    "restricted": 2 * WINDOW,
+    "convolutional": 2 * 2,
+    "dilated": 2 * sum(dilations),
+}
+for name, reach in REACH.items():
+    print(f"{name}: a change arrives at distance {reach} and no further")
+    assert changes[name][reach] > 0.0
+    assert max(changes[name][reach + 1 :]) == 0.0
+assert min(changes["self-attention"]) > 0.0
+fading = changes["recurrent"]
+print(
+    f"recurrent: of a change, 1/{fading[0] / max(fading[15], 1e-12):.0f} is left at 15"
+)
+assert fading[15] < 0.1 * fading[0]
+
+# %% [markdown]
+# ## How far apart two positions can be and still be copied
+#
+# Now with training. The target is a symbol, fillers, and a question mark; after the
+# question mark the symbol is to be said again. The distance is drawn anew for each row.
+
+# %%
+SYMBOLS, QUESTION = 8, FILLER + 1
+DISTANCES = [2, 6] if FAST else [2, 4, 8, 16, 32, 64]
+COPY_STEPS, COPY_ROWS = (2, 16) if FAST else (1500, 64)
+
+
+def copies(count, rng, distances):
+    """Inputs, labels and weights of `count` rows, and the place of each answer."""
+    length = max(DISTANCES) + 1
+    symbols = rng.integers(QUESTION + 1, QUESTION + 1 + SYMBOLS, count)
+    places = rng.choice(distances, count)
+    target = np.full((count, length), FILLER)
+    target[:, 0] = symbols
+    labels, weights = np.full((count, length), FILLER), np.zeros((count, length))
+    rows = np.arange(count)
+    target[rows, places], labels[rows, places] = QUESTION, symbols
+    weights[rows, places] = 1.0 / count
+    inputs = {"source": np.tile(SOURCE, (count, 1)), "target": target}
+    return inputs, labels, weights.astype("float32"), places
+
+
+def copied(name):
+    """The share of symbols that are said again, at each distance."""
+    keras.utils.set_random_seed(1)
+    rng = np.random.default_rng(1)
+    model = model_of(name, QUESTION + 1 + SYMBOLS, dropout=0.0)
+    peak = keras.optimizers.schedules.CosineDecay(
+        0.0, COPY_STEPS, warmup_target=2e-3, warmup_steps=COPY_STEPS // 10
+    )
+    loss = kt.training.LabelSmoothedCrossEntropy(0.0)
+    model.compile(kt.training.adam(peak, global_clipnorm=1.0), loss)
+    inputs, labels, weights, _ = copies(COPY_STEPS * COPY_ROWS, rng, DISTANCES)
+    model.fit(
+        inputs,
+        labels,
+        sample_weight=COPY_STEPS * weights,  # each batch's sum to 1
+        batch_size=COPY_ROWS,
+        shuffle=False,
+        verbose=0,
+    )
+    shares = []
+    for distance in DISTANCES:
+        inputs, labels, _, places = copies(COPY_ROWS, rng, [distance])
+        said = model.predict(inputs, batch_size=COPY_ROWS, verbose=0).argmax(axis=-1)
+        rows = np.arange(COPY_ROWS)
+        shares.append(float((said == labels)[rows, places].mean()))
+    return shares
+
+
+shares = {
+    name: remembered(f"copies of {name}", lambda n=name: copied(n)) for name in changes
+}
+figure, axes = plt.subplots(figsize=(8, 4))
+for name, its in shares.items():
+    axes.plot(DISTANCES, its, "o-", label=name)
+axes.axhline(1 / SYMBOLS, color="gray", linestyle=":")
+axes.set(xscale="log", xlabel="distance", ylabel="copied rightly", ylim=(0, 1.05))
+axes.legend()
+figure.tight_layout()
+figure.savefig("lesson_8_copies.png")
+for name, its in shares.items():
+    print(f"{name:25}", dict(zip(DISTANCES, its, strict=True)))
+if not FAST:
+    assert min(shares["self-attention"]) > 0.95
+    for name, reach in REACH.items():
+        for distance, share in zip(DISTANCES, shares[name], strict=True):
+            assert share > 0.9 if distance <= reach else share < 0.4, (name, distance)
+
+# %% [markdown]
+# ## The same translation task
+#
+# English to German on the embedded phrasebook: one tokenizer, the same batches in the
+# same order, the same steps and schedule, beam search with the same beam, BLEU on the
+# same sentences whose numbers and dates none has seen.
+
+# %%
+STEPS, TEST_LINES = (2, 2) if FAST else (1400, 200)
+train, test = (phrasebook.load("en", "de", split) for split in ("train", "test"))
+if FAST:
+    train = tuple(side[:60] for side in train)
+test = tuple(side[:TEST_LINES] for side in test)
+tokenizer = kt.data.Tokenizer.train(
+    train[0] + train[1], 400 if FAST else 1000, split_digits=True
+)
+pairs, _ = kt.data.encode_pairs(
+    kt.data.ParallelText(*train), tokenizer, tokenizer, max_length=128
+)
+batches = kt.data.TokenBatches(
+    pairs, 256 if FAST else 1536, max_buckets=1 if FAST else 8
+)
+
+
+def translated(name):
+    """BLEU, loss, and target tokens a second in training without the compilation."""
+    keras.utils.set_random_seed(1)
+    model = model_of(name, tokenizer.vocabulary_size)
+    rate = keras.optimizers.schedules.CosineDecay(
+        0.0, STEPS, warmup_target=5e-3, warmup_steps=max(STEPS // 7, 1)
+    )
+    model.compile(
+        kt.training.adam(rate, global_clipnorm=1.0),
+        kt.training.LabelSmoothedCrossEntropy(0.1),
+        metrics=[kt.training.NegativeLogLikelihood()],
+    )
+    seen = {}
+    for i in range(min(STEPS, len(batches))):
+        seen.setdefault(tuple(ids.shape for ids in batches[i][0].values()), i)
+    first = min(max(seen.values()) + 1, STEPS // 2)  # every shape is compiled by then
+    for begin, count in ((0, first), (first, STEPS - first)):
+        start = time.perf_counter()
+        history = model.fit(
+            batches.from_step(begin), steps_per_epoch=count, shuffle=False, verbose=0
+        )
+        seconds = time.perf_counter() - start
+    tokens = sum(int((batches[first + i][1] != 0).sum()) for i in range(STEPS - first))
+    translator = kt.Translator(model, tokenizer)
+    hypotheses = translator.translate(test[0], beam_size=2 if FAST else 4)
+    (bleu,) = kt.evaluation.evaluate(hypotheses, test[1], metrics=("bleu",))
+    return {
+        "bleu": bleu.score,
+        "signature": str(bleu),
+        "loss": float(history.history["loss"][-1]),
+        "tokens_per_second": tokens / seconds,
+    }
+
+
+quality = {
+    name: remembered(f"translation of {name}", lambda n=name: translated(n))
+    for name in (NAMES[::3] if FAST else NAMES)
+}
+assert all(np.isfinite(its["loss"]) for its in quality.values())
+if not FAST:
+    bleu = {name: its["bleu"] for name, its in quality.items()}
+    assert bleu["self-attention"] > 85
+    assert bleu["recurrent, no attention"] < bleu["recurrent"]
+
+# %% [markdown]
+# ## The table, measured
+
+# %%
+ROWS_OF_TABLE = [
+    ("self-attention", "self-attention", "O(n² d)", "O(1)", "O(1)"),
+    ("restricted", "restricted, r = 4", "O(r n d)", "O(1)", "O(n/r)"),
+    ("recurrent", "recurrent", "O(n d²)", "O(n)", "O(n)"),
+    ("recurrent, no attention", "recurrent", "O(n d²)", "O(n)", "O(n)"),
+    ("convolutional", "convolutional, k = 3", "O(k n d²)", "O(1)", "O(n/k)"),
+    ("dilated", "convolutional, k = 3", "O(k n d²)", "O(1)", "O(log n)"),
+]
+print(
+    f"{'':24}{'complexity':12}{'measured':10}{'sequential':12}{'path':10}{'reach':>6}"
+    f"{'copied':>8}{'tokens/s':>10}{'BLEU':>7}"
+)
+for name, mixer, complexity, sequential, path in ROWS_OF_TABLE:
+    reach = REACH.get(name, "all")
+    copied_at = dict(
+        zip(DISTANCES, shares.get(name, [0.0] * len(DISTANCES)), strict=True)
+    )
+    right = [distance for distance, share in copied_at.items() if share > 0.9]
+    its = quality.get(name, {"tokens_per_second": np.nan, "bleu": np.nan})
+    print(
+        f"{name:24}{complexity:12}n^{growth(mixer):<8.1f}{sequential:12}{path:10}"
+        f"{reach:>6}{max(right, default='-'):>8}{its['tokens_per_second']:10.0f}"
+        f"{its['bleu']:7.1f}"
+    )
+print("done: every claim of this lesson was checked")

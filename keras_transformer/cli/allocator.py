@@ -2,18 +2,21 @@
 
 Every training step frees buffers of many megabytes and asks for them again. By default
 glibc gives such a buffer back to the kernel at once, and each step pays hundreds of
-thousands of page faults to get it back. These settings of glibc keep the memory:
+thousands of page faults to get it back. These settings keep the memory:
 
 * PyTorch: `MALLOC_MMAP_THRESHOLD_` and `MALLOC_TRIM_THRESHOLD_` of 8 GiB; nearly half
   as many tokens a second again.
 * JAX: `GLIBC_TUNABLES=glibc.malloc.hugetlb=1`, large pages; up to 1.6 times as many.
-* TensorFlow has an allocator of its own and gains nothing.
+* TensorFlow: tcmalloc in glibc's place, where it is installed (`libtcmalloc-minimal4`
+  of Debian and Ubuntu, `gperftools-libs` of Fedora); 2.4 times as many on a virtual
+  machine. TensorFlow asks for aligned memory, which glibc gives back whatever is set.
 
-glibc reads them when a process starts, so `train` starts itself once more, with the
-same arguments and process id. A variable that is set already is left as it is;
+They are read when a process starts, so `train` starts itself once more, with the same
+arguments and process id. A variable that is set already is left as it is;
 `KERAS_TRANSFORMER_RESTART=never` leaves all of them.
 """
 
+import ctypes.util
 import os
 import platform
 import sys
@@ -22,24 +25,35 @@ import sys
 RESTART = "KERAS_TRANSFORMER_RESTART"
 
 _EIGHT_GIB = str(8 * 2**30)
-SETTINGS = {
+_GLIBC = {
     "torch": {
         "MALLOC_MMAP_THRESHOLD_": _EIGHT_GIB,
         "MALLOC_TRIM_THRESHOLD_": _EIGHT_GIB,
     },
     "jax": {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"},
 }
+_TCMALLOC = {
+    "TCMALLOC_RELEASE_RATE": "0",
+    # Else it reports each buffer of more than 1 GiB.
+    "TCMALLOC_LARGE_ALLOC_REPORT_THRESHOLD": str(2**40),
+}
+
+
+def settings(backend: str) -> dict[str, str]:
+    """The environment variables that make training on this backend fast."""
+    if backend == "tensorflow":
+        library = ctypes.util.find_library("tcmalloc_minimal")
+        return {"LD_PRELOAD": library, **_TCMALLOC} if library else {}
+    return _GLIBC.get(backend, {})
 
 
 def tune(backend: str) -> None:
     """Starts this process again with the backend's settings, once, if it may."""
-    settings = SETTINGS.get(backend, {})
-    missing = {key: value for key, value in settings.items() if key not in os.environ}
-    if (
-        not missing
-        or os.environ.get(RESTART) != "allowed"
-        or platform.libc_ver()[0] != "glibc"
-    ):
+    if os.environ.get(RESTART) != "allowed" or platform.libc_ver()[0] != "glibc":
+        return
+    found = settings(backend)
+    missing = {key: value for key, value in found.items() if key not in os.environ}
+    if not missing:
         return
     sys.stderr.flush()
     os.execve(

@@ -1,5 +1,6 @@
 """Which backend a command takes, and with which memory allocator it trains."""
 
+import ctypes.util
 import os
 import platform
 
@@ -11,6 +12,7 @@ from keras_transformer.errors import InputError
 
 pytestmark = pytest.mark.no_backend
 
+BACKENDS = ("tensorflow", "jax", "torch")
 CACHE = ("JAX_COMPILATION_CACHE_DIR", "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS")
 
 
@@ -99,10 +101,11 @@ def restarts(installed, monkeypatch):
     monkeypatch.setattr(os, "execve", lambda *call: environments.append(call[2]))
     monkeypatch.setattr(platform, "libc_ver", lambda: ("glibc", "2.36"))
     monkeypatch.setenv(allocator.RESTART, "allowed")
-    for settings in allocator.SETTINGS.values():
-        for name in settings:
-            monkeypatch.delenv(name, raising=False)
-    installed("tensorflow", "jax", "torch")
+    monkeypatch.setattr(ctypes.util, "find_library", lambda name: f"lib{name}.so.4")
+    for name in BACKENDS:
+        for variable in allocator.settings(name):
+            monkeypatch.delenv(variable, raising=False)
+    installed(*BACKENDS)
     return environments
 
 
@@ -121,22 +124,28 @@ def test_jax_keeps_its_programs_where_nobody_says_otherwise(
     assert os.environ["JAX_COMPILATION_CACHE_DIR"] == "elsewhere"
 
 
-@pytest.mark.parametrize("name", ["torch", "jax"])
+@pytest.mark.parametrize("name", BACKENDS)
 def test_training_restarts_with_the_settings_of_its_backend(
     name, restarts, monkeypatch
 ):
     monkeypatch.setenv("KERAS_BACKEND", name)
     backend.activate(training=True)
     (environment,) = restarts
-    assert environment.items() >= allocator.SETTINGS[name].items()
+    assert allocator.settings(name)
+    assert environment.items() >= allocator.settings(name).items()
     assert environment["KERAS_BACKEND"] == name
     assert environment[allocator.RESTART] == "done"
 
 
-def test_tensorflow_and_other_commands_do_not_restart(restarts, monkeypatch):
-    backend.activate(training=True)
+def test_other_commands_do_not_restart(restarts, monkeypatch):
     monkeypatch.setenv("KERAS_BACKEND", "torch")
     backend.activate()
+    assert not restarts
+
+
+def test_tensorflow_without_tcmalloc_does_not_restart(restarts, monkeypatch):
+    monkeypatch.setattr(ctypes.util, "find_library", lambda name: None)
+    backend.activate(training=True)
     assert not restarts
 
 

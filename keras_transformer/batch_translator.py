@@ -24,7 +24,7 @@ class BatchTranslator:
     Batches may have any size. Lines of similar length are translated together, as many
     as fit into `batch_tokens`; batches of a few thousand lines waste little padding.
 
-    Ray Data takes the class and keeps one model in each worker::
+    Ray Data takes the class and keeps one model in each worker:
 
         rows.map_batches(
             BatchTranslator,
@@ -33,7 +33,7 @@ class BatchTranslator:
             concurrency=2,
         )
 
-    Spark takes a function that makes the model, and keeps what it made::
+    Spark takes a function that makes the model, and keeps what it made:
 
         translate = predict_batch_udf(
             BatchTranslator("models/en-de").make_predict_function,

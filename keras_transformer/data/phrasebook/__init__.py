@@ -17,6 +17,8 @@ from pathlib import Path
 
 from keras_transformer.errors import InputError
 
+__all__ = ["LANGUAGES", "SPLITS", "load", "path"]
+
 LANGUAGES = ("en", "de", "fr")
 SPLITS = ("train", "validation", "test")
 

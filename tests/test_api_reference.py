@@ -1,0 +1,45 @@
+"""The API reference has a place for every public name, and nothing else has."""
+
+import re
+import runpy
+import types
+from pathlib import Path
+
+import keras
+import pytest
+
+import keras_transformer
+
+BUILD = Path(__file__).resolve().parents[1] / "docs" / "build_api.py"
+
+
+def public_names(module):
+    """`module: names` for a module and its public submodules, at any depth."""
+    found = {module.__name__: set()}
+    for name in getattr(module, "__all__", ()):
+        value = getattr(module, name)
+        if isinstance(value, types.ModuleType):
+            found |= public_names(value)
+        else:
+            found[module.__name__].add(name)
+    return found
+
+
+@pytest.mark.skipif(keras.backend.backend() != "jax", reason="once is enough")
+def test_every_public_name_has_its_place(tmp_path):
+    pytest.importorskip("pdoc")
+    build = runpy.run_path(str(BUILD))["build"]
+    build(tmp_path)
+    expected = public_names(keras_transformer)
+    pages = {
+        ".".join(path.relative_to(tmp_path).with_suffix("").parts): path
+        for path in tmp_path.rglob("*.html")
+        if path.name != "index.html"
+    }
+    assert set(pages) == set(expected)
+    for module, names in expected.items():
+        text = pages[module].read_text(encoding="utf-8")
+        places = set(re.findall(r'<section id="(\w+)"', text))
+        assert names <= places, (module, names - places)
+    block = pages["keras_transformer.layers"].read_text(encoding="utf-8")
+    assert "<li><strong>cross_attention_mask:</strong>" in block

@@ -182,9 +182,10 @@ class TokenBatches(keras.utils.PyDataset):
         first, end = self._plan.cuts[batch : batch + 2]
         rows, (B, S, T) = slots[first:end], self.shapes[self._plan.buckets[batch]]
         part, parts = self._part
+        own = slice(part * (B // parts), (part + 1) * (B // parts))
         if self.bpe_dropout is None:
             tokens = int(self.pairs.target.lengths_of(rows).sum()) + len(rows)
-            pairs = self.pairs.take(rows[part::parts])
+            pairs = self.pairs.take(rows[own])
         else:
             # Whole: only this tells how many tokens the other parts have.
             pairs = self.bpe_dropout(
@@ -193,17 +194,19 @@ class TokenBatches(keras.utils.PyDataset):
                 (self.seed, epoch, batch),
             )
             tokens = len(pairs.target.ids) + len(rows)
-            pairs = pairs.take(np.arange(part, len(rows), parts))
+            pairs = pairs.take(np.arange(len(rows))[own])
         return self._batch(pairs, (B // parts, S, T), tokens)
 
     def on_epoch_end(self) -> None:
         self.epoch += 1
 
     def part(self, index: int, count: int) -> TokenBatches:
-        """The same batches with every `count`-th row of each, from row `index` on.
+        """Of each batch the rows that belong to part `index` of `count` equal ones.
 
-        For one of `count` processes that train together. The weights are those of the
-        whole batch: they sum to 1 over all parts. No row of another part is built.
+        For one of `count` processes that train together. Parts one after the other are
+        the batch, in its order, on which the masks of dropout depend. The weights are
+        those of the whole batch: they sum to 1 over all parts. No row of another part
+        is built.
 
         Raises:
             InputError: where `rows_multiple_of` is not a multiple of `count`.

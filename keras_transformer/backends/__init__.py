@@ -42,7 +42,8 @@ Keras runs on is loaded here, and no other module names a framework.
   hash of `random_words.py` from the next seed of a Keras `SeedGenerator`. A replica
   draws those of its own rows.
 * `random_state()`, `restore_random_state(state)`: what Keras' layers draw from beside
-  its seed generators, as a uint8 array.
+  its seed generators, as a uint8 array; empty, of which nothing is restored, where
+  there is no such thing.
 * `use_cudnn`: that argument of Keras' recurrent layers, such that they run in what
   `compile` gives.
 """

@@ -253,4 +253,5 @@ def random_state():
 
 
 def restore_random_state(state):
-    torch.set_rng_state(torch.from_numpy(state))
+    if state.size:  # else the run was begun on another backend
+        torch.set_rng_state(torch.from_numpy(state))

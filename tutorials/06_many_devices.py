@@ -80,7 +80,7 @@ with open_distribution(kind, devices) as distribution:
     else:
         model.save_weights(start)
     model.compile(
-        optimizer=keras.optimizers.SGD(1.0, momentum=0.9),
+        optimizer=keras.optimizers.SGD(0.1, momentum=0.9),
         loss=kt.training.LabelSmoothedCrossEntropy(0.1),
     )
     history = model.fit(

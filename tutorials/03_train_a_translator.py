@@ -282,8 +282,8 @@ assert FAST or greedy[0].score > 85
 
 # %% [markdown]
 # What the beam finds is more likely to the model, which is all that it looks for. That
-# it is better, too, is up to the model: of one that is nearly always sure, as here, both
-# say much the same.
+# it is better, too, is up to the model: of one that is nearly always sure, as here,
+# both say much the same.
 
 # %%
 assert beam[1] > greedy[1] - 0.05 * abs(greedy[1])
@@ -313,4 +313,5 @@ figure.savefig("lesson_3_length_penalty.png")
 
 # %% [markdown]
 # A larger alpha makes the translations longer, if anything. On sentences as predictable
-# as these it hardly matters; on free text it decides how much of a sentence is left out.
+# as these it hardly matters; on free text it decides how much of a sentence is left
+# out.

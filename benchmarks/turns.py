@@ -6,13 +6,19 @@ with one line of JSON. Only one prepares or works at a time; the others sleep. S
 whatever else the machine does hits all of them, and a ratio is taken within a round.
 """
 
+import contextlib
 import json
 import os
 import platform
 import statistics
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
+
+#: Of the time that there is, what may pass before the last program is ready.
+_PREPARING = 0.7
 
 
 class Program:
@@ -30,8 +36,8 @@ class Program:
         self.environment = environment
         self.process = None
 
-    def start(self):
-        """Whether it could prepare; its errors have gone to the terminal."""
+    def start(self, seconds=None):
+        """Whether it could prepare, in the time; its errors are on the terminal."""
         self.process = subprocess.Popen(
             [sys.executable, *map(str, self.arguments)],
             cwd=Path(__file__).parent,
@@ -40,48 +46,120 @@ class Program:
             stdout=subprocess.PIPE,
             text=True,
         )
-        return self._answer() == "ready"
+        return self._answer(seconds) == "ready"
 
-    def work(self):
-        """The numbers of one round; None where the process has died."""
-        print("work", file=self.process.stdin, flush=True)
-        answer = self._answer()
+    def work(self, job=None, seconds=None):
+        """The numbers of one round; None where the process has died or is too slow."""
+        try:
+            print(json.dumps(job), file=self.process.stdin, flush=True)
+        except BrokenPipeError:
+            return None
+        answer = self._answer(seconds)
         return json.loads(answer) if answer else None
 
     def end(self):
-        self.process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
         self.process.wait()
 
-    def _answer(self):
+    def _answer(self, seconds):
+        timer = threading.Timer(seconds or 0, self.process.kill)
+        if seconds is not None:
+            timer.start()
         # Libraries print lines of their own: ours are the marked ones.
         for line in self.process.stdout:
             if line.startswith("> "):
+                timer.cancel()
                 return line[2:].strip()
+        timer.cancel()
         return ""
 
 
 def serve(work):
-    """The child's side: calls `work()` for each line, and answers with its result."""
+    """The child's side: answers each line with what `work(job)` returns."""
     print("> ready", flush=True)
-    for _ in sys.stdin:
-        print("> " + json.dumps(work()), flush=True)
+    for line in sys.stdin:
+        print("> " + json.dumps(work(json.loads(line))), flush=True)
 
 
-def take_turns(programs, rounds):
-    """`{name: [numbers of each round]}` of the programs that did all rounds."""
+class Clock:
+    """How much of the time of a whole benchmark is left.
+
+    Args:
+        minutes: None: as long as it takes.
+    """
+
+    def __init__(self, minutes=None):
+        self.seconds = None if minutes is None else 60 * minutes
+        self.began = time.monotonic()
+
+    def left(self, share=1.0):
+        """Seconds until this share of the time has passed, not below 1; or None."""
+        if self.seconds is None:
+            return None
+        return max(share * self.seconds - (time.monotonic() - self.began), 1.0)
+
+    def lasts(self, seconds=0.0):
+        """Whether so many are left."""
+        passed = time.monotonic() - self.began
+        return self.seconds is None or passed + seconds < self.seconds
+
+
+def prepared(programs, clock):
+    """Those of the programs that are ready to work."""
     # One after the other: compilers that share the processors take for ever.
-    programs = [program for program in programs if program.start()]
+    ready = []
+    for program in programs:
+        if program.start(clock.left(_PREPARING)):
+            ready.append(program)
+        else:
+            program.end()
+            print(f"{program.name}: could not prepare, left out", file=sys.stderr)
+    return ready
+
+
+def play(programs, rounds, clock, job=None):
+    """`{name: [numbers of each round]}` of the programs that did all rounds.
+
+    A program that fails is removed from the list. Where the time ends there are fewer
+    rounds, for all of them.
+    """
     found = {program.name: [] for program in programs}
-    for _ in range(rounds):
+    longest = 0.0
+    for done in range(rounds):
+        if done and not clock.lasts(longest):
+            rounds = done
+            break
+        began = time.monotonic()
         for program in list(programs):
-            numbers = program.work()
+            numbers = program.work(job, clock.left())
             if numbers is None:
                 programs.remove(program)
+                program.end()
+                print(f"{program.name}: did not finish a round", file=sys.stderr)
             else:
                 found[program.name].append(numbers)
+        longest = max(longest, time.monotonic() - began)
+        if done and not clock.lasts():  # the clock has cut this round
+            rounds = done
+            break
+    return {name: rows[:rounds] for name, rows in found.items() if len(rows) >= rounds}
+
+
+def take_turns(programs, rounds, minutes=None):
+    """What `play` finds, by programs that begin here and end here.
+
+    Args:
+        programs: to be started.
+        rounds: the most of them.
+        minutes: for all of it; a program that would take longer is left out.
+    """
+    clock = Clock(minutes)
+    programs = prepared(programs, clock)
+    found = play(programs, rounds, clock)
     for program in programs:
         program.end()
-    return {name: rows for name, rows in found.items() if len(rows) == rounds}
+    return found
 
 
 def chosen(names, parts):

@@ -3,8 +3,9 @@
 import numpy as np
 
 PAD, START, END = 0, 1, 2
-#: layers, D, F, H.
+#: layers, D, F, H; `toy` shows that a program runs.
 SIZES = {
+    "toy": (1, 16, 32, 2),
     "tiny": (4, 128, 256, 4),
     "base": (6, 512, 2048, 8),
     "big": (6, 1024, 4096, 16),
@@ -31,6 +32,13 @@ def batches(vocabulary_size, seed=1):
         source = np.where(np.arange(S) >= np.minimum(lengths, S)[:, None], PAD, source)
         found.append(tuple(ids.astype("int32") for ids in (source, target, labels)))
     return found
+
+
+def load(path):
+    """What `peers.corpus` has written, as `batches` gives it."""
+    with np.load(path) as file:
+        arrays = [file[f"arr_{number}"] for number in range(len(file.files))]
+    return [tuple(arrays[i : i + 3]) for i in range(0, len(arrays), 3)]
 
 
 #: Tokens of each translation, whatever the program.

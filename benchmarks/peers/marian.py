@@ -52,8 +52,8 @@ class Model(nn.Module):
         ).logits
 
 
-def trainer(data, preset, vocabulary_size, bfloat16):
-    return loop(Model(preset, vocabulary_size), data, bfloat16)
+def trainer(data, preset, vocabulary_size, bfloat16, compiled=False):
+    return loop(Model(preset, vocabulary_size), data, bfloat16, compiled)
 
 
 def decoder(rows, preset, vocabulary_size, beam_size, bfloat16, static=False, **_):

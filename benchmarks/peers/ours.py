@@ -11,14 +11,22 @@ from keras_transformer.models.weights import assign
 from keras_transformer.models.weights import read_arrays
 from keras_transformer.training import LabelSmoothedCrossEntropy
 from peers.batches import LENGTH
+from peers.batches import SIZES
 from peers.keras_fit import fit
 
 WEIGHTS = "model.weights.h5"
 
 
 def build(preset, vocabulary_size, dtype="float32"):
-    config = TransformerConfig.from_preset(
-        preset, vocabulary_size=vocabulary_size, dropout=0.1
+    layers, D, F, H = SIZES[preset]
+    config = TransformerConfig(
+        vocabulary_size=vocabulary_size,
+        hidden_dim=D,
+        intermediate_dim=F,
+        num_heads=H,
+        num_encoder_layers=layers,
+        num_decoder_layers=layers,
+        dropout=0.1,
     )
     return Transformer(config, dtype=dtype)
 

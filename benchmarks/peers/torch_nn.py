@@ -8,6 +8,7 @@ from torch import nn
 
 from peers.batches import PAD
 from peers.batches import SIZES
+from peers.device import torch_device
 
 
 class Model(nn.Module):
@@ -33,7 +34,9 @@ class Model(nn.Module):
 
     def forward(self, source, target):
         length = target.shape[1]
-        causal = torch.ones(length, length, dtype=torch.bool).triu(1)
+        causal = torch.ones(
+            length, length, dtype=torch.bool, device=target.device
+        ).triu(1)
         hidden = self.transformer(
             self.embed(source),
             self.embed(target),
@@ -46,32 +49,41 @@ class Model(nn.Module):
         return F.linear(hidden, self.embedding.weight)
 
 
-def trainer(data, preset, vocabulary_size, bfloat16):
-    return loop(Model(preset, vocabulary_size), data, bfloat16)
+def trainer(data, preset, vocabulary_size, bfloat16, compiled=False):
+    return loop(Model(preset, vocabulary_size), data, bfloat16, compiled)
 
 
-def loop(model, data, bfloat16):
-    """`train(steps)` of a module (source, target) -> logits."""
-    model.train()
+def loop(model, data, bfloat16, compiled=False):
+    """`train(steps)` of a module (source, target) -> logits, its ids on the device.
+
+    `compiled`: `torch.compile` has made the forward pass, the loss and their gradients.
+    """
+    device = torch_device()
+    model.to(device).train()
     optimizer = torch.optim.Adam(
         model.parameters(), 1e-3, (0.9, 0.98), 1e-9, fused=True
     )
-    rows = [[torch.from_numpy(ids).long() for ids in row] for row in data]
+    rows = [[torch.from_numpy(ids).long().to(device) for ids in row] for row in data]
     taken = 0
+
+    def loss_of(source, target, labels):
+        with torch.autocast(device, torch.bfloat16, enabled=bfloat16):
+            logits = model(source, target)
+        return F.cross_entropy(
+            logits.flatten(0, 1).float(),
+            labels.flatten(),
+            ignore_index=PAD,
+            label_smoothing=0.1,
+        )
+
+    if compiled:
+        loss_of = torch.compile(loss_of)
 
     def train(steps):
         nonlocal taken
         for _ in range(steps):
-            source, target, labels = rows[taken % len(rows)]
+            loss = loss_of(*rows[taken % len(rows)])
             taken += 1
-            with torch.autocast("cpu", torch.bfloat16, enabled=bfloat16):
-                logits = model(source, target)
-            loss = F.cross_entropy(
-                logits.flatten(0, 1).float(),
-                labels.flatten(),
-                ignore_index=PAD,
-                label_smoothing=0.1,
-            )
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()

@@ -1,0 +1,127 @@
+"""What every table says of the machine, and the same as JSON."""
+
+import contextlib
+import importlib.metadata
+import json
+import platform
+import shutil
+import statistics
+import subprocess
+from pathlib import Path
+
+from turns import machine
+
+_PACKAGES = (
+    "keras-transformer",
+    "keras",
+    "jax",
+    "jaxlib",
+    "torch",
+    "triton",
+    "transformers",
+    "ctranslate2",
+    "numpy",
+)
+_CARD = (
+    "name",
+    "driver_version",
+    "memory.total",
+    "clocks.max.sm",
+    "clocks.max.mem",
+    "power.limit",
+)
+_LOAD = ("clocks.sm", "clocks.mem", "power.draw", "temperature.gpu")
+
+
+class Machine:
+    """The device, its versions, and its clocks while a benchmark runs.
+
+    Use it as a context around the work: `nvidia-smi`, where there is one, is asked
+    every second. `facts` are then complete.
+    """
+
+    def __init__(self):
+        self.facts = {
+            "device": machine(),
+            "python": platform.python_version(),
+            "versions": dict(_versions()),
+        }
+        self.card = None
+        self._watch = None
+
+    def __enter__(self):
+        if shutil.which("nvidia-smi"):
+            values = subprocess.run(
+                _query(_CARD), capture_output=True, text=True, check=True
+            ).stdout
+            card = dict(zip(_CARD, _first_row(values), strict=True))
+            self.card = card["name"]
+            self.facts |= {"device": self.card, "card": card}
+            self._watch = subprocess.Popen(
+                [*_query(_LOAD), "--loop=1"], stdout=subprocess.PIPE, text=True
+            )
+        return self
+
+    def __exit__(self, *_):
+        if self._watch is None:
+            return
+        self._watch.terminate()
+        rows = self._watch.communicate()[0].splitlines()
+        self.facts["load"] = {
+            name: {"median": statistics.median(values), "highest": max(values)}
+            for name, values in zip(_LOAD, _columns(rows), strict=False)
+        }
+
+    def print(self):
+        """The facts as lines of Markdown."""
+        versions = ", ".join(f"{n} {v}" for n, v in self.facts["versions"].items())
+        print(f"{self.facts['device']}; Python {self.facts['python']}, {versions}")
+        for part in ("card", "load"):
+            if part in self.facts:
+                print(f"{part}: {json.dumps(self.facts[part])}")
+
+
+def write_json(path, found):
+    """Writes it whole or not at all; does nothing without a path."""
+    if path is None:
+        return
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.tmp")
+    temporary.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    temporary.replace(path)
+
+
+def print_table(head, rows):
+    """Markdown: names of columns, and rows of text."""
+    print(f"\n| {' | '.join(head)} |")
+    print("|---" * len(head) + "|")
+    for row in rows:
+        print(f"| {' | '.join(row)} |", flush=True)
+
+
+def _versions():
+    for name in _PACKAGES:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            yield name, importlib.metadata.version(name)
+
+
+def _query(fields):
+    return [
+        "nvidia-smi",
+        f"--query-gpu={','.join(fields)}",
+        "--format=csv,noheader,nounits",
+    ]
+
+
+def _first_row(text):
+    return [value.strip() for value in text.splitlines()[0].split(",")]
+
+
+def _columns(rows):
+    """The numbers of each column; rows that hold anything else are left out."""
+    numbers = []
+    for row in rows:
+        with contextlib.suppress(ValueError):
+            numbers.append([float(value) for value in row.split(",")])
+    return list(zip(*numbers, strict=False))

@@ -111,14 +111,13 @@ def measure(arguments, folder, preset, batch, beam_size):
             **variant,
             "preset": preset,
             "vocabulary_size": arguments.vocabulary_size,
-            "beam_size": beam_size,
             "folder": folder,
-            "batch": batch,
             "seconds": arguments.seconds,
         }
         command = ["-m", "peers.decode", program, json.dumps(options)]
         programs.append(Program(name, command, environment))
-    found = take_turns(programs, arguments.rounds)
+    job = {"batch": batch, "beam_size": beam_size}
+    found = take_turns(programs, arguments.rounds, job=job)
     peers = [name for name in found if not name.startswith(("ours", "CTranslate2"))]
     exact = [name for name in found if name.startswith(_EXACT)]
     best, exact = fastest(found, peers, _KEY), fastest(found, exact, _KEY)

@@ -146,17 +146,18 @@ def play(programs, rounds, clock, job=None):
     return {name: rows[:rounds] for name, rows in found.items() if len(rows) >= rounds}
 
 
-def take_turns(programs, rounds, minutes=None):
+def take_turns(programs, rounds, minutes=None, job=None):
     """What `play` finds, by programs that begin here and end here.
 
     Args:
         programs: to be started.
         rounds: the most of them.
         minutes: for all of it; a program that would take longer is left out.
+        job: what each is told to do.
     """
     clock = Clock(minutes)
     programs = prepared(programs, clock)
-    found = play(programs, rounds, clock)
+    found = play(programs, rounds, clock, job)
     for program in programs:
         program.end()
     return found

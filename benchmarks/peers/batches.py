@@ -41,7 +41,7 @@ def load(path):
     return [tuple(arrays[i : i + 3]) for i in range(0, len(arrays), 3)]
 
 
-#: Tokens of each translation, whatever the program.
+#: Tokens of each translation, whatever the program, where sentences are made up.
 LENGTH = 32
 
 
@@ -54,6 +54,25 @@ def sources(vocabulary_size, rows, seed=1):
         [*random.integers(4, vocabulary_size, length - 1).tolist(), END]
         for length in lengths
     ]
+
+
+def by_length(sentences, batch, most):
+    """`[(rows, length)]`, sentences of similar length together, the longest first.
+
+    Args:
+        sentences: lists of ids.
+        batch: sentences in each.
+        most: of more batches than that, so many, evenly spread.
+
+    Returns:
+        Each with the number of tokens to write: of the powers of two from 16 on, the
+        first that is not below its longest source.
+    """
+    ordered = sorted(sentences, key=len, reverse=True)
+    rows = [ordered[i : i + batch] for i in range(0, len(ordered), batch)]
+    if len(rows) > most:
+        rows = [rows[i * len(rows) // most] for i in range(most)]
+    return [(found, max(16, 1 << (len(found[0]) - 1).bit_length())) for found in rows]
 
 
 def padded(rows):

@@ -8,7 +8,6 @@ import keras_hub
 from keras import ops
 
 from keras_transformer import backends
-from peers.batches import LENGTH
 from peers.batches import PAD
 from peers.batches import SIZES
 from peers.batches import START
@@ -27,19 +26,18 @@ def trainer(data, preset, vocabulary_size, bfloat16, jit_compile=None):
     return fit(model, loss, rows, jit_compile)
 
 
-def decoder(rows, preset, vocabulary_size, beam_size, bfloat16, **_):
+def decoder(preset, vocabulary_size, bfloat16, **_):
     keras.config.set_dtype_policy("bfloat16" if bfloat16 else "float32")
     network = Network(preset, vocabulary_size)
-    if beam_size > 1:
-        sampler = keras_hub.samplers.BeamSampler(num_beams=beam_size)
-    else:
-        sampler = keras_hub.samplers.GreedySampler()
     # tf.function with XLA, jax.jit, or PyTorch as it comes: as its `generate` has it.
-    generate = backends.compile(
-        lambda source: network.generate(source, sampler), network.model
-    )
-    source = ops.convert_to_tensor(padded(rows))
-    return lambda: ops.convert_to_numpy(generate(source))
+    generate = backends.compile(network.generate, network.model)
+
+    def decode(rows, length, beam_size):
+        source = ops.convert_to_tensor(padded(rows))
+        found = generate(source, length=length, beam_size=beam_size)
+        return ops.convert_to_numpy(found)
+
+    return decode
 
 
 class Network:
@@ -90,17 +88,21 @@ class Network:
         logits = self.embedding(hidden, reverse=True)
         return keras.layers.Activation("linear", dtype="float32")(logits)
 
-    def generate(self, source, sampler):
-        """What `keras_hub.models.Seq2SeqLM` does: (B, S) to (B, LENGTH) ids."""
+    def generate(self, source, length, beam_size):
+        """What `keras_hub.models.Seq2SeqLM` does: (B, S) to (B, length) ids."""
+        if beam_size > 1:
+            sampler = keras_hub.samplers.BeamSampler(num_beams=beam_size)
+        else:
+            sampler = keras_hub.samplers.GreedySampler()
         mask = ops.not_equal(source, PAD)
         memory = self.encode(source, mask)
         rows = ops.shape(source)[0]
-        prompt = ops.full((rows, LENGTH + 1), START, "int32")
+        prompt = ops.full((rows, length + 1), START, "int32")
         # A first step fills the caches of cross-attention.
         _, caches, cross_caches = self.step(
             prompt[:, :1],
             0,
-            self.caches(rows, LENGTH),
+            self.caches(rows, length),
             mask,
             memory,
             0,
@@ -120,7 +122,7 @@ class Network:
             prompt=prompt,
             cache=(caches, mask, memory, cross_caches),
             index=1,
-            mask=ops.repeat(ops.arange(LENGTH + 1)[None] == 0, rows, axis=0),
+            mask=ops.repeat(ops.arange(length + 1)[None] == 0, rows, axis=0),
             model=self.model,
         )
         return found[:, 1:]

@@ -7,11 +7,11 @@ from transformers import MarianConfig
 from transformers import MarianMTModel
 
 from peers.batches import END
-from peers.batches import LENGTH
 from peers.batches import PAD
 from peers.batches import SIZES
 from peers.batches import START
 from peers.batches import padded
+from peers.device import torch_device
 from peers.torch_nn import loop
 
 
@@ -56,21 +56,28 @@ def trainer(data, preset, vocabulary_size, bfloat16, compiled=False):
     return loop(Model(preset, vocabulary_size), data, bfloat16, compiled)
 
 
-def decoder(rows, preset, vocabulary_size, beam_size, bfloat16, static=False, **_):
+def decoder(preset, vocabulary_size, bfloat16, static=False, **_):
     """`static`: caches of fixed size, and a compiled step."""
-    model = MarianMTModel(config(preset, vocabulary_size)).eval()
+    device = torch_device()
+    model = MarianMTModel(config(preset, vocabulary_size)).to(device).eval()
     if bfloat16:
         model.bfloat16()
-    source = torch.from_numpy(padded(rows)).long()
-    options = {
-        "attention_mask": source != PAD,
-        "do_sample": False,
-        "num_beams": beam_size,
-        "min_new_tokens": LENGTH,
-        "max_new_tokens": LENGTH,
-    }
+    options = {"do_sample": False}
     if static:
         compiling = CompileConfig()
         compiling._compile_all_devices = True  # by itself it compiles on GPUs alone
         options |= {"cache_implementation": "static", "compile_config": compiling}
-    return lambda: model.generate(source, **options)[:, 1:].numpy()
+
+    def decode(rows, length, beam_size):
+        source = torch.from_numpy(padded(rows)).long().to(device)
+        found = model.generate(
+            source,
+            attention_mask=source != PAD,
+            num_beams=beam_size,
+            min_new_tokens=length,
+            max_new_tokens=length,
+            **options,
+        )
+        return found[:, 1:].cpu().numpy()
+
+    return decode

@@ -10,7 +10,6 @@ from keras_transformer.decoding import DecodingOptions
 from keras_transformer.models.weights import assign
 from keras_transformer.models.weights import read_arrays
 from keras_transformer.training import LabelSmoothedCrossEntropy
-from peers.batches import LENGTH
 from peers.batches import SIZES
 from peers.keras_fit import fit
 
@@ -42,16 +41,18 @@ def trainer(data, preset, vocabulary_size, bfloat16, jit_compile=None):
     return fit(model, loss, rows, jit_compile)
 
 
-def decoder(rows, preset, vocabulary_size, beam_size, bfloat16, folder):
+def decoder(preset, vocabulary_size, bfloat16, folder):
     """`Translator` does the same, but for its tokenizers."""
     model = build(preset, vocabulary_size, "bfloat16" if bfloat16 else "float32")
     weights = Path(folder, WEIGHTS)
     assign(model, read_arrays(weights), weights)
     search = BatchSearch(model)
-    sentences = [Sentence(ids) for ids in rows]
-    options = DecodingOptions(beam_size=beam_size, min_length=LENGTH, max_length=LENGTH)
 
-    def decode():
+    def decode(rows, length, beam_size):
+        sentences = [Sentence(ids) for ids in rows]
+        options = DecodingOptions(
+            beam_size=beam_size, min_length=length, max_length=length
+        )
         found = search.translate(sentences, options, len(rows))
         return [hypotheses[0].ids for hypotheses in found]
 

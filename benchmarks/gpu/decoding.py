@@ -1,0 +1,220 @@
+"""Decoding on a GPU: this package against Hugging Face's Marian and CTranslate2.
+
+    python -m gpu.decoding [--size base] [--json FILE] [--minutes 10]
+    python -m gpu.decoding --batch 128 --beam 4 --source newstest2014.en
+
+Run it in the folder of benchmarks. Everyone translates the same 1000 sentences, from
+ids to ids, with a model of the same size, V = 37 000, in bfloat16 and with random
+weights, sentences of similar length together. Each batch is written out to 16, 32, 64
+or 128 tokens a sentence, the next that its longest source does not pass: the end is
+forbidden before. So the numbers say what a step costs, on sentences of real lengths,
+and nothing of what a search saves by ending early. A pass takes at most 32 batches,
+evenly spread over the lengths. Beams beyond the first do not count as output.
+
+Sentences are those of the embedded phrasebook or of `--source`, in the pieces of
+`--tokenizer` or of one that is made of them.
+
+This package runs the search that `Translator` runs. Marian runs its `generate`, as it
+comes, and, where it compiles one (greedy search), with a cache of fixed size and a
+compiled step. CTranslate2 has this package's weights.
+
+Prints, for each setting: output tokens a second, the median over rounds; the seconds
+that 1000 sentences take at that rate; the ratios to Marian and to CTranslate2, medians
+of the rounds' ratios. With `--json` a second run measures what the file lacks.
+"""
+
+import argparse
+import itertools
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from peers.batches import SIZES
+from turns import Clock
+from turns import Program
+from turns import by_speed
+from turns import chosen
+from turns import fastest
+from turns import median
+from turns import play
+from turns import prepared
+from turns import ratio
+
+from gpu.environments import JAX
+from gpu.environments import TORCH
+from gpu.environments import caches
+from gpu.environments import installed
+from gpu.environments import on_host
+from gpu.report import Machine
+from gpu.report import print_table
+from gpu.report import write_json
+
+_KEY = "tokens_per_second"
+_MARIAN, _CTRANSLATE2 = "Hugging Face Marian", "CTranslate2"
+_GREEDY = "Hugging Face Marian compiled"  # it compiles no beam search
+
+#: `{name: (program, variant, environment, what it needs)}`
+PROGRAMS = {
+    "ours, JAX": ("ours", {}, JAX, ["jax"]),
+    "ours, PyTorch": ("ours", {}, TORCH, ["torch"]),
+    _MARIAN: ("marian", {}, {}, ["torch", "transformers"]),
+    _GREEDY: ("marian", {"static": True}, {}, ["torch", "transformers"]),
+    "CTranslate2, bfloat16": (
+        "ctranslate2",
+        {"compute_type": "bfloat16"},
+        {},
+        ["ctranslate2"],
+    ),
+    "CTranslate2, float16": (
+        "ctranslate2",
+        {"compute_type": "float16"},
+        {},
+        ["ctranslate2"],
+    ),
+    "CTranslate2, float32": (
+        "ctranslate2",
+        {"compute_type": "float32"},
+        {},
+        ["ctranslate2"],
+    ),
+}
+
+
+def main():
+    arguments = parse()
+    clock = Clock(arguments.minutes)
+    settings = {
+        "preset": arguments.size,
+        "vocabulary_size": 1000 if arguments.size == "toy" else 37_000,
+        "sentences": arguments.sentences,
+        "bfloat16": not arguments.float32,
+        "source": arguments.source,
+        "tokenizer": arguments.tokenizer,
+    }
+    results = begun(arguments.json, settings)
+    jobs = {
+        f"batch {batch}, beam {beam_size}": (batch, beam_size)
+        for batch, beam_size in itertools.product(arguments.batch, arguments.beam)
+    }
+    missing = [name for name in jobs if name not in results]
+    with tempfile.TemporaryDirectory() as folder, Machine() as machine:
+        programs = []
+        if missing:
+            write_inputs(folder, settings)
+            programs = prepared(make_programs(arguments, settings, folder), clock)
+        for name in missing:
+            found = measure(programs, arguments.rounds, clock, *jobs[name])
+            if found:
+                results[name] = found
+                save(arguments.json, settings, machine, results)
+        for program in programs:
+            program.end()
+    machine.print()
+    for name, found in results.items():
+        report(name, found, settings["sentences"])
+    save(arguments.json, settings, machine, results)
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
+    parser.add_argument("--size", default="base", choices=SIZES)
+    batches = [1, 64, 128, 256, 1024]
+    parser.add_argument("--batch", nargs="+", type=int, default=batches)
+    parser.add_argument("--beam", nargs="+", type=int, default=[1, 4])
+    parser.add_argument("--sentences", type=int, default=1000)
+    parser.add_argument("--source", help="file of sentences, one a line")
+    parser.add_argument("--tokenizer", help="SentencePiece model that cuts them")
+    parser.add_argument("--rounds", type=int, default=3)
+    seconds = "in a round, or more"
+    parser.add_argument("--seconds", type=float, default=1.0, help=seconds)
+    parser.add_argument("--minutes", type=float, default=9.5, help="for all of it")
+    parser.add_argument("--float32", action="store_true", help="not bfloat16")
+    parser.add_argument("--cache", help="folder where compilers keep what they make")
+    parser.add_argument("--json", help="file of all numbers, and of what is done")
+    parser.add_argument("--only", nargs="+", help="parts of the names to run")
+    return parser.parse_args()
+
+
+def begun(path, settings):
+    """The settings that the file has already; {} where it says nothing of them."""
+    if path is None or not Path(path).exists():
+        return {}
+    found = json.loads(Path(path).read_text(encoding="utf-8"))
+    if found["settings"] != settings:
+        sys.exit(f"{path} holds {found['settings']}; give another file for --json")
+    return found["rounds"]
+
+
+def write_inputs(folder, settings):
+    """The weights and the sentences, by processes that leave the card alone."""
+    size = str(settings["vocabulary_size"])
+    options = {
+        "count": settings["sentences"],
+        **{name: settings[name] for name in ("vocabulary_size", "source", "tokenizer")},
+    }
+    for arguments in (
+        ["peers.random_model", folder, settings["preset"], size],
+        ["peers.sentences", Path(folder, "sentences.json"), json.dumps(options)],
+    ):
+        subprocess.run([sys.executable, "-m", *arguments], env=on_host(), check=True)
+
+
+def make_programs(arguments, settings, folder):
+    options = {
+        **{name: settings[name] for name in ("preset", "vocabulary_size", "bfloat16")},
+        "folder": folder,
+        "sentences": str(Path(folder, "sentences.json")),
+        "seconds": arguments.seconds,
+    }
+    wide = "float32" if arguments.float32 else "float16"
+    programs = []
+    for name in chosen(PROGRAMS, arguments.only):
+        program, variant, environment, needed = PROGRAMS[name]
+        kind = variant.get("compute_type")
+        fitting = kind is None or (kind == "float32") == (wide == "float32")
+        if fitting and installed(*needed):
+            command = ["-m", "peers.decode", program, json.dumps(options | variant)]
+            environment = environment | caches(arguments.cache)
+            programs.append(Program(name, command, environment))
+    return programs
+
+
+def measure(programs, rounds, clock, batch, beam_size):
+    """The rounds of each program, without the ids that it has found."""
+    if not clock.lasts():
+        return {}
+    playing = [p for p in programs if beam_size == 1 or p.name != _GREEDY]
+    job = {"batch": batch, "beam_size": beam_size}
+    found = play(list(playing), rounds, clock, job)
+    programs[:] = [p for p in programs if p.process.poll() is None]
+    for rows in found.values():
+        for row in rows:
+            row.pop("ids")
+    return found
+
+
+def report(name, found, sentences):
+    print(f"\n### {name}")
+    others = {
+        label: fastest(found, [n for n in found if n.startswith(label)], _KEY)
+        for label in (_MARIAN, _CTRANSLATE2)
+    }
+    rows = []
+    for program, numbers in by_speed(found, _KEY):
+        speed, last = median(numbers, _KEY), numbers[-1]
+        seconds = last["tokens"] / last["sentences"] * sentences / speed
+        ratios = [ratio(numbers, rounds, _KEY) for rounds in others.values()]
+        rows.append([program, f"{speed:.0f}", f"{seconds:.2f}", *ratios])
+    head = ["program", "output tokens/s", f"seconds for {sentences} sentences"]
+    print_table([*head, "to Marian", "to CTranslate2"], rows)
+
+
+def save(path, settings, machine, results):
+    found = {"benchmark": "decoding", "settings": settings, "machine": machine.facts}
+    write_json(path, {**found, "rounds": results})
+
+
+if __name__ == "__main__":
+    main()

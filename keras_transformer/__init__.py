@@ -19,6 +19,7 @@ __getattr__, _, __all__ = lazy_loader.attach(
         "losses",
         "models",
         "training",
+        "visualization",
     ],
     submod_attrs={
         "batch_translator": ["BatchTranslator"],

@@ -61,9 +61,7 @@ def word_numbers(pieces: Sequence[str]) -> list[int | None]:
     data, starts = b"", []
     for piece in pieces:
         starts.append(len(data))
-        byte = _BYTE.fullmatch(piece)
-        text = piece.replace(SPACE_MARK, " ").encode()
-        data += bytes([int(byte[1], 16)]) if byte else text
+        data += piece_bytes(piece)
     words: list[int | None] = []  # of each byte
     number, inside = -1, False
     for character in data.decode(errors="surrogateescape"):
@@ -76,3 +74,17 @@ def word_numbers(pieces: Sequence[str]) -> list[int | None]:
         next((word for word in words[start:end] if word is not None), None)
         for start, end in pairwise([*starts, len(data)])
     ]
+
+
+def piece_bytes(piece: str) -> bytes:
+    r"""What a piece stands for in UTF-8; of a character that is split, a part.
+
+    Example:
+
+    >>> piece_bytes("▁ä"), piece_bytes("<0xE2>")
+    (b' \xc3\xa4', b'\xe2')
+    """
+    byte = _BYTE.fullmatch(piece)
+    if byte:
+        return bytes([int(byte[1], 16)])
+    return piece.replace(SPACE_MARK, " ").encode()

@@ -5,6 +5,7 @@ P tokens of a prefix.
 """
 
 import functools
+import operator
 from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
@@ -12,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 from keras import ops
+from keras import tree
 
 from keras_transformer import backends
 from keras_transformer.data.batching import pad_rows
@@ -24,6 +26,7 @@ from keras_transformer.decoding.sampling import sample_keys
 from keras_transformer.errors import InputError
 from keras_transformer.models import Ensemble
 from keras_transformer.models.search import EXTRA_LENGTH
+from keras_transformer.models.search import attention
 from keras_transformer.models.search import reread
 from keras_transformer.models.search import search
 from keras_transformer.models.search import token_scores
@@ -81,6 +84,7 @@ class BatchSearch:
         self._search = backends.compile(functools.partial(search, model), model)
         self._scores = backends.compile(functools.partial(token_scores, model), model)
         self._reread = backends.compile(functools.partial(reread, model), model)
+        self._attention = backends.compile(functools.partial(attention, model), model)
 
     def translate(
         self, sentences: Sequence[Sentence], options: DecodingOptions, batch_size: int
@@ -107,8 +111,9 @@ class BatchSearch:
         batch_size: int,
     ) -> list[np.ndarray]:
         """The log-probability (T,) of each target id, after those before it."""
+        found = self._read(self._scores, sources, targets, batch_size)
         return [
-            found for (found,) in self._read(self._scores, sources, targets, batch_size)
+            scores[: len(target)] for target, scores in zip(targets, found, strict=True)
         ]
 
     def reread(
@@ -120,9 +125,31 @@ class BatchSearch:
         """What `score` gives, and what each target position attends to (T, S)."""
         found = self._read(self._reread, sources, targets, batch_size)
         return [
-            (scores, weights[:, : len(source)])
-            for source, (scores, weights) in zip(sources, found, strict=True)
+            (scores[: len(target)], weights[: len(target), : len(source)])
+            for source, target, (scores, weights) in zip(
+                sources, targets, found, strict=True
+            )
         ]
+
+    def attention(
+        self,
+        sources: Sequence[list[int]],
+        targets: Sequence[list[int]],
+        batch_size: int,
+    ) -> list[dict[str, np.ndarray]]:
+        """What all layers and heads attend to, see `Hypothesis.attention`."""
+        found = self._read(self._attention, sources, targets, batch_size)
+        rows = []
+        for source, target, weights in zip(sources, targets, found, strict=True):
+            S, T = len(source), len(target)
+            sizes = {"encoder": (S, S), "decoder": (T, T), "cross": (T, S)}
+            rows.append(
+                {
+                    kind: values[..., : sizes[kind][0], : sizes[kind][1]].copy()
+                    for kind, values in weights.items()
+                }
+            )
+        return rows
 
     # === One batch ===
 
@@ -177,7 +204,7 @@ class BatchSearch:
         return inputs
 
     def _read(self, program, sources, targets, batch_size):
-        """What a program gives of each pair, as NumPy arrays of T rows."""
+        """What a program gives of each pair, as NumPy arrays, padded."""
         found = [None] * len(sources)
         lengths = list(map(max, zip(map(len, sources), map(len, targets), strict=True)))
         for rows in batches_by_length(lengths, batch_size):
@@ -185,10 +212,9 @@ class BatchSearch:
                 self._pad([sources[i] for i in rows]),
                 self._pad([targets[i] for i in rows]),
             )
-            parts = parts if isinstance(parts, tuple | list) else [parts]
-            parts = [ops.convert_to_numpy(part) for part in parts]
-            for row, values in zip(rows, zip(*parts, strict=True), strict=False):
-                found[row] = [value[: len(targets[row])] for value in values]
+            parts = tree.map_structure(ops.convert_to_numpy, parts)
+            for place, row in enumerate(rows):
+                found[row] = tree.map_structure(operator.itemgetter(place), parts)
         return found
 
     def _pad(self, rows: list[list[int]]) -> Any:

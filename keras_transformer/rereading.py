@@ -1,14 +1,8 @@
-"""What a model says of translations that are there: under teacher forcing, all at once.
-
-T target positions, S source positions, H heads, N layers.
-"""
+"""What a model says of translations that are there, under teacher forcing."""
 
 import dataclasses
 from collections.abc import Sequence
 from typing import Any
-
-import numpy as np
-from keras import ops
 
 from keras_transformer.alignment import align
 from keras_transformer.batch_search import BatchSearch
@@ -93,24 +87,36 @@ def check_attention(
 
 
 def with_attention(
-    model: TranslationModel,
+    searcher: BatchSearch,
     tokenizer: Tokenizer,
     sources: Sequence[list[int]],
     rows: Sequence[list[Hypothesis]],
+    batch_size: int,
 ) -> list[list[Hypothesis]]:
     """The hypotheses with the attention weights of all layers and heads.
 
     Args:
-        model: of the translator.
+        searcher: of the model.
         tokenizer: of the source.
         sources: the ids of each source.
         rows: the hypotheses of each source.
+        batch_size: the most hypotheses read at once.
     """
+    pairs = [
+        (source, hypothesis)
+        for source, row in zip(sources, rows, strict=True)
+        for hypothesis in row
+        if hypothesis.ids
+    ]
+    read = searcher.attention(
+        [source for source, _ in pairs], [h.ids for _, h in pairs], batch_size
+    )
+    following = iter(read)
     return [
         [
             dataclasses.replace(
                 hypothesis,
-                attention=_attention(model, source, hypothesis.ids),
+                attention=next(following),
                 source_tokens=tokenizer.pieces(source),
             )
             if hypothesis.ids
@@ -119,24 +125,3 @@ def with_attention(
         ]
         for source, row in zip(sources, rows, strict=True)
     ]
-
-
-def _attention(model, source, ids):
-    """The weights of each kind that the model has, for S source ids and T ids."""
-    target = [model.config.start_id, *ids[:-1]]
-    memory, mask, encoder = model.encode(
-        ops.convert_to_tensor(np.array([source], np.int32)),
-        return_attention_weights=True,
-    )
-    _, decoder, cross = model.decode(
-        ops.convert_to_tensor(np.array([target], np.int32)),
-        memory,
-        mask,
-        return_attention_weights=True,
-    )
-    weights = {"encoder": encoder, "decoder": decoder, "cross": cross}
-    return {
-        name: np.concatenate([ops.convert_to_numpy(w) for w in layers])
-        for name, layers in weights.items()
-        if layers
-    }

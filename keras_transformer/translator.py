@@ -167,7 +167,8 @@ class Translator:
                 alignments=return_alignments,
             )
         if return_details and return_attention_weights:
-            rows = rereading.with_attention(self.model, self.tokenizer, sources, rows)
+            arguments = (self._searcher, self.tokenizer, sources, rows, batch_size)
+            rows = rereading.with_attention(*arguments)
         following = iter(rows)
         joined = [
             join([next(following) for _ in line], [part for part, _ in line])

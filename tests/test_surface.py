@@ -13,7 +13,7 @@ NAMES = {
     "keras_transformer": """
         BatchTranslator ConvolutionalConfig ConvolutionalModel RecurrentConfig
         RecurrentModel Transformer TransformerConfig Translator __version__ data
-        decoding evaluation export layers losses models training
+        decoding evaluation export layers losses models training visualization
     """,
     "keras_transformer.layers": """
         AttentionBias DecoderBlock EncoderBlock FeedForward GatedConvolution
@@ -40,6 +40,10 @@ NAMES = {
     "keras_transformer.models": """
         ConvolutionalModel Ensemble KINDS RecurrentModel Transformer
     """,
+    "keras_transformer.visualization": """
+        AttentionMaps HeadReport attention_maps draw_alignment draw_heads head_report
+        html_page
+    """,
     "keras_transformer.export": "ctranslate2 litert onnx saved_model",
 }
 
@@ -64,6 +68,9 @@ COMMANDS = {
     "average": "RUN --output --last",
     "export": """
         MODEL --format --output --version --beam-size --length-penalty --quantization
+    """,
+    "attention": """
+        MODEL --text --translation --output --kind --layer --head --source --target
     """,
     "info": "MODEL",
     "serve": """

@@ -9,6 +9,7 @@ import typer
 from keras_transformer import __version__
 from keras_transformer.cli import allocator
 from keras_transformer.cli import exit_codes
+from keras_transformer.cli.attention import attention
 from keras_transformer.cli.average import average
 from keras_transformer.cli.compare import compare
 from keras_transformer.cli.evaluate import evaluate
@@ -19,7 +20,9 @@ from keras_transformer.cli.serve import serve
 from keras_transformer.cli.train import train
 from keras_transformer.cli.translate import translate
 
-COMMANDS = (train, translate, score, evaluate, compare, average, export, info, serve)
+#: As the help lists them.
+COMMANDS = (train, translate, score, evaluate, compare, average)
+COMMANDS += (export, attention, info, serve)
 
 
 def _print_version(wanted: bool) -> None:

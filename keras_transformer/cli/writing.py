@@ -13,8 +13,8 @@ from keras_transformer.errors import InputError
 
 
 @contextlib.contextmanager
-def writer(path: Path | None) -> Iterator[Callable[[str], None]]:
-    """A function that writes text to a file, or to standard output.
+def writer(path: Path | None) -> Iterator[Callable[[str | bytes], None]]:
+    """A function that writes text, or bytes, to a file or to standard output.
 
     A file has a temporary name until all is written; what is no file (a device, a
     named pipe) is written to as it is.
@@ -46,11 +46,11 @@ def writer(path: Path | None) -> Iterator[Callable[[str], None]]:
             temporary.unlink(missing_ok=True)
 
 
-def _write(name: Path | str, file: BinaryIO | None, text: str) -> None:
+def _write(name: Path | str, file: BinaryIO | None, text: str | bytes) -> None:
     if file is None:
         raise InputError(f"there is no {name}; give --output")
     with _told(name):
-        file.write(text.encode())
+        file.write(text.encode() if isinstance(text, str) else text)
         file.flush()
 
 

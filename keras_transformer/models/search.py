@@ -1,7 +1,7 @@
 """What is searched and what is scored: one text, for `Translator` and for exports.
 
 B batch, S source positions, T target positions, W beam width, L most tokens, R
-hypotheses a row, P tokens of a prefix.
+hypotheses a row, P tokens of a prefix, N layers, H heads.
 """
 
 from keras import ops
@@ -185,6 +185,24 @@ def reread(model, source, labels):
     )
     likelihoods = _likelihoods(model.config, model.logits(hidden), labels)
     return likelihoods, word_attention(weights)
+
+
+def attention(model, source, labels):
+    """What all layers and heads attend to, of translations that are there.
+
+    Returns:
+        Float32 weights of each of N layers: `"encoder"` (B, N, H, S, S), `"decoder"`
+        (B, N, H, T, T) and `"cross"` (B, N, H, T, S), of those that the kind of the
+        model has. A row of the T is of the position that predicts one of the labels.
+    """
+    memory, mask, encoder = model.encode(source, return_attention_weights=True)
+    _, decoder, cross = model.decode(
+        _shifted(model.config, labels), memory, mask, return_attention_weights=True
+    )
+    weights = {"encoder": encoder, "decoder": decoder, "cross": cross}
+    return {
+        name: ops.stack(layers, axis=1) for name, layers in weights.items() if layers
+    }
 
 
 def _shifted(config, labels):

@@ -15,7 +15,12 @@ def word_attention(weights):
 
     Reference: Garg et al., 2019, https://arxiv.org/abs/1909.02074, section 3.
     """
-    return ops.mean(ops.cast(weights[max(len(weights) - 2, 0)], "float32"), axis=1)
+    return ops.mean(ops.cast(weights[word_layer(len(weights))], "float32"), axis=1)
+
+
+def word_layer(count):
+    """The number of the last layer but one of `count` layers, or of the only one."""
+    return max(count - 2, 0)
 
 
 def attends(model):

@@ -1,0 +1,334 @@
+"""What each head does over a corpus, in numbers.
+
+T positions that attend, S positions attended to, N layers, H heads, M measures.
+"""
+
+import collections
+import dataclasses
+import unicodedata
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from keras_transformer.batch_search import BatchSearch
+from keras_transformer.errors import InputError
+from keras_transformer.source_lines import check_lengths
+from keras_transformer.translator import Translator
+from keras_transformer.visualization.maps import KINDS
+from keras_transformer.visualization.maps import check_model
+from keras_transformer.visualization.tokens import START
+from keras_transformer.visualization.tokens import Tokens
+
+#: Shares of attention, then what is no share.
+SHARES = ("previous", "next", "itself", "same word", "delimiters", "rare words")
+MEASURES = (*SHARES, "entropy", "distance")
+_ABSENT = {
+    "encoder": (),
+    "decoder": ("next",),
+    "cross": ("previous", "next", "itself"),
+}
+_RARE = 0.1  # of the running words
+_PAIRS_AT_ONCE = 256
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class HeadReport:
+    """What each head attends to, as means over all positions of a corpus.
+
+    The measures of a position, in the order of `MEASURES`:
+
+    * `previous`, `next`, `itself`: the weight of the token one before, one after and
+      at the same place, within one text; the decoder's tokens are those that it reads.
+    * `same word`: of other tokens in words of the same spelling, its own word's among
+      them; in cross-attention, of source words spelled like the word that is written.
+      Case and the punctuation around a word do not count.
+    * `delimiters`: of punctuation, white space, start and end.
+    * `rare words`: of the rarest words of the corpus, which together are at most a
+      tenth of its words, or else occur once.
+    * `entropy`: in bits; of n tokens with equal weights it is log2(n).
+    * `distance`: the mean of |t - s| in tokens.
+
+    Args:
+        num_pairs: sentences that were read.
+        heads: kind of attention -> (N, H, M) float64; NaN where a kind has no such
+            measure.
+        even: kind -> (M,), of a head that attends to all that it may see alike.
+
+    Reference: Voita et al., 2019, https://arxiv.org/abs/1905.09418, section 5; Clark
+    et al., 2019, https://arxiv.org/abs/1906.04341, section 3.
+    """
+
+    num_pairs: int
+    heads: dict[str, np.ndarray]
+    even: dict[str, np.ndarray]
+
+    def role(self, kind: str, layer: int, head: int) -> str | None:
+        """What a head is for, if it can be told.
+
+        That is the share which is more than half of its attention, and at least twice
+        what even attention would give.
+        """
+        values = self.heads[kind][layer, head, : len(SHARES)]
+        best = int(np.nanargmax(values))
+        found = values[best] > max(0.5, 2 * self.even[kind][best])
+        return SHARES[best] if found else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON: a list of heads with their measures, None where there is none."""
+        return {
+            "pairs": self.num_pairs,
+            "heads": [
+                {
+                    "kind": kind,
+                    "layer": layer,
+                    "head": head,
+                    **_measures(values[layer, head]),
+                    "role": self.role(kind, layer, head),
+                }
+                for kind, values in self.heads.items()
+                for layer, head in np.ndindex(values.shape[:2])
+            ],
+            "even": {kind: _measures(values) for kind, values in self.even.items()},
+        }
+
+    def __str__(self) -> str:
+        """A table a kind: shares in percent, and the role of a head that has one."""
+        lines = [f"{self.num_pairs} sentences"]
+        for kind, values in self.heads.items():
+            lines += ["", _line(KINDS[kind], MEASURES)]
+            for layer, head in np.ndindex(values.shape[:2]):
+                name = f"layer {layer}, head {head}"
+                role = self.role(kind, layer, head)
+                role = f"  {role}" if role else ""
+                lines.append(_line(name, _spelled(values[layer, head])) + role)
+            lines.append(_line("even attention", _spelled(self.even[kind])))
+        return "\n".join(lines)
+
+
+def head_report(
+    translator: Translator,
+    sources: Sequence[str],
+    targets: Sequence[str] | None = None,
+    *,
+    batch_size: int = 32,
+) -> HeadReport:
+    """Counts what each head of a model attends to over a corpus.
+
+    A pair with an empty line is left out. Padding is never counted.
+
+    Args:
+        translator: of one model, of any kind that attends to the source.
+        sources: sentences.
+        targets: a translation of each; default: those that the model finds.
+        batch_size: the most pairs read at once.
+
+    Raises:
+        InputError: where the numbers of lines differ, there is no pair with text, a
+            line is too long, or the model has no attention or is an ensemble.
+
+    Example:
+
+    >>> import keras_transformer as kt
+    >>> tokenizer = kt.data.Tokenizer.train(["ein Haus a house"] * 9, 270)
+    >>> config = kt.TransformerConfig.from_preset("tiny", vocabulary_size=270)
+    >>> translator = kt.Translator(kt.Transformer(config), tokenizer)
+    >>> report = kt.visualization.head_report(translator, ["a house"], ["ein Haus"])
+    >>> report.heads["encoder"].shape == (
+    ...     config.num_encoder_layers, config.num_heads, 8
+    ... )
+    True
+
+    Reference: Voita et al., 2019, https://arxiv.org/abs/1905.09418, section 5.
+    """
+    check_model(translator.model)
+    if targets is None:
+        targets = translator.translate(sources, batch_size=batch_size)
+    pairs = _encoded(translator, sources, targets)
+    corpus = _Corpus(translator, pairs)
+    searcher = BatchSearch(translator.model)
+    totals: dict[str, np.ndarray] = {}
+    even: dict[str, np.ndarray] = {}
+    positions = collections.Counter()
+    for start in range(0, len(pairs), _PAIRS_AT_ONCE):
+        some = pairs[start : start + _PAIRS_AT_ONCE]
+        found = searcher.attention(*map(list, zip(*some, strict=True)), batch_size)
+        for place, maps in enumerate(found, start):
+            for kind, weights in maps.items():
+                relations = corpus.relations(kind, place)
+                allowed = (weights > 0).any(axis=(0, 1)).astype("float32")
+                alike = allowed / allowed.sum(axis=-1, keepdims=True)
+                totals[kind] = totals.get(kind, 0.0) + _sums(weights, relations)
+                even[kind] = even.get(kind, 0.0) + _sums(alike, relations)
+                positions[kind] += weights.shape[-2]
+    return HeadReport(
+        len(pairs),
+        {
+            kind: _without(kind, total / positions[kind])
+            for kind, total in totals.items()
+        },
+        {kind: _without(kind, total / positions[kind]) for kind, total in even.items()},
+    )
+
+
+# === Sentences ===
+
+
+def _encoded(translator, sources, targets) -> list[tuple[list[int], list[int]]]:
+    """Ids of the pairs that have text, with the end tokens of both sides."""
+    if len(sources) != len(targets):
+        raise InputError(
+            f"{len(sources)} sources do not pair with {len(targets)} targets; give one "
+            f"translation for each line"
+        )
+    config = translator.model.config
+    filled = [
+        row
+        for row, pair in enumerate(zip(sources, targets, strict=True))
+        if all(line.strip() for line in pair)
+    ]
+    if not filled:
+        raise InputError("there is no sentence with a translation; give at least one")
+    numbers = [row + 1 for row in filled]
+    sides = []
+    for tokenizer, lines, end in (
+        (translator.tokenizer, sources, [config.end_id] * config.source_end),
+        (translator.target_tokenizer, targets, [config.end_id]),
+    ):
+        encoded = tokenizer.encode([lines[row] for row in filled], numbers=numbers)
+        sides.append([ids + end for ids in encoded])
+        check_lengths(sides[-1], numbers, config.longest_sequence)
+    return list(zip(*sides, strict=True))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Side:
+    """Of each of S tokens: the number of its word's spelling, -1 for none; marks."""
+
+    words: np.ndarray
+    delimiters: np.ndarray
+    rare: np.ndarray
+
+
+class _Corpus:
+    """What the tokens of pairs are, seen from attention."""
+
+    def __init__(self, translator, pairs):
+        config = translator.model.config
+        self._numbers: dict[str, int] = {}
+        self._tokens = [
+            (
+                Tokens.of(translator.tokenizer, source, config),
+                Tokens.of(translator.target_tokenizer, target, config),
+            )
+            for source, target in pairs
+        ]
+        self._rare = [
+            _rarest(_spelling(word) for tokens in side for word in tokens.words)
+            for side in zip(*self._tokens, strict=True)
+        ]
+
+    def relations(self, kind: str, place: int) -> np.ndarray:
+        """What each of S tokens is to each of T: (measures, T, S), all but entropy."""
+        source, target = self._tokens[place]
+        if kind == "encoder":
+            rows = columns = self._side(source, 0)
+        elif kind == "decoder":
+            read = Tokens((START, *target.pieces[:-1]))
+            rows = columns = self._side(read, 1)
+        else:
+            rows, columns = self._side(target, 1), self._side(source, 0)
+        steps = np.arange(len(columns.words)) - np.arange(len(rows.words))[:, None]
+        same = (rows.words[:, None] == columns.words) & (columns.words >= 0)
+        if kind != "cross":
+            same &= steps != 0
+        found = [steps == -1, steps == 1, steps == 0, same]
+        found += [np.broadcast_to(columns.delimiters, steps.shape)]
+        found += [np.broadcast_to(columns.rare, steps.shape), np.abs(steps)]
+        return np.array(found, np.float32)
+
+    def _side(self, tokens: Tokens, side: int) -> _Side:
+        delimiters = [
+            number is None or _is_punctuation(label)
+            for number, label in zip(tokens.numbers, tokens.labels, strict=True)
+        ]
+        spellings = [
+            None if delimiter else _spelling(tokens.words[number])
+            for delimiter, number in zip(delimiters, tokens.numbers, strict=True)
+        ]
+        numbers = [
+            -1 if word is None else self._numbers.setdefault(word, len(self._numbers))
+            for word in spellings
+        ]
+        rare = [word in self._rare[side] for word in spellings]
+        return _Side(np.array(numbers), np.array(delimiters), np.array(rare))
+
+
+def _spelling(word: str) -> str:
+    """Without case and without punctuation around it, unless it is nothing else."""
+    start, end = 0, len(word)
+    while start < end and _is_punctuation(word[start]):
+        start += 1
+    while start < end and _is_punctuation(word[end - 1]):
+        end -= 1
+    return (word[start:end] or word).casefold()
+
+
+def _is_punctuation(text: str) -> bool:
+    return all(unicodedata.category(character)[0] == "P" for character in text)
+
+
+def _rarest(words: Iterable[str]) -> set[str]:
+    """The rarest words: at most `_RARE` of all together, or those that occur once."""
+    counts = collections.Counter(words)
+    allowed, limit = _RARE * counts.total(), 1
+    for count, words_with_it in sorted(collections.Counter(counts.values()).items()):
+        allowed -= count * words_with_it
+        if allowed < 0:
+            break
+        limit = count
+    return {word for word, count in counts.items() if count <= limit}
+
+
+# === Sums ===
+
+
+def _sums(weights: np.ndarray, relations: np.ndarray) -> np.ndarray:
+    """Measures of weights (..., T, S), summed over T: (..., M) float64."""
+    *shares, distance = np.einsum(
+        "...ts,mts->m...", weights, relations, dtype="float64"
+    )
+    logs = np.log2(weights, where=weights > 0, out=np.zeros_like(weights))
+    entropy = -np.sum(weights * logs, axis=(-2, -1), dtype="float64")
+    return np.stack([*shares, entropy, distance], axis=-1)
+
+
+def _without(kind: str, values: np.ndarray) -> np.ndarray:
+    """NaN in place of the measures that a kind does not have."""
+    absent = [measure in _ABSENT[kind] for measure in MEASURES]
+    return np.where(absent, np.nan, values)
+
+
+# === Tables ===
+
+
+def _measures(values: np.ndarray) -> dict[str, float | None]:
+    names = (name.replace(" ", "_") for name in MEASURES)
+    return {
+        name: None if np.isnan(value) else float(value)
+        for name, value in zip(names, values, strict=True)
+    }
+
+
+def _spelled(values: np.ndarray) -> Iterator[str]:
+    for name, value in zip(MEASURES, values, strict=True):
+        if np.isnan(value):
+            yield "–"
+        else:
+            yield f"{value:.0%}" if name in SHARES else f"{value:.1f}"
+
+
+def _line(name: str, cells: Iterable[str]) -> str:
+    return f"{name:<24}" + "".join(f"{cell:>11}" for cell in cells)

@@ -1,0 +1,230 @@
+"""The attention weights of a sentence and its translation, with what they stand for.
+
+T target positions, S source positions, N layers, H heads.
+"""
+
+import dataclasses
+from typing import Any
+from typing import Literal
+
+import numpy as np
+
+from keras_transformer.batch_search import BatchSearch
+from keras_transformer.errors import InputError
+from keras_transformer.models import Ensemble
+from keras_transformer.models.word_attention import require_attention
+from keras_transformer.models.word_attention import word_layer
+from keras_transformer.source_lines import check_lengths
+from keras_transformer.translator import Translator
+from keras_transformer.visualization.tokens import END
+from keras_transformer.visualization.tokens import START
+from keras_transformer.visualization.tokens import Tokens
+
+KINDS = {
+    "encoder": "Encoder self-attention",
+    "decoder": "Decoder self-attention",
+    "cross": "Cross-attention",
+}
+#: Kind -> what its rows and its columns are.
+AXES = {
+    "encoder": ("source", "source"),
+    "decoder": ("written next", "written before"),
+    "cross": ("translation", "source"),
+}
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class AttentionMaps:
+    """What all heads attend to in one sentence and its translation.
+
+    Layers and heads are counted from 0; negative numbers count from the end.
+
+    Args:
+        source: S tokens that the encoder reads.
+        target: T tokens that the decoder writes, the end token included where the
+            translation is whole.
+        weights: float32, of those kinds that the model has: `"encoder"` (N, H, S, S),
+            `"decoder"` (N, H, T, T) and `"cross"` (N, H, T, S). Row t of the T is of
+            the position that writes target t, which has read the T tokens before it.
+    """
+
+    source: Tokens
+    target: Tokens
+    weights: dict[str, np.ndarray]
+
+    def tokens(self, kind: str) -> tuple[Tokens, Tokens]:
+        """Those of the rows and those of the columns.
+
+        A row is a token that is read (encoder) or written (decoder, cross); the
+        columns of `"decoder"` are what has been read before: the start, then the
+        target without its last token.
+
+        Raises:
+            InputError: where the model has no such attention.
+        """
+        self._check(kind)
+        if kind == "encoder":
+            return self.source, self.source
+        if kind == "cross":
+            return self.target, self.source
+        return self.target, Tokens((START, *self.target.pieces[:-1]))
+
+    def heads(
+        self,
+        kind: str = "cross",
+        layer: int = -1,
+        head: int | Literal["mean"] | None = None,
+    ) -> dict[str, np.ndarray]:
+        """The weights of a layer's heads: name -> (rows, columns), rows sum to 1.
+
+        Args:
+            kind: `"encoder"`, `"decoder"` or `"cross"`.
+            layer: its number.
+            head: its number; `"mean"` for the mean of all; None for each by itself.
+
+        Raises:
+            InputError: where there is no such kind, layer or head.
+        """
+        self._check(kind)
+        weights = self.weights[kind]
+        weights = weights[_index("layer", layer, len(weights))]
+        if head == "mean":
+            return {"mean of all heads": weights.mean(axis=0)}
+        numbers = range(len(weights))
+        if head is not None:
+            numbers = [_index("head", head, len(weights))]
+        return {f"head {number}": weights[number] for number in numbers}
+
+    def word_weights(
+        self, layer: int | None = None, head: int | Literal["mean"] = "mean"
+    ) -> tuple[list[str], list[str], np.ndarray]:
+        """Cross-attention between words.
+
+        The pieces of a source word add up; those of a target word are a mean. Space
+        belongs to the word that follows it.
+
+        Args:
+            layer: its number; default: the last but one, which follows words best.
+            head: its number, or `"mean"`.
+
+        Returns:
+            Target words and source words, with the ends, and the weights
+            (target words, source words), whose rows sum to 1.
+
+        Raises:
+            InputError: where there is no such layer or head.
+
+        Reference: Clark et al., 2019, https://arxiv.org/abs/1906.04341, section 4.1;
+        Garg et al., 2019, https://arxiv.org/abs/1909.02074, section 3.
+        """
+        self._check("cross")
+        if layer is None:
+            layer = word_layer(len(self.weights["cross"]))
+        (weights,) = self.heads("cross", layer, head).values()
+        target_words, rows = _words(self.target)
+        source_words, columns = _words(self.source)
+        weights = rows.T @ weights @ columns / rows.sum(axis=0)[:, None]
+        return target_words, source_words, weights
+
+    def _check(self, kind: str) -> None:
+        if kind not in self.weights:
+            raise InputError(
+                f"this model has no attention of the kind {kind!r}; choose one of "
+                f"{', '.join(self.weights)}"
+            )
+
+
+def attention_maps(
+    translator: Translator, text: str, translation: str | None = None, **options: Any
+) -> AttentionMaps:
+    """What a model attends to when it reads a sentence and writes its translation.
+
+    Args:
+        translator: of one model, of any kind that attends to the source.
+        text: one sentence.
+        translation: of it; default: the one that the model finds.
+        options: fields of `DecodingOptions`, for the search.
+
+    Raises:
+        InputError: where a text is empty or too long, or the model has no attention
+            or is an ensemble.
+
+    Example:
+
+    >>> import keras_transformer as kt
+    >>> tokenizer = kt.data.Tokenizer.train(["ein Haus a house"] * 9, 270)
+    >>> config = kt.TransformerConfig.from_preset("tiny", vocabulary_size=270)
+    >>> translator = kt.Translator(kt.Transformer(config), tokenizer)
+    >>> maps = kt.visualization.attention_maps(translator, "a house", "ein Haus")
+    >>> maps.source.labels[-1], maps.target.labels[-1]
+    ('⟨end⟩', '⟨end⟩')
+    >>> maps.weights["cross"].shape[:2] == (config.num_decoder_layers, config.num_heads)
+    True
+
+    Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, figures 3 to 5.
+    """
+    model, config = translator.model, translator.model.config
+    check_model(model)
+    if not text.strip():
+        raise InputError("the text is empty; give a sentence to look at")
+    source = (
+        translator.tokenizer.encode([text])[0] + [config.end_id] * config.source_end
+    )
+    check_lengths([source], [1], config.longest_sequence)
+    if translation is None:
+        found = translator.translate([text], return_details=True, **options)[0][0]
+        target = found.ids
+    else:
+        target = translator.target_tokenizer.encode([translation])[0] + [config.end_id]
+        check_lengths([target], [1], config.longest_sequence)
+    if not target:
+        raise InputError("the model finds no translation; give one to look at")
+    (weights,) = BatchSearch(model).attention([source], [target], 1)
+    return AttentionMaps(
+        Tokens.of(translator.tokenizer, source, config),
+        Tokens.of(translator.target_tokenizer, target, config),
+        weights,
+    )
+
+
+def check_model(model: Any) -> None:
+    """Refuses a model that has no attention of its own to show.
+
+    Raises:
+        InputError: where it does not attend to the source, or is an ensemble.
+    """
+    if isinstance(model, Ensemble):
+        raise InputError(
+            "attention weights belong to one model, and this is an ensemble; look at "
+            "one of its members"
+        )
+    require_attention(model, "attention maps need")
+
+
+def _index(name: str, number: int, count: int) -> int:
+    if not -count <= number < count:
+        raise InputError(
+            f"there is no {name} {number}; choose one from 0 to {count - 1}"
+        )
+    return number % count
+
+
+def _words(tokens: Tokens) -> tuple[list[str], np.ndarray]:
+    """Words with the ends, and which token belongs to which: (tokens, words)."""
+    keys = [
+        label if piece in (START, END) else number
+        for piece, label, number in zip(
+            tokens.pieces, tokens.labels, tokens.numbers, strict=True
+        )
+    ]
+    for place in reversed(range(len(keys) - 1)):
+        if keys[place] is None and isinstance(keys[place + 1], int):
+            keys[place] = keys[place + 1]
+    for place in range(1, len(keys)):
+        if keys[place] is None:
+            keys[place] = keys[place - 1]
+    words = {key: place for place, key in enumerate(dict.fromkeys(keys))}
+    names = [tokens.words[key] if isinstance(key, int) else key or "␣" for key in words]
+    members = np.zeros((len(keys), len(names)), np.float32)
+    members[np.arange(len(keys)), [words[key] for key in keys]] = 1.0
+    return names, members

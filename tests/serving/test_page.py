@@ -1,23 +1,20 @@
 """The page in a real browser without a window: by mouse, by keyboard, on a phone."""
 
-import shutil
-
 import pytest
 
-webdriver = pytest.importorskip("selenium.webdriver", reason="needs selenium")
+pytest.importorskip("selenium.webdriver", reason="needs selenium")
 
-from fake_engine import FakeEngine  # noqa: E402
-from selenium.webdriver.common.by import By  # noqa: E402
-from selenium.webdriver.common.keys import Keys  # noqa: E402
+from fake_engine import FakeEngine
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
 
-BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
-DRIVER = shutil.which("chromedriver")
+from reference import browsers
 
 pytestmark = [
     pytest.mark.no_backend,
     pytest.mark.slow,
     pytest.mark.skipif(
-        not (BROWSER and DRIVER), reason="needs Chromium and its chromedriver"
+        not browsers.INSTALLED, reason="needs Chromium and its chromedriver"
     ),
 ]
 
@@ -26,18 +23,7 @@ PHONE, DESKTOP = (390, 844), (1280, 900)
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
-    options = webdriver.ChromeOptions()
-    options.binary_location = BROWSER
-    for argument in (
-        "--headless=new",
-        "--no-sandbox",  # its own pages only, and CI may be root
-        "--disable-dev-shm-usage",
-        "--disable-gpu",
-        f"--user-data-dir={tmp_path_factory.mktemp('profile')}",
-    ):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options, webdriver.ChromeService(DRIVER))
+    driver = browsers.start(tmp_path_factory.mktemp("profile"))
     yield driver
     driver.quit()
 
@@ -168,33 +154,7 @@ def test_every_control_has_a_name_and_text_can_be_read(page, server):
         feature = {"name": "prefers-color-scheme", "value": scheme}
         page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
         for selector in ("body", ".quiet", "#go", "#copy", "#looked"):
-            assert contrast(page, selector) >= 4.5, (scheme, selector)
-
-
-def contrast(browser, selector):
-    """WCAG's contrast of the text of an element with what is behind it."""
-    script = """
-    const parse = (color) => color.match(/[\\d.]+/g).map(Number);
-    let element = document.querySelector(arguments[0]);
-    const ink = parse(getComputedStyle(element).color);
-    let paper = [0, 0, 0, 0];
-    for (; element && paper[3] === 0; element = element.parentElement) {
-      const [r, g, b, a = 1] = parse(getComputedStyle(element).backgroundColor);
-      paper = [r, g, b, a];
-    }
-    return [ink, paper];
-    """
-    ink, paper = browser.execute_script(script, selector)
-
-    def luminance(color):
-        linear = [
-            c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4
-            for c in (value / 255 for value in color[:3])
-        ]
-        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-    dark, light = sorted((luminance(ink), luminance(paper)))
-    return (light + 0.05) / (dark + 0.05)
+            assert browsers.contrast(page, selector) >= 4.5, (scheme, selector)
 
 
 def test_what_goes_wrong_is_said(browser, start_server):

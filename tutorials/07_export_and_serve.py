@@ -28,9 +28,7 @@ import matplotlib.pyplot as plt
 from keras_transformer.data import phrasebook
 
 FAST = bool(os.environ.get("TUTORIAL_FAST"))
-FRAMEWORKS = re.compile(
-    r"WARNING: All log|[IWE]\d{4} "
-)  # they greet in lines of theirs
+FRAMEWORKS = re.compile(r"WARNING: All log|normalizer|[IWE]\d{4} ")  # their greetings
 
 
 def start(command, backend=None):
@@ -40,7 +38,8 @@ def start(command, backend=None):
     return subprocess.Popen(
         [sys.executable, "-m", "keras_transformer.cli.main", *shlex.split(command)[1:]],
         env={**os.environ, **variables},
-        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         encoding="utf-8",
     )
 
@@ -48,7 +47,7 @@ def start(command, backend=None):
 def run(command, backend=None):
     """Runs it to its end, and shows what it says."""
     process = start(command, backend)
-    _, messages = process.communicate()
+    messages, _ = process.communicate()
     print(*(x for x in messages.splitlines() if not FRAMEWORKS.match(x)), sep="\n")
     assert process.returncode == 0
 
@@ -84,7 +83,7 @@ for part, size in SIZES.items():
         text = "".join(f"{line}\n" for line in lines)
         Path(f"{part}.{language}").write_text(text, encoding="utf-8")
 
-D, LAYERS, V, STEPS = (32, 1, 320, 40) if FAST else (128, 2, 1000, 900)
+D, LAYERS, V, STEPS = (32, 1, 320, 40) if FAST else (128, 2, 1000, 500)
 CONFIG = f"""\
 model:
   preset: tiny
@@ -275,7 +274,7 @@ figure.savefig("lesson_7_sizes.png")
 
 # %%
 server = start("keras-transformer serve exports/ctranslate2 --port 0 --name en-de")
-for message in server.stderr:
+for message in server.stdout:
     print(message, end="")
     if ready := re.search(r"ready after .* (http://\S+)", message):
         break

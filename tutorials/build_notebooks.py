@@ -13,6 +13,7 @@ import base64
 import io
 import os
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 import jupytext
@@ -40,9 +41,7 @@ def build(lesson: Path, fast: bool) -> nbformat.NotebookNode:
         folders = {str(Path(folder).resolve()), folder, str(HERE.parent)}
         for cell in notebook.cells:
             if cell.cell_type == "code":
-                cell.outputs = [
-                    output for output in cell.outputs if keep(output, folders)
-                ]
+                cell.outputs = merged(o for o in cell.outputs if keep(o, folders))
                 cell.metadata = nbformat.NotebookNode()
     if fast:
         notebook.cells.insert(1, nbformat.v4.new_markdown_cell(FAST))
@@ -65,8 +64,11 @@ def build(lesson: Path, fast: bool) -> nbformat.NotebookNode:
 def keep(output: nbformat.NotebookNode, folders: set[str]) -> bool:
     """Whether an output is the lesson's; makes paths relative and pictures small.
 
-    What a framework says on standard error is none of it.
+    What a framework says on standard error is none of it, nor is the value of a cell's
+    last line: a lesson prints.
     """
+    if output.output_type == "execute_result":
+        return False
     if output.output_type == "stream":
         for folder in folders:
             output.text = output.text.replace(f"{folder}/", "").replace(folder, ".")
@@ -76,6 +78,20 @@ def keep(output: nbformat.NotebookNode, folders: set[str]) -> bool:
         data["image/png"] = reduced(data["image/png"])
         data.pop("text/plain", None)
     return True
+
+
+def merged(
+    outputs: Iterable[nbformat.NotebookNode],
+) -> list[nbformat.NotebookNode]:
+    """The outputs, with text that was cut in two at random put together again."""
+    together = []
+    for output in outputs:
+        text = output.output_type == "stream"
+        if text and together and together[-1].output_type == "stream":
+            together[-1].text += output.text
+        else:
+            together.append(output)
+    return together
 
 
 def reduced(png: str) -> str:

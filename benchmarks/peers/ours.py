@@ -30,7 +30,12 @@ def build(preset, vocabulary_size, dtype="float32"):
     return Transformer(config, dtype=dtype)
 
 
-def trainer(data, preset, vocabulary_size, bfloat16, jit_compile=None):
+def trainer(data, **options):
+    return prepare(data, **options)[1]
+
+
+def prepare(data, preset, vocabulary_size, bfloat16, jit_compile=None):
+    """The model, and its `train(steps)`."""
     model = build(preset, vocabulary_size, "mixed_bfloat16" if bfloat16 else "float32")
     loss = LabelSmoothedCrossEntropy(0.1)
     rows = []
@@ -38,7 +43,7 @@ def trainer(data, preset, vocabulary_size, bfloat16, jit_compile=None):
         weights = (labels != model.config.pad_id).astype("float32")
         weights /= weights.sum()
         rows.append(({"source": source, "target": target}, labels, weights))
-    return fit(model, loss, rows, jit_compile)
+    return model, fit(model, loss, rows, jit_compile)
 
 
 def decoder(preset, vocabulary_size, bfloat16, folder):

@@ -13,7 +13,8 @@ from keras_transformer.data import phrasebook
 from keras_transformer.data import read_lines
 from peers.batches import END
 
-PIECES = 4000  # of a tokenizer that is trained here
+#: Of a tokenizer that is made here: its pieces, and the sentences that make it.
+PIECES, TRAINED = 4000, 5000
 LONGEST = 127
 
 
@@ -40,7 +41,7 @@ def encoded(count, vocabulary_size, source=None, tokenizer=None):
     if tokenizer:
         model = Tokenizer.load(tokenizer)
     else:
-        model = Tokenizer.train(known, min(PIECES, vocabulary_size))
+        model = Tokenizer.train(known[:TRAINED], min(PIECES, vocabulary_size))
     rows = [[*ids[:LONGEST], END] for ids in model.encode(lines) if ids]
     return list(itertools.islice(itertools.cycle(rows), count))
 

@@ -53,7 +53,7 @@ def attention(
     ] = None,
     layer: Annotated[
         int | None,
-        typer.Option(metavar="N", help="From 0; -1 is the last, and the default."),
+        typer.Option(metavar="N", help="From 0. Default: -1, the last; alignment: -2."),
     ] = None,
     head: Annotated[
         str | None,

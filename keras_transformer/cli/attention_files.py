@@ -2,6 +2,7 @@
 
 import io
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -52,5 +53,12 @@ def report(model: Path, source: Path, target: Path | None, output: Path | None) 
 
 def _png(figure: Any) -> bytes:
     content = io.BytesIO()
-    figure.savefig(content, format="png", bbox_inches="tight")
+    with warnings.catch_warnings(record=True) as caught:
+        figure.savefig(content, format="png", bbox_inches="tight")
+    if any(str(warning.message).startswith("Glyph") for warning in caught):
+        warnings.warn(
+            "no installed font has some of the characters, which are boxes now; "
+            "install one that has them, such as Noto, or write .html",
+            stacklevel=2,
+        )
     return content.getvalue()

@@ -46,8 +46,8 @@ class HeadReport:
       them; in cross-attention, of source words spelled like the word that is written.
       Case and the punctuation around a word do not count.
     * `delimiters`: of punctuation, white space, start and end.
-    * `rare words`: of the rarest words of the corpus, which together are at most a
-      tenth of its words, or else occur once.
+    * `rare words`: of the rarest words of that side of the corpus, which together are
+      at most a tenth of its words, or else occur once.
     * `entropy`: in bits; of n tokens with equal weights it is log2(n).
     * `distance`: the mean of |t - s| in tokens.
 

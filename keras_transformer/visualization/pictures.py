@@ -62,7 +62,19 @@ def draw_heads(
         A `matplotlib.figure.Figure`, for `savefig` or a notebook.
 
     Raises:
-        InputError: where there is no such kind, layer or head, or no matplotlib.
+        InputError: where there is no such kind, layer or head, or matplotlib is
+            not installed.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from keras_transformer.visualization import AttentionMaps, draw_heads
+    >>> from keras_transformer.visualization.tokens import Tokens
+    >>> weights = {"cross": np.full((1, 4, 2, 3), 1 / 3, np.float32)}
+    >>> tokens = Tokens(("a", "▁house", "</s>")), Tokens(("Haus", "</s>"))
+    >>> figure = draw_heads(AttentionMaps(*tokens, weights))
+    >>> [panel.get_title() for panel in figure.axes[:4]]
+    ['head 0', 'head 1', 'head 2', 'head 3']
 
     Reference: Bahdanau et al., 2015, https://arxiv.org/abs/1409.0473, figure 3.
     """
@@ -114,14 +126,26 @@ def draw_alignment(
         A `matplotlib.figure.Figure`, for `savefig` or a notebook.
 
     Raises:
-        InputError: where there is no such layer or head, or no matplotlib.
+        InputError: where there is no such layer or head, or matplotlib is
+            not installed.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from keras_transformer.visualization import AttentionMaps, draw_alignment
+    >>> from keras_transformer.visualization.tokens import Tokens
+    >>> weights = {"cross": np.full((1, 4, 2, 3), 1 / 3, np.float32)}
+    >>> tokens = Tokens(("a", "▁house", "</s>")), Tokens(("Haus", "</s>"))
+    >>> figure = draw_alignment(AttentionMaps(*tokens, weights))
+    >>> [text.get_text() for text in figure.axes[0].texts]
+    ['a', 'house', '⟨end⟩', 'Haus', '⟨end⟩']
 
     Reference: Garg et al., 2019, https://arxiv.org/abs/1909.02074, section 3.
     """
     target, source, weights = maps.word_weights(layer, head)
     count = len(maps.weights["cross"])
     layer = word_layer(count) if layer is None else layer % count
-    heads = "mean of all heads" if head == "mean" else f"head {head}"
+    (heads,) = maps.heads("cross", layer, head)
     figure = _figure((6.5, 0.8 + 0.3 * max(len(source), len(target))))
     panel = figure.subplots()
     panel.set_axis_off()

@@ -10,6 +10,7 @@ from reference.fixture_folder import FOLDER
 from reference.fixture_folder import lines
 
 TEXT = "The cathedral is 250 meters high."
+WORDS = ["--kind", "alignment"]
 
 
 def test_a_page_shows_what_was_chosen_first(invoke, tmp_path):
@@ -24,11 +25,7 @@ def test_a_page_shows_what_was_chosen_first(invoke, tmp_path):
 
 @pytest.mark.parametrize(
     "options",
-    [
-        [],
-        ["--kind", "decoder", "--layer", "0", "--head", "mean"],
-        ["--kind", "alignment"],
-    ],
+    [[], ["--kind", "decoder", "--layer", "0", "--head", "mean"], WORDS],
     ids=["heads", "one head", "alignment"],
 )
 def test_pictures(invoke, tmp_path, options):
@@ -37,6 +34,16 @@ def test_pictures(invoke, tmp_path, options):
     invoke("attention", FOLDER, "--text", TEXT, "--output", output, *options)
     assert output.read_bytes().startswith(b"\x89PNG")
     assert list(tmp_path.iterdir()) == [output]
+
+
+def test_characters_without_a_font_are_one_warning(invoke, tmp_path):
+    pytest.importorskip("matplotlib", reason="needs the extra plot")
+    output = tmp_path / "maps.png"
+    arguments = ["--text", "a \U0001fae8 \U0001faf8", "--translation", "b"]
+    result = invoke("attention", FOLDER, *arguments, "--output", output, *WORDS)
+    warned = [line for line in result.stderr.splitlines() if "warning:" in line]
+    assert len(warned) == 1
+    assert "no installed font has some of the characters" in warned[0]
 
 
 def test_a_report_is_a_table_or_json(invoke, tmp_path):

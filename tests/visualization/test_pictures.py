@@ -65,7 +65,7 @@ def test_an_alignment_is_of_any_layer_and_head():
     found = maps(SOURCE, TARGET, layers=3)
     titles = [
         draw_alignment(found, *arguments).axes[0].get_title()
-        for arguments in ((), (-1,), (0, 2))
+        for arguments in ((), (-1,), (0, -1))
     ]
     assert titles == [
         "Cross-attention, layer 1, mean of all heads",

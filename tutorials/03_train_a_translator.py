@@ -113,7 +113,8 @@ print(tokenizer.pieces(tokenizer.encode(["Room 691 costs $48.90."])[0]))
 pairs, report = kt.data.encode_pairs(
     kt.data.ParallelText(*train), tokenizer, tokenizer, max_length=128
 )
-batches = kt.data.TokenBatches(pairs, batch_tokens=1024)
+buckets = 1 if FAST else 8  # shapes, each of which is compiled
+batches = kt.data.TokenBatches(pairs, batch_tokens=1024, max_buckets=buckets)
 print(report)
 print("batch shapes (rows, S, T):", batches.shapes)
 

@@ -83,7 +83,7 @@ for part, size in SIZES.items():
         text = "".join(f"{line}\n" for line in lines)
         Path(f"{part}.{language}").write_text(text, encoding="utf-8")
 
-D, LAYERS, V, STEPS = (32, 1, 320, 40) if FAST else (128, 2, 1000, 500)
+D, LAYERS, V, STEPS = (32, 1, 320, 120) if FAST else (128, 2, 1000, 1200)
 CONFIG = f"""\
 model:
   preset: tiny

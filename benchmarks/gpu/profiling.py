@@ -1,0 +1,116 @@
+"""What limits training on a GPU: kernels by kind, gaps between them, and the input.
+
+    python -m gpu.profiling [--size base] [--kernels 15] [--json FILE]
+
+Run it in the folder of benchmarks. This package trains as in `gpu/training.py`, on each
+backend that is installed; one pass over the batches is traced by the framework's own
+profiler.
+
+Prints, for each backend, milliseconds a step: of a step without the profiler; of the
+device, from its first to its last kernel; of the kernels, by kind and the longest by
+name; of the gaps in which no kernel ran, which launches, the host or its input cause;
+and of making a batch on the host. Kinds go by the kernels' names (`peers/kernels.py`):
+an element-wise kernel that a compiler has made may hold parts of several.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from peers.batches import SIZES
+
+from gpu.environments import OURS
+from gpu.environments import caches
+from gpu.environments import installed
+from gpu.environments import on_host
+from gpu.report import Machine
+from gpu.report import print_table
+from gpu.report import write_json
+from gpu.training import FULL
+from gpu.training import TOY
+
+_STEPS = 24  # traced; a whole epoch would take long to read
+
+
+def main():
+    arguments = parse()
+    settings = TOY if arguments.size == "toy" else {**FULL, "steps": _STEPS}
+    with tempfile.TemporaryDirectory() as folder, Machine() as machine:
+        path = str(Path(folder, "batches.npz"))
+        command = [sys.executable, "-m", "peers.corpus", path, json.dumps(settings)]
+        subprocess.run(command, env=on_host(), check=True)
+        options = {
+            "preset": arguments.size,
+            "vocabulary_size": settings["vocabulary_size"],
+            "bfloat16": not arguments.float32,
+            "batches": path,
+            "most": arguments.kernels,
+        }
+        found = {
+            name: traced(options, environment | caches(arguments.cache))
+            for name, environment in OURS.items()
+            if installed(environment["KERAS_BACKEND"])
+            and (not arguments.only or name in arguments.only)
+        }
+    machine.print()
+    for name, numbers in found.items():
+        report(name, numbers)
+    head = {"benchmark": "profiling", "settings": options, "machine": machine.facts}
+    write_json(arguments.json, {**head, "milliseconds": found})
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
+    parser.add_argument("--size", default="base", choices=SIZES)
+    parser.add_argument("--kernels", type=int, default=15, help="named, the longest")
+    parser.add_argument("--float32", action="store_true", help="not bfloat16")
+    parser.add_argument("--cache", help="folder where compilers keep what they make")
+    parser.add_argument("--json", help="file for all numbers")
+    parser.add_argument("--only", nargs="+", choices=OURS)
+    return parser.parse_args()
+
+
+def traced(options, environment):
+    """What `peers.kernels` gives, of a process of its own."""
+    command = [sys.executable, "-m", "peers.kernels", json.dumps(options)]
+    done = subprocess.run(
+        command,
+        env=os.environ | environment,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def report(name, numbers):
+    print(f"\n### {name}")
+    span = numbers["span"]
+    rows = {
+        "a step, without the profiler": numbers["step"],
+        "the device, first to last kernel": span,
+        **{f"kernels: {kind}": ms for kind, ms in _falling(numbers["kinds"])},
+        "gaps without a kernel": span - numbers["busy"],
+        "a batch made on the host": numbers["batch"],
+    }
+    print_table(
+        ["milliseconds", "a step", "of the device's time"],
+        [[row, f"{ms:.3f}", f"{ms / span:.1%}"] for row, ms in rows.items()],
+    )
+    print(f"\n{numbers['launches']:.0f} kernels a step; the longest:")
+    print_table(
+        ["kernel", "ms a step"],
+        [[f"`{row[:80]}`", f"{ms:.3f}"] for row, ms in _falling(numbers["kernels"])],
+    )
+
+
+def _falling(numbers):
+    return sorted(numbers.items(), key=lambda item: -item[1])
+
+
+if __name__ == "__main__":
+    main()

@@ -50,11 +50,11 @@ class Machine:
         self._watch = None
 
     def __enter__(self):
-        if shutil.which("nvidia-smi"):
-            values = subprocess.run(
-                _query(_CARD), capture_output=True, text=True, check=True
-            ).stdout
-            card = dict(zip(_CARD, _first_row(values), strict=True))
+        if not shutil.which("nvidia-smi"):
+            return self
+        asked = subprocess.run(_query(_CARD), capture_output=True, text=True)
+        if asked.returncode == 0:  # it may be there without a card
+            card = dict(zip(_CARD, _first_row(asked.stdout), strict=True))
             self.card = card["name"]
             self.facts |= {"device": self.card, "card": card}
             self._watch = subprocess.Popen(

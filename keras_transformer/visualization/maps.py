@@ -8,10 +8,11 @@ from typing import Any
 from typing import Literal
 
 import numpy as np
+from keras import ops
 
-from keras_transformer.batch_search import BatchSearch
 from keras_transformer.errors import InputError
 from keras_transformer.models import Ensemble
+from keras_transformer.models.search import attention
 from keras_transformer.models.word_attention import require_attention
 from keras_transformer.models.word_attention import word_layer
 from keras_transformer.source_lines import check_lengths
@@ -179,7 +180,12 @@ def attention_maps(
         check_lengths([target], [1], config.longest_sequence)
     if not target:
         raise InputError("the model finds no translation; give one to look at")
-    (weights,) = BatchSearch(model).attention([source], [target], 1)
+    # Not compiled, which would take longer than one sentence does.
+    ids = (ops.convert_to_tensor(np.array([row], np.int32)) for row in (source, target))
+    weights = {
+        kind: ops.convert_to_numpy(layers)[0]
+        for kind, layers in attention(model, *ids).items()
+    }
     return AttentionMaps(
         Tokens.of(translator.tokenizer, source, config),
         Tokens.of(translator.target_tokenizer, target, config),

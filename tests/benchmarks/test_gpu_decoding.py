@@ -3,8 +3,6 @@
 import pytest
 from peers.batches import by_length
 
-pytestmark = pytest.mark.no_tensorflow
-
 
 @pytest.mark.slow
 def test_the_tables_of_decoding(run_benchmark, ours):

@@ -9,8 +9,6 @@ from gpu import quality
 from training.digit_text import VOCABULARY_SIZE
 from training.digit_text import write_files
 
-pytestmark = pytest.mark.no_tensorflow
-
 CONFIG = f"""
 data:
   train: [{{source: train.en, target: train.de}}]

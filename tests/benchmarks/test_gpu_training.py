@@ -4,8 +4,6 @@ import keras
 import numpy as np
 import pytest
 
-pytestmark = pytest.mark.no_tensorflow
-
 NORM = ("gamma", "beta")
 
 

@@ -37,6 +37,27 @@ class SourceLines:
         end = [self._config.end_id] * self._config.source_end
         return [ids + end for ids in self._tokenizer.encode(lines, numbers=numbers)]
 
+    def encode_pairs(
+        self, sources: Sequence[str], targets: Sequence[str]
+    ) -> tuple[list[list[int]], list[list[int]]]:
+        """Ids of each source, and of its translation with the end token.
+
+        Raises:
+            InputError: where the numbers of lines differ, or a line is too long.
+        """
+        if len(sources) != len(targets):
+            raise InputError(
+                f"{len(sources)} sources do not pair with {len(targets)} targets; give "
+                f"one translation for each line"
+            )
+        numbers = range(1, len(sources) + 1)
+        end = [self._config.end_id]
+        source_ids = self.encode(sources, numbers)
+        target_ids = [ids + end for ids in self._target_tokenizer.encode(targets)]
+        for rows in (source_ids, target_ids):
+            check_lengths(rows, numbers, self._config.longest_sequence)
+        return source_ids, target_ids
+
     def sentences(
         self,
         lines: Sequence[str],

@@ -186,18 +186,7 @@ class Translator:
         Raises:
             InputError: where the numbers of lines differ, or a line is too long.
         """
-        if len(sources) != len(targets):
-            raise InputError(
-                f"{len(sources)} sources do not pair with {len(targets)} targets; give "
-                f"one translation for each line"
-            )
-        numbers = range(1, len(sources) + 1)
-        source_ids = self._lines.encode(sources, numbers)
-        end = [self.model.config.end_id]
-        target_ids = [ids + end for ids in self.target_tokenizer.encode(targets)]
-        longest = self.model.config.longest_sequence
-        for rows in (source_ids, target_ids):
-            check_lengths(rows, numbers, longest)
+        source_ids, target_ids = self._lines.encode_pairs(sources, targets)
         found = self._searcher.score(source_ids, target_ids, batch_size)
         return [
             TranslationScore(

@@ -9,12 +9,12 @@ from keras import ops
 
 from keras_transformer.config import ConvolutionalConfig
 from keras_transformer.layers import GatedConvolution
-from keras_transformer.layers import MultiHeadAttention
-from keras_transformer.layers import Residual
 from keras_transformer.layers import SinusoidalPositionalEncoding
 from keras_transformer.layers import masks
 from keras_transformer.layers.dropout import Dropout
-from keras_transformer.models.embeddings import embeddings
+from keras_transformer.models.shared_layers import embeddings
+from keras_transformer.models.shared_layers import residual_connection
+from keras_transformer.models.shared_layers import source_attention
 from keras_transformer.models.translation_model import TranslationModel
 
 
@@ -213,37 +213,24 @@ def _stacks(config, policy):
             config.kernel_size, dilation, causal, dtype=policy, name=name
         )
 
-    def residual(name):
-        return Residual(
-            dropout=config.dropout,
-            epsilon=config.layer_norm_epsilon,
-            dtype=policy,
-            name=name,
-        )
-
-    def attention(name):
-        return MultiHeadAttention(
-            num_heads=1,
-            head_dim=config.hidden_dim,
-            scoring=config.attention,
-            dtype=policy,
-            name=name,
-        )
-
     return {
         "encoder_layers": [
             (
                 convolution(f"encoder_{i}_convolution", dilation, causal=False),
-                residual(f"encoder_{i}_convolution_residual"),
+                residual_connection(
+                    f"encoder_{i}_convolution_residual", config, policy
+                ),
             )
             for i, dilation in enumerate(config.dilations(config.num_encoder_layers))
         ],
         "decoder_layers": [
             (
                 convolution(f"decoder_{i}_convolution", dilation, causal=True),
-                residual(f"decoder_{i}_convolution_residual"),
-                attention(f"decoder_{i}_attention"),
-                residual(f"decoder_{i}_attention_residual"),
+                residual_connection(
+                    f"decoder_{i}_convolution_residual", config, policy
+                ),
+                source_attention(f"decoder_{i}_attention", config, policy),
+                residual_connection(f"decoder_{i}_attention_residual", config, policy),
             )
             for i, dilation in enumerate(config.dilations(config.num_decoder_layers))
         ],

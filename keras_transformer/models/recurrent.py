@@ -9,11 +9,11 @@ from keras import ops
 
 from keras_transformer import backends
 from keras_transformer.config import RecurrentConfig
-from keras_transformer.layers import MultiHeadAttention
-from keras_transformer.layers import Residual
 from keras_transformer.layers import masks
 from keras_transformer.layers.dropout import Dropout
-from keras_transformer.models.embeddings import embeddings
+from keras_transformer.models.shared_layers import embeddings
+from keras_transformer.models.shared_layers import residual_connection
+from keras_transformer.models.shared_layers import source_attention
 from keras_transformer.models.translation_model import TranslationModel
 from keras_transformer.models.word_attention import require_attention
 
@@ -266,14 +266,14 @@ def _sides(config, policy):
             (
                 lstm(f"encoder_{index}_forward", half),
                 lstm(f"encoder_{index}_backward", half),
-                _residual(f"encoder_{index}_residual", config, policy),
+                residual_connection(f"encoder_{index}_residual", config, policy),
             )
             for index in range(config.num_encoder_layers)
         ],
         "decoder_layers": [
             (
                 lstm(f"decoder_{index}", config.hidden_dim),
-                _residual(f"decoder_{index}_residual", config, policy),
+                residual_connection(f"decoder_{index}_residual", config, policy),
                 keras.layers.Dense(
                     2 * config.hidden_dim,
                     dtype=policy,
@@ -288,21 +288,9 @@ def _sides(config, policy):
 def _attention(config, policy):
     if config.attention == "none":
         return {"attention": None, "attention_residual": None}
-    attention = MultiHeadAttention(
-        num_heads=1,
-        head_dim=config.hidden_dim,
-        scoring=config.attention,
-        dtype=policy,
-        name="decoder_attention",
-    )
-    residual = _residual("decoder_attention_residual", config, policy)
-    return {"attention": attention, "attention_residual": residual}
-
-
-def _residual(name, config, policy):
-    return Residual(
-        dropout=config.dropout,
-        epsilon=config.layer_norm_epsilon,
-        dtype=policy,
-        name=name,
-    )
+    return {
+        "attention": source_attention("decoder_attention", config, policy),
+        "attention_residual": residual_connection(
+            "decoder_attention_residual", config, policy
+        ),
+    }

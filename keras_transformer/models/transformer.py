@@ -15,7 +15,7 @@ from keras_transformer.layers import LearnedPositionalEmbedding
 from keras_transformer.layers import SinusoidalPositionalEncoding
 from keras_transformer.layers import masks
 from keras_transformer.layers.dropout import Dropout
-from keras_transformer.models.embeddings import embeddings
+from keras_transformer.models.shared_layers import embeddings
 from keras_transformer.models.translation_model import TranslationModel
 
 LAYOUTS = {

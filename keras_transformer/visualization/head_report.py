@@ -15,7 +15,7 @@ import numpy as np
 
 from keras_transformer.batch_search import BatchSearch
 from keras_transformer.errors import InputError
-from keras_transformer.source_lines import check_lengths
+from keras_transformer.source_lines import SourceLines
 from keras_transformer.translator import Translator
 from keras_transformer.visualization.maps import KINDS
 from keras_transformer.visualization.maps import check_model
@@ -178,29 +178,18 @@ def head_report(
 
 def _encoded(translator, sources, targets) -> list[tuple[list[int], list[int]]]:
     """Ids of the pairs that have text, with the end tokens of both sides."""
-    if len(sources) != len(targets):
-        raise InputError(
-            f"{len(sources)} sources do not pair with {len(targets)} targets; give one "
-            f"translation for each line"
-        )
-    config = translator.model.config
-    filled = [
-        row
-        for row, pair in enumerate(zip(sources, targets, strict=True))
-        if all(line.strip() for line in pair)
+    lines = SourceLines(
+        translator.tokenizer, translator.target_tokenizer, translator.model.config
+    )
+    encoded = zip(*lines.encode_pairs(sources, targets), strict=True)
+    pairs = [
+        ids
+        for ids, *texts in zip(encoded, sources, targets, strict=True)
+        if all(text.strip() for text in texts)
     ]
-    if not filled:
+    if not pairs:
         raise InputError("there is no sentence with a translation; give at least one")
-    numbers = [row + 1 for row in filled]
-    sides = []
-    for tokenizer, lines, end in (
-        (translator.tokenizer, sources, [config.end_id] * config.source_end),
-        (translator.target_tokenizer, targets, [config.end_id]),
-    ):
-        encoded = tokenizer.encode([lines[row] for row in filled], numbers=numbers)
-        sides.append([ids + end for ids in encoded])
-        check_lengths(sides[-1], numbers, config.longest_sequence)
-    return list(zip(*sides, strict=True))
+    return pairs
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -15,6 +15,7 @@ from keras_transformer.models import Ensemble
 from keras_transformer.models.search import attention
 from keras_transformer.models.word_attention import require_attention
 from keras_transformer.models.word_attention import word_layer
+from keras_transformer.source_lines import SourceLines
 from keras_transformer.source_lines import check_lengths
 from keras_transformer.translator import Translator
 from keras_transformer.visualization.tokens import END
@@ -168,16 +169,14 @@ def attention_maps(
     check_model(model)
     if not text.strip():
         raise InputError("the text is empty; give a sentence to look at")
-    source = (
-        translator.tokenizer.encode([text])[0] + [config.end_id] * config.source_end
-    )
-    check_lengths([source], [1], config.longest_sequence)
+    lines = SourceLines(translator.tokenizer, translator.target_tokenizer, config)
     if translation is None:
+        (source,) = lines.encode([text], [1])
+        check_lengths([source], [1], config.longest_sequence)
         found = translator.translate([text], return_details=True, **options)[0][0]
         target = found.ids
     else:
-        target = translator.target_tokenizer.encode([translation])[0] + [config.end_id]
-        check_lengths([target], [1], config.longest_sequence)
+        (source,), (target,) = lines.encode_pairs([text], [translation])
     if not target:
         raise InputError("the model finds no translation; give one to look at")
     # Not compiled, which would take longer than one sentence does.

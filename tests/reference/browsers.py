@@ -25,6 +25,25 @@ def start(profile):
     return webdriver.Chrome(options, webdriver.ChromeService(DRIVER))
 
 
+def named_controls(browser, roles):
+    """Role and name of each control, as a screen reader hears them.
+
+    Waits until there are controls of all `roles`: the browser makes them late.
+    """
+    from selenium.webdriver.support.wait import WebDriverWait
+
+    def found(browser):
+        nodes = browser.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
+        named = [
+            (node["role"]["value"], node.get("name", {}).get("value"))
+            for node in nodes
+            if node.get("role", {}).get("value") in roles and not node.get("ignored")
+        ]
+        return named if {role for role, _ in named} == roles else None
+
+    return WebDriverWait(browser, 20).until(found)
+
+
 def contrast(browser, selector):
     """WCAG's contrast of the text of an element with what is behind it."""
     script = """

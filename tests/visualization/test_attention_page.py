@@ -227,14 +227,8 @@ def test_it_fits_on_a_phone(show):
 @pytest.mark.slow
 def test_every_control_has_a_name_and_text_can_be_read(show):
     page = show(maps(SOURCE, TARGET))
-    tree = page.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
-    controls = {"button", "radio", "region", "group", "list", "table"}
-    named = [
-        (node["role"]["value"], node.get("name", {}).get("value"))
-        for node in tree
-        if node.get("role", {}).get("value") in controls and not node.get("ignored")
-    ]
-    assert {role for role, _ in named} == controls
+    roles = {"button", "radio", "region", "group", "list", "table"}
+    named = browsers.named_controls(page, roles)
     assert not [role for role, name in named if not name]
     for scheme in ("light", "dark"):
         feature = {"name": "prefers-color-scheme", "value": scheme}

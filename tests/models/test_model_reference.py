@@ -1,18 +1,25 @@
-"""The whole model against the NumPy reference, for every option."""
+"""Each kind of model against its NumPy reference, for every option."""
 
 import numpy as np
 import pytest
 
 from reference import configs
 from reference import models
+from reference import numpy_other_kinds
 from reference import numpy_transformer
 from reference.sizes import SOURCE_LENGTHS
 from reference.sizes import TARGET_LENGTHS
 from reference.weights import ids
 from reference.weights import read
 
+REFERENCES = {
+    "transformer": numpy_transformer.transformer,
+    "recurrent": numpy_other_kinds.recurrent,
+    "convolutional": numpy_other_kinds.convolutional,
+}
 
-@pytest.mark.parametrize("name", configs.OPTIONS)
+
+@pytest.mark.parametrize("name", [*configs.OPTIONS, *configs.OTHERS])
 def test_model_is_the_reference(name):
     """A padded batch gives what each pair gives alone and unpadded."""
     config = configs.config(name)
@@ -27,7 +34,7 @@ def test_model_is_the_reference(name):
     for row, (source_length, length) in enumerate(
         zip(SOURCE_LENGTHS, TARGET_LENGTHS, strict=True)
     ):
-        expected = numpy_transformer.transformer(
+        expected = REFERENCES[config.kind](
             config, weights, source[row, :source_length], target[row, :length]
         )
         found = logits[row, :length]

@@ -1,10 +1,17 @@
-"""The embedding matrices of a model: one, two or three, as its config ties them."""
+"""Layers that several kinds of models have, made as their configs say.
 
+D hidden_dim, V vocabulary.
+"""
+
+from keras_transformer.layers import MultiHeadAttention
+from keras_transformer.layers import Residual
 from keras_transformer.layers import TokenEmbedding
 
 
 def embeddings(config, policy):
     """`source_embedding`, `target_embedding` and `output_embedding`, by name.
+
+    They are one matrix, two or three, as the config ties them.
 
     Args:
         config: of any kind of model.
@@ -43,3 +50,24 @@ def embeddings(config, policy):
         "target_embedding": target,
         "output_embedding": output,
     }
+
+
+def residual_connection(name, config, policy):
+    """The residual connection of a layer, with dropout and normalization."""
+    return Residual(
+        dropout=config.dropout,
+        epsilon=config.layer_norm_epsilon,
+        dtype=policy,
+        name=name,
+    )
+
+
+def source_attention(name, config, policy):
+    """Attention to the source with one head of D, scored as the config says."""
+    return MultiHeadAttention(
+        num_heads=1,
+        head_dim=config.hidden_dim,
+        scoring=config.attention,
+        dtype=policy,
+        name=name,
+    )

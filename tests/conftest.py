@@ -16,6 +16,8 @@ os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 # Compiling takes most of the time of small tests.
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
+if os.environ["KERAS_BACKEND"] == "tensorflow":
+    os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 
 if importlib.util.find_spec("torch") and (
     os.environ["KERAS_BACKEND"] == "torch" or importlib.util.find_spec("tensorflow")
@@ -25,6 +27,17 @@ if importlib.util.find_spec("torch") and (
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leaves what is marked `one_backend` to PyTorch, unless EVERY_TEST is set."""
+    if os.environ["KERAS_BACKEND"] == "torch" or os.environ.get("EVERY_TEST"):
+        return
+    once = [item for item in items if item.get_closest_marker("one_backend")]
+    if once:
+        items[:] = [item for item in items if item not in once]
+        config.hook.pytest_deselected(items=once)
+
 
 # Hides modules as if they were not installed, for `import` and `find_spec` alike.
 _HIDE = """

@@ -120,6 +120,9 @@ class Run:
         if backend:
             variables["KERAS_BACKEND"] = backend
         with tempfile.TemporaryDirectory() as folder:
+            # What JAX has compiled, for all workers and the processes that they start.
+            variables.setdefault("JAX_COMPILATION_CACHE_DIR", f"{folder}/programs")
+            variables.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
             report = Path(folder) / "report.xml"
             command = [environment.python, "-m", "pytest", "-q", "--no-header", "-rsfE"]
             command += ["--durations=10", "--durations-min=1", f"--junitxml={report}"]

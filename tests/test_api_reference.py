@@ -5,7 +5,6 @@ import runpy
 import types
 from pathlib import Path
 
-import keras
 import pytest
 
 import keras_transformer
@@ -25,7 +24,7 @@ def public_names(module):
     return found
 
 
-@pytest.mark.skipif(keras.backend.backend() != "jax", reason="once is enough")
+@pytest.mark.one_backend
 def test_every_public_name_has_its_place(tmp_path):
     pytest.importorskip("pdoc")
     build = runpy.run_path(str(BUILD))["build"]

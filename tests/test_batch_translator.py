@@ -11,7 +11,6 @@ import threading
 import time
 from pathlib import Path
 
-import keras
 import numpy as np
 import pytest
 
@@ -25,15 +24,13 @@ SOURCES = (FOLDER / "source.txt").read_text(encoding="utf-8").splitlines()
 EXPECTED = (FOLDER / "beam.txt").read_text(encoding="utf-8").splitlines()
 GREEDY = (FOLDER / "greedy.txt").read_text(encoding="utf-8").splitlines()
 
-once = pytest.mark.skipif(keras.backend.backend() != "jax", reason="once is enough")
-
 
 @pytest.fixture(scope="module")
 def translator():
     return BatchTranslator(FOLDER, beam_size=1)  # which compiles sooner
 
 
-@once
+@pytest.mark.one_backend
 def test_every_form_of_a_batch_comes_back_in_its_form(translator):
     texts, right = [*SOURCES[:3], "", None], [*GREEDY[:3], "", None]
     assert translator(texts) == right
@@ -48,19 +45,19 @@ def test_every_form_of_a_batch_comes_back_in_its_form(translator):
     assert translator([]) == [] and len(translator(np.array([], object))) == 0
 
 
-@once
+@pytest.mark.one_backend
 def test_a_missing_column_is_named(translator):
     with pytest.raises(InputError, match="the columns text, but no 'source'"):
         translator({"text": np.array(["a"])})
 
 
-@once
+@pytest.mark.one_backend
 def test_a_line_that_is_too_long_is_named_by_its_place(translator):
     with pytest.raises(InputError, match=r"line 4 has \d+ tokens, but the model takes"):
         translator([*SOURCES[:2], None, "a " * 3000, "a"])
 
 
-@once
+@pytest.mark.one_backend
 def test_it_travels_small_and_loads_where_it_is_used(translator):
     translator(SOURCES[:1])
     there = pickle.loads(pickle.dumps(translator))
@@ -69,7 +66,7 @@ def test_it_travels_small_and_loads_where_it_is_used(translator):
     assert there.make_predict_function()(SOURCES[:2]) == GREEDY[:2]
 
 
-@once
+@pytest.mark.one_backend
 def test_batches_are_split_by_tokens(translator, monkeypatch):
     splitting = BatchTranslator(FOLDER, beam_size=1, batch_tokens=64)
     splitting([])

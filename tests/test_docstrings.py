@@ -15,6 +15,7 @@ MODULES = sorted(
 )
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize("name", MODULES)
 def test_examples(name):
     module = importlib.import_module(name)

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import keras
 import pytest
 
 FOLDER = Path(__file__).with_name("fixtures") / "en-de.format-1"
@@ -83,7 +82,7 @@ print(ends[True], ends[False])
 """
 
 
-@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="once is enough")
+@pytest.mark.one_backend
 def test_folders_changed_at_random_load_or_are_refused(tmp_path, run_python):
     code = FUZZ.format(
         folder=str(tmp_path), fixture=str(FOLDER), files=FILES, seed=1, seconds=5

@@ -7,7 +7,6 @@ import shutil
 from pathlib import Path
 
 import h5py
-import keras
 import numpy as np
 import pytest
 
@@ -15,9 +14,7 @@ import keras_transformer as kt
 from keras_transformer import model_folder
 from keras_transformer.errors import InputError
 
-pytestmark = pytest.mark.skipif(
-    keras.backend.backend() != "jax", reason="once is enough"
-)
+pytestmark = pytest.mark.one_backend
 
 FOLDER = Path(__file__).with_name("fixtures") / "en-de.format-1"
 FILES = ("config.json", "model.weights.h5", "tokenizer.model")

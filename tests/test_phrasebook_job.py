@@ -19,7 +19,6 @@ TINY = {
 
 
 @pytest.mark.slow
-@pytest.mark.no_tensorflow
 def test_the_phrasebook_job_learns_and_ends_with_its_score(run_python, tmp_path):
     overrides = [f"--set={key}={value}" for key, value in TINY.items()]
     output = run_python(

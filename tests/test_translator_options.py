@@ -14,8 +14,6 @@ import keras_transformer as kt
 from keras_transformer.errors import InputError
 from keras_transformer.export import process
 
-pytestmark = pytest.mark.no_tensorflow
-
 FOLDER = Path(__file__).with_name("fixtures") / "en-de.format-1"
 LINES = (FOLDER / "source.txt").read_text(encoding="utf-8").splitlines()
 SOURCES = sorted(LINES, key=len)[:4]

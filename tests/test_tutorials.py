@@ -1,7 +1,7 @@
 """Every lesson runs, in its fast mode, without a warning.
 
 Each on one of the backends, in turn; on all of them where the environment variable
-EVERY_LESSON is set.
+EVERY_TEST is set.
 """
 
 import os
@@ -17,7 +17,7 @@ TURN = BACKENDS.index(keras.backend.backend())
 LESSONS = [
     path
     for path in sorted((Path(__file__).parents[1] / "tutorials").glob("[0-9]*.py"))
-    if int(path.name[:2]) % 3 == TURN or os.environ.get("EVERY_LESSON")
+    if int(path.name[:2]) % 3 == TURN or os.environ.get("EVERY_TEST")
 ]
 
 

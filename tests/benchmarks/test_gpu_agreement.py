@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 from gpu import agreement
 
-pytestmark = pytest.mark.no_tensorflow
-
 
 @pytest.mark.slow
 def test_one_device_agrees_with_itself(ours, monkeypatch, tmp_path, capsys):

@@ -20,6 +20,7 @@ def test_the_tables_of_decoding(run_benchmark, ours):
     assert again["rounds"] == found["rounds"]
 
 
+@pytest.mark.no_backend
 def test_batches_are_of_similar_length():
     sentences = [[5] * length for length in (3, 40, 17, 16, 2)]
     found = by_length(sentences, 2, most=9)
@@ -27,6 +28,7 @@ def test_batches_are_of_similar_length():
     assert sizes == [([40, 17], 64), ([16, 3], 16), ([2], 16)]
 
 
+@pytest.mark.no_backend
 def test_few_batches_are_spread_over_all_lengths():
     sentences = [[5] * length for length in range(1, 101)]
     found = by_length(sentences, 1, most=4)

@@ -1,10 +1,7 @@
 """`gpu/profiling.py` at toy size, and how kernels are counted."""
 
-import keras
 import pytest
 from gpu import profiling
-
-pytestmark = pytest.mark.no_tensorflow
 
 
 @pytest.mark.slow
@@ -18,15 +15,15 @@ def test_a_training_is_profiled(ours, run_benchmark):
     assert f"### {ours}" in output and "gaps without a kernel" in output
 
 
+@pytest.mark.one_backend
 def test_gaps_are_where_no_kernel_runs():
-    if keras.backend.backend() == "tensorflow":
-        pytest.skip("needs JAX or PyTorch")
     from peers.kernels import busy_and_span
 
     events = [("a", 10, 5), ("b", 12, 6), ("c", 13, 1), ("d", 30, 4)]
     assert busy_and_span(events) == (8 + 4, 24)
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
@@ -41,13 +38,12 @@ def test_gaps_are_where_no_kernel_runs():
     ],
 )
 def test_a_kernel_has_a_kind(name, kind):
-    if keras.backend.backend() == "tensorflow":
-        pytest.skip("needs JAX or PyTorch")
     from peers import kernels
 
     assert kernels.kind(name) == kind
 
 
+@pytest.mark.no_backend
 def test_the_table_says_where_the_time_goes(capsys):
     numbers = {
         "step": 12.0,

@@ -29,6 +29,7 @@ output: runs/digits
 
 
 @pytest.mark.slow
+@pytest.mark.one_backend
 def test_a_run_is_scored_and_not_made_twice(run_benchmark, ours, tmp_path):
     (tmp_path / "digits.yaml").write_text(CONFIG)
     for name, count in (("train", 40), ("val", 4)):

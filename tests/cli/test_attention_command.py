@@ -9,6 +9,8 @@ from keras_transformer.errors import InputError
 from reference.fixture_folder import FOLDER
 from reference.fixture_folder import lines
 
+pytestmark = pytest.mark.one_backend
+
 TEXT = "The cathedral is 250 meters high."
 WORDS = ["--kind", "alignment"]
 

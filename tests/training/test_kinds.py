@@ -135,6 +135,7 @@ def test_a_format_that_describes_a_transformer_refuses_others(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.one_backend
 @pytest.mark.slow
 def test_a_run_trains_another_kind(tmp_path, monkeypatch):
     """From a config file; and another run goes on from its model."""

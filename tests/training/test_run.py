@@ -150,12 +150,14 @@ def test_a_stopped_run_goes_on_to_the_same_weights(config_file, monkeypatch):
     assert not (folder / "stopped" / "checkpoints" / "step-0000003").exists()
 
 
+@pytest.mark.one_backend
 def test_another_config_is_refused_with_the_difference(config_file):
     train(load_config(config_file, ["training.steps=2"]))
     with pytest.raises(InputError, match=r"training.steps: 2 -> 6"):
         train(load_config(config_file))
 
 
+@pytest.mark.one_backend
 def test_a_foreign_folder_is_refused(config_file):
     folder = config_file.parent / "letters"
     folder.mkdir()
@@ -167,6 +169,7 @@ def test_a_foreign_folder_is_refused(config_file):
     assert [path.name for path in folder.iterdir()] == ["letter.txt"]
 
 
+@pytest.mark.one_backend
 def test_bad_corpora_are_refused(config_file):
     folder = config_file.parent
     (folder / "train.de").write_text("eine Zeile\n")
@@ -177,6 +180,7 @@ def test_bad_corpora_are_refused(config_file):
         train(load_config(config_file))
 
 
+@pytest.mark.one_backend
 def test_overlong_and_empty_pairs_are_dropped_and_counted(config_file, capsys):
     folder = config_file.parent
     for language in ("en", "de"):
@@ -189,6 +193,7 @@ def test_overlong_and_empty_pairs_are_dropped_and_counted(config_file, capsys):
     )
 
 
+@pytest.mark.one_backend
 def test_a_loss_that_is_no_number_stops_the_run(config_file, monkeypatch):
     """A batch whose weights are not finite makes it so, at a step that is known."""
     take = TokenBatches.__getitem__
@@ -207,12 +212,14 @@ def test_a_loss_that_is_no_number_stops_the_run(config_file, monkeypatch):
     assert all(np.isfinite(array).all() for array in arrays.values())
 
 
+@pytest.mark.one_backend
 def test_two_processes_cannot_train_in_one_folder(config_file):
     config = load_config(config_file)
     with opened(config), pytest.raises(InputError, match="another process trains in"):
         train(config)
 
 
+@pytest.mark.one_backend
 def test_a_full_disk_stops_no_training(config_file, monkeypatch, capsys):
     write = checkpoints.write_arrays
 
@@ -229,6 +236,7 @@ def test_a_full_disk_stops_no_training(config_file, monkeypatch, capsys):
     assert "No space left on device; training goes on without this" in message
 
 
+@pytest.mark.one_backend
 def test_patience_ends_training_and_the_best_are_kept(config_file, monkeypatch, capsys):
     values = iter([0.5, 3.0, 2.0, 2.5, 1.0, 9.0])
     monkeypatch.setattr(Validation, "score", lambda self, _: next(values))
@@ -286,6 +294,7 @@ def test_micro_batches_and_clipping_train_as_the_whole_batch(config_file, monkey
     assert all(line["gradient_norm"] > 0.1 for line in metrics(Path("whole")))
 
 
+@pytest.mark.one_backend
 def test_the_token_budget_is_found_once(config_file, monkeypatch):
     monkeypatch.setattr(assembly, "find_batch_tokens", lambda *_: 300)
     config = load_config(config_file, ["data.batch_tokens=auto", "training.steps=2"])
@@ -295,6 +304,7 @@ def test_the_token_budget_is_found_once(config_file, monkeypatch):
     assert Path("runs/small/batch_tokens").read_text() == "300\n"
 
 
+@pytest.mark.one_backend
 def test_a_trained_model_learns_on_with_frozen_parts(config_file):
     train(load_config(config_file))
     before = weights_of(Path("runs/small/averaged"))
@@ -320,6 +330,7 @@ def test_a_trained_model_learns_on_with_frozen_parts(config_file):
         ("model: {folder: nowhere}", "nowhere is not a model folder"),
     ],
 )
+@pytest.mark.one_backend
 def test_a_trained_model_keeps_its_architecture(line, message, config_file, tmp_path):
     shutil.copytree(FIXTURE, tmp_path / "runs" / "small" / "averaged")
     file = tmp_path / "tuned.yaml"

@@ -14,6 +14,8 @@ from keras_transformer.visualization.head_report import HeadReport
 from reference.fixture_folder import FOLDER
 from reference.fixture_folder import lines
 
+pytestmark = pytest.mark.one_backend
+
 PICKED = (5, 11, 14, 19)
 SOURCES = [*(lines("source")[row] for row in PICKED), "The the THE, (the)."]
 TARGETS = [*(lines("beam")[row] for row in PICKED), "Die the."]

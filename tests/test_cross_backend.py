@@ -1,11 +1,10 @@
 """One set of weights: the three backends give the same logits and gradients.
 
-The backend under test writes the files and its own results; each other one that is
-installed reads them in a process of its own.
+The backend under test writes the files and its own results; the next one reads them in
+a process of its own.
 """
 
 import collections
-import concurrent.futures
 import importlib.util
 import zipfile
 from pathlib import Path
@@ -20,13 +19,12 @@ from keras_transformer.models import KINDS
 from keras_transformer.models import Transformer
 from reference import autodiff
 from reference.models import logits_of
+from reference.next_backend import NEXT
 from reference.weights import ids
 from reference.weights import numpy
 
 pytestmark = pytest.mark.slow
 
-BACKENDS = ("tensorflow", "jax", "torch")
-OTHERS = [name for name in BACKENDS if name != keras.backend.backend()]
 VOCABULARY_SIZE = 1_009
 LABELS = ids((13, 17, 5), seed=1, vocabulary_size=VOCABULARY_SIZE)
 SOURCE = ids((19, 7, 11), seed=2, vocabulary_size=VOCABULARY_SIZE)
@@ -41,7 +39,7 @@ import sys
 sys.path.insert(0, {tests!r})
 import numpy as np
 import test_cross_backend as this
-np.savez({folder!r} + "/" + {backend!r} + ".npz", **this.read({folder!r}))
+np.savez({folder!r} + "/read.npz", **this.read({folder!r}))
 """
 
 
@@ -105,8 +103,10 @@ def read(folder):
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory, run_python):
-    """{backend: {name: array}}."""
+def pair(tmp_path_factory, run_python):
+    """{name: array} of the next backend, and of this one."""
+    if not importlib.util.find_spec(NEXT):
+        pytest.skip(f"needs {NEXT}")
     folder = tmp_path_factory.mktemp("model")
     own = {}
     for kind in KINDS:
@@ -115,27 +115,12 @@ def results(tmp_path_factory, run_python):
         model.save(folder / f"{kind}.keras")
         model.save_weights(folder / f"{kind}.weights.h5")
         own |= results_of(kind, keras_file=model, weights_file=model)
-    found = {keras.backend.backend(): own | with_dropout(folder)}
-
-    def other(backend):
-        code = READ.format(
-            tests=str(Path(__file__).parent), folder=str(folder), backend=backend
-        )
-        run_python(code, backend=backend)
-        with np.load(folder / f"{backend}.npz") as arrays:
-            return backend, dict(arrays)
-
-    installed = [name for name in OTHERS if importlib.util.find_spec(name)]
-    with concurrent.futures.ThreadPoolExecutor() as pool:
-        found.update(pool.map(other, installed))
-    return found
-
-
-@pytest.fixture(params=OTHERS)
-def pair(request, results):
-    if request.param not in results:
-        pytest.skip(f"needs {request.param}")
-    return results[request.param], results[keras.backend.backend()]
+    own |= with_dropout(folder)
+    run_python(
+        READ.format(tests=str(Path(__file__).parent), folder=str(folder)), backend=NEXT
+    )
+    with np.load(folder / "read.npz") as arrays:
+        return dict(arrays), own
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -179,5 +164,5 @@ def test_a_file_says_nothing_of_its_backend(tmp_path):
     model.save(tmp_path / "model.keras")
     with zipfile.ZipFile(tmp_path / "model.keras") as file:
         config = file.read("config.json").decode()
-    assert not [name for name in BACKENDS if name in config]
+    assert not [name for name in ("tensorflow", "jax", "torch") if name in config]
     assert numpy(model.weights[0]).shape == (53, 128)

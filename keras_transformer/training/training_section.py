@@ -56,7 +56,9 @@ class TrainingSection(Section):
             or the lowest `"loss"`, the likelihood of the validation text.
         patience: validations without a better one after which training ends; None
             for all `steps`.
-        average_last: checkpoints whose mean is the final model; 5.
+        average_last: checkpoints whose mean is the final model; by default those of
+            the last tenth of `steps`, but not more than 5: the mean of weights that
+            still learn is a bad model.
         average_best: instead, the mean of the best in validation.
         ema: instead, a running mean of the weights: how much of it stays at each step,
             such as 0.999. It is then what is validated and kept, too.
@@ -102,8 +104,18 @@ class TrainingSection(Section):
                 f"{' and '.join(ways)} are different final models; give one of them"
             )
         if not ways:
-            given["average_last"] = 5
+            given["average_last"] = cls._few_late(given)
         return given
+
+    @classmethod
+    def _few_late(cls, given: Mapping[str, Any]) -> int:
+        """Checkpoints in the last tenth of the steps: 1 to 5."""
+        names = ("steps", "checkpoint_every")
+        values = [given.get(name, cls.model_fields[name].default) for name in names]
+        if not all(isinstance(value, int) and value > 0 for value in values):
+            return 1  # of a section that is refused
+        steps, interval = values
+        return min(max(steps // 10 // interval, 1), 5)
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> TrainingSection:

@@ -103,7 +103,8 @@ def terminating_at(step):
 
 @pytest.mark.no_tensorflow
 def test_a_run_from_config_to_model_folder(config_file, capsys):
-    scores = train(load_config(config_file))
+    config = load_config(config_file, ["training.average_last=3"])
+    scores = train(config)
     folder = config_file.parent / "runs" / "small"
     output = capsys.readouterr().out.splitlines()
     assert output[-1] == f"test BLEU = {scores[0].score:.1f} {scores[0].signature}"
@@ -128,7 +129,7 @@ def test_a_run_from_config_to_model_folder(config_file, capsys):
         average(folder, 4, config_file.parent / "more")
 
     # Once more: it says that it is finished, and trains no step.
-    train(load_config(config_file))
+    train(config)
     assert "finished already" in capsys.readouterr().err
     assert len(metrics(folder)) == 3
 

@@ -77,6 +77,14 @@ def test_every_key_but_the_texts_has_the_default_of_the_paper(load):
     assert config.output == Path("runs/my")
 
 
+@pytest.mark.parametrize(
+    ("steps", "every", "mean"), [(1200, 100, 1), (1200, 40, 3), (10_000, 100, 5)]
+)
+def test_the_mean_is_of_the_last_tenth_of_the_steps(load, steps, every, mean):
+    keys = f"training: {{steps: {steps}, checkpoint_every: {every}}}"
+    assert load(DATA + keys).training.average_last == mean
+
+
 def test_no_file_is_the_phrasebook():
     config = load_config(None)
     assert config.data.phrasebook == "en-de"

@@ -5,13 +5,14 @@
 # all it takes. This lesson goes from there to a model that answers over HTTP, with the
 # commands that you would type, and with what they say when something is wrong.
 #
-# What to expect: a config of twenty lines; a run that is killed, goes on, and ends with
-# curves and scores; a file and a server that give the same translations; and messages
-# that name what to change. About four minutes on two CPU cores, with BLEU above 60 at
-# the end; `TUTORIAL_FAST=1` makes it less than one, with a model that has learned
+# What to expect: a config of two dozen lines; a run that is killed, goes on, and ends
+# with curves and scores; a file and a server that give the same translations; and
+# messages that name what to change. About ten minutes on two CPU cores, with BLEU above
+# 60 at the end; `TUTORIAL_FAST=1` makes it less than one, with a model that has learned
 # little.
 #
-# `pip install 'keras-transformer[jax,serve,plot]'`; any other backend does as well.
+# In a clone of the repository: `pip install '.[jax,serve,plot]'`; any other backend
+# does as well.
 
 # %%
 import json
@@ -82,7 +83,9 @@ for part, size in SIZES.items():
 #
 # Each key but `data` may be left out; its default is then the paper's, for millions of
 # sentences and a GPU. For a small text the model should be small, the vocabulary too,
-# and the learning rate higher. Paths are relative to the file.
+# and the learning rate higher; a short training wants little dropout. Paths are
+# relative to the file; the run goes to `runs/mine`, named after it, in the working
+# directory.
 
 # %%
 D, LAYERS, V, STEPS, EVERY = (
@@ -95,6 +98,7 @@ model:
   intermediate_dim: {2 * D}
   num_encoder_layers: {LAYERS}
   num_decoder_layers: {LAYERS}
+  dropout: 0.1
 tokenizer: {{vocabulary_size: {V}, split_digits: true}}
 data:
   train: [{{source: train.en, target: train.de}}]
@@ -115,8 +119,8 @@ Path("mine.yaml").write_text(CONFIG)
 # %% [markdown]
 # ## Training, killed and resumed
 #
-# Machines are switched off, clusters take their places back. Here the worst case: after
-# the first validation the process is killed, without a chance to save anything.
+# Machines are switched off, clusters take their machines back. Here the worst case:
+# after the first validation the process is killed, without a chance to save anything.
 
 # %%
 training = start("keras-transformer train mine.yaml")
@@ -138,7 +142,10 @@ assert "resumed from step" in messages
 assert Path("runs/mine/averaged/config.json").exists()
 
 # %% [markdown]
-# The run folder has all that there is to know:
+# In the run folder, `averaged` is the model and `best` the best in validation;
+# `checkpoints`, `corpus.json` and `encoded` are for going on; `config.yaml` and
+# `tokenizer.model` are what it was made with; `logs` has the curves, and
+# `test.hypotheses.txt` the translations of the test text.
 
 # %%
 for path in sorted(Path("runs/mine").iterdir()):
@@ -175,10 +182,11 @@ assert log[-1]["val_nll"] < log[0].get("val_nll", log[0]["nll"])
 # %% [markdown]
 # What to read from them, left to right:
 #
-# * `nll` is the loss of a token without label smoothing, in nats; it falls fast, then
-#   slowly. `val_nll` follows it. Where it turns and rises while `nll` goes on falling,
-#   the model learns the training text by heart: more text, more `dropout`, a smaller
-#   model, or `patience: 5`, which ends there.
+# * `nll` is the loss of a token without label smoothing, in nats, the mean since the
+#   last validation or checkpoint; it falls fast, then slowly. `val_nll` follows it.
+#   Where it turns and rises while `nll` goes on falling, the model learns the training
+#   text by heart: more text, more `dropout`, a smaller model, or `patience: 5`, which
+#   ends there.
 # * Both stand still, high: the learning rate is too low, or far too high.
 # * `nll` jumps up: the learning rate is too high, or `warmup_steps` too few. If it
 #   becomes no number at all, the run stops and says so.

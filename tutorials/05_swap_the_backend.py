@@ -7,12 +7,13 @@
 #
 # What to expect: a training is stopped half-way and goes on elsewhere, with the loss
 # where it was; one model folder gives the same logits on all three, to about 1e-5, and
-# the same translations. About five minutes on two CPU cores; `TUTORIAL_FAST=1` makes it
+# the same translations. About ten minutes on two CPU cores; `TUTORIAL_FAST=1` makes it
 # less than one, with a model that has learned little.
 #
-# All three frameworks must be installed: `pip install 'keras-transformer[all]'`. The
-# first is the one that `KERAS_BACKEND` names. Keras takes one backend a process, so
-# each step here is a process of its own, as it would be on your machines.
+# All three frameworks must be installed; in a clone of the repository:
+# `pip install '.[all]'`. The first is the one that `KERAS_BACKEND` names. Keras takes
+# one backend a process, so each step here is a process of its own, as it would be on
+# your machines.
 
 # %%
 import json

@@ -1,16 +1,16 @@
 # %% [markdown]
 # # Lesson 7: export and serve
 #
-# A trained model leaves Python's research corner: as a SavedModel for TensorFlow and TF
+# A trained model goes where its users are: as a SavedModel for TensorFlow and TF
 # Serving, as ONNX for ONNX Runtime, as a CTranslate2 model for C++. None of the three
 # needs Keras or this package where it runs.
 #
 # What to expect: a small model is trained and exported three times; programs without
 # Keras translate the test sentences, and each gives the text that Keras gives. Requests
-# to TF Serving are built and answered, by gRPC and by REST. About five minutes on two
+# to TF Serving are built and answered, by gRPC and by REST. About ten minutes on two
 # CPU cores; `TUTORIAL_FAST=1` makes it about one, with a model that has learned little.
 #
-# `pip install 'keras-transformer[all]'`.
+# In a clone of the repository: `pip install '.[all]'`.
 
 # %%
 import json
@@ -91,6 +91,7 @@ model:
   intermediate_dim: {2 * D}
   num_encoder_layers: {LAYERS}
   num_decoder_layers: {LAYERS}
+  dropout: 0.1
 tokenizer: {{vocabulary_size: {V}, split_digits: true}}
 data:
   train: [{{source: train.en, target: train.de}}]
@@ -126,6 +127,8 @@ assert len(expected) == len(sources)
 FORMATS = {"saved_model": "tensorflow", "onnx": "tensorflow", "ctranslate2": None}
 for name, backend in FORMATS.items():
     output = f"--format {name} --output exports/{name}"
+    if name == "saved_model":  # its card shows the first
+        output += " --examples test.en"
     run(f"keras-transformer export {MODEL} {output}", backend)
 
 for path in sorted(Path("exports").glob("*/*")):
@@ -212,7 +215,7 @@ assert answer["served"] == expected[:1]
 
 # %% [markdown]
 # TF Serving itself takes the folder as it is; the card in it, `README.md`, has these
-# lines with the right names:
+# lines with the right names, to be run in `exports`:
 
 # %%
 card = Path("exports/saved_model/README.md").read_text(encoding="utf-8")

@@ -36,6 +36,7 @@ def export(
     ] = None,
     beam_size: options.BeamSize = None,
     length_penalty: options.LengthPenalty = None,
+    examples: options.Examples = None,
     quantization: Annotated[
         str | None,
         typer.Option(
@@ -56,6 +57,7 @@ def export(
         "version": version,
         "beam_size": beam_size,
         "length_penalty": length_penalty,
+        "examples": examples,
         "quantization": quantization,
     }
     foreign = {"quantization"} if saved_model else given.keys() - {"quantization"}
@@ -66,9 +68,12 @@ def export(
             )
     translator = model_folder.load(model)
     if saved_model:
+        from keras_transformer.data.corpus import read_lines
         from keras_transformer.model_folder import card
 
         given["card"] = card(model)
+        if examples := given.pop("examples"):
+            given["warm_up"] = read_lines(examples)
     module = importlib.import_module(f"keras_transformer.export.{format}")
     with progress.warnings_told():
         print(module.export(translator, output, **given))

@@ -31,6 +31,10 @@ SourceFile = Annotated[
         "--source", metavar="FILE", help="Lines to translate, plain or gzipped."
     ),
 ]
+Examples = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Lines for the warm-up requests and the card."),
+]
 Prefixes = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="How the translation of each line begins."),

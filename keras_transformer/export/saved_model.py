@@ -70,7 +70,8 @@ def export(
             hypotheses of `translate_n_best` (`N_BEST` where W is 1); default: the
             translator's.
         length_penalty: alpha; default: the translator's.
-        warm_up: lines of the warm-up requests; default: pieces of the vocabulary.
+        warm_up: lines for the warm-up requests, of which the first eight with text
+            are taken, and the first for the card; default: pieces of the vocabulary.
         card: of the model, the beginning of README.md.
 
     Returns:
@@ -108,7 +109,7 @@ def export(
     output = Path(os.path.abspath(output))  # "." has a name then
     version = _version(output, version)
     n_best = beam_size if beam_size > 1 else N_BEST
-    lines = list(warm_up or _samples(translator))
+    lines = _samples(translator) if warm_up is None else _first(warm_up)
     with new_folder(output / str(version), "a version") as folder:
         options = (beam_size, n_best, float(length_penalty))
         answer = _write(translator, folder, options, lines)
@@ -189,6 +190,13 @@ def _write(translator, folder, options, lines):
         "finished": bool(answer["finished"]),
         "truncated": bool(answer["truncated"]),
     }
+
+
+def _first(lines):
+    """Eight lines with text, or as many as there are."""
+    if found := [line for line in lines if line.strip()][:8]:
+        return found
+    raise InputError("no line for the warm-up requests has text; give at least one")
 
 
 def _samples(translator):

@@ -46,7 +46,9 @@ def test_export_of_a_saved_model_has_the_search_and_the_card(
     model, invoke, exports, tmp_path
 ):
     (model / "README.md").write_text("# A card", encoding="utf-8")
+    (tmp_path / "lines").write_text("one\ntwo\n", encoding="utf-8")
     options = ["--version", 3, "--beam-size", 2, "--length-penalty", 1]
+    options += ["--examples", tmp_path / "lines"]
     invoke(
         "export",
         model,
@@ -62,6 +64,7 @@ def test_export_of_a_saved_model_has_the_search_and_the_card(
         "beam_size": 2,
         "length_penalty": 1.0,
         "card": "# A card",
+        "warm_up": ["one", "two"],
     }
 
 
@@ -69,6 +72,7 @@ def test_export_of_a_saved_model_has_the_search_and_the_card(
     ("form", "option"),
     [
         ("saved_model", "--quantization=int8"),
+        ("onnx", "--examples=test.en"),
         ("onnx", "--version=3"),
         ("litert", "--beam-size=2"),
         ("ctranslate2", "--length-penalty=1"),

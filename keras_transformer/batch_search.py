@@ -18,6 +18,7 @@ from keras import tree
 from keras_transformer import backends
 from keras_transformer.data.batching import pad_rows
 from keras_transformer.data.static_shapes import batches_by_length
+from keras_transformer.data.static_shapes import batches_by_tokens
 from keras_transformer.data.static_shapes import bucket
 from keras_transformer.data.static_shapes import power_of_two
 from keras_transformer.decoding import DecodingOptions
@@ -87,7 +88,11 @@ class BatchSearch:
         self._attention = backends.compile(functools.partial(attention, model), model)
 
     def translate(
-        self, sentences: Sequence[Sentence], options: DecodingOptions, batch_size: int
+        self,
+        sentences: Sequence[Sentence],
+        options: DecodingOptions,
+        batch_size: int,
+        batch_tokens: int | None = None,
     ) -> list[list[Found]]:
         """The hypotheses of each sentence; each as if it were alone.
 
@@ -98,7 +103,11 @@ class BatchSearch:
         self._check(sentences, options)
         found: list[list[Found]] = [[] for _ in sentences]
         lengths = [len(sentence.ids) for sentence in sentences]
-        for rows in batches_by_length(lengths, batch_size):
+        if batch_tokens is None:
+            batches = batches_by_length(lengths, batch_size)
+        else:
+            batches = batches_by_tokens(lengths, batch_tokens, batch_size)
+        for rows in batches:
             batch = self._translate([sentences[i] for i in rows], options)
             for row, hypotheses in zip(rows, batch, strict=True):
                 found[row] = hypotheses

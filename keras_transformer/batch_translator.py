@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from keras_transformer.data.static_shapes import batches_by_tokens
+from keras_transformer.config import nearest
+from keras_transformer.config.decoding import DecodingOptions
 from keras_transformer.errors import InputError
 
 
@@ -47,11 +48,12 @@ class BatchTranslator:
             directory.
         source_column: of a batch of columns, the text.
         target_column: of a batch of columns, the translations that are added.
-        beam_size: default: the model's.
-        length_penalty: default: the model's.
         batch_tokens: the most source tokens translated at once, padding included; a
             longer line is translated alone.
         batch_size: the most lines translated at once.
+        options: fields of `DecodingOptions`, such as `beam_size=1`, in place of the
+            model's own. Of several hypotheses the first is given. Samples and messages
+            count the lines of a batch, from 1.
 
     Call arguments:
         batch: columns, `{name: array}`; or texts, an array or a list of strings. None
@@ -61,8 +63,16 @@ class BatchTranslator:
         The columns with one more; or the translations, as array or list.
 
     Raises:
-        InputError: where there is no such column, or a line is longer than the model
-            can take.
+        InputError: at once where there is no such option; where there is no such
+            column, options do not go together, or a line is longer than the model can
+            take.
+
+    Example:
+
+    >>> import keras_transformer as kt
+    >>> translate = kt.BatchTranslator("models/en-de", beam_size=8, long_lines="split")
+    >>> translate.options
+    {'beam_size': 8, 'long_lines': 'split'}
     """
 
     def __init__(
@@ -71,18 +81,17 @@ class BatchTranslator:
         *,
         source_column: str = "source",
         target_column: str = "translation",
-        beam_size: int | None = None,
-        length_penalty: float | None = None,
         batch_tokens: int = 8192,
         batch_size: int = 64,
+        **options: Any,
     ) -> None:
+        _check_names(options)
         self.model_folder = str(model_folder)
         self.source_column = source_column
         self.target_column = target_column
-        self.beam_size = beam_size
-        self.length_penalty = length_penalty
         self.batch_tokens = batch_tokens
         self.batch_size = batch_size
+        self.options = options
         self._translator = None
 
     def __call__(self, batch: Any) -> Any:
@@ -113,23 +122,29 @@ class BatchTranslator:
             from keras_transformer.translator import Translator
 
             self._translator = Translator.load(self.model_folder)
-        translator = self._translator
-        found: list[str | None] = [None if text is None else "" for text in texts]
-        filled = [i for i, text in enumerate(texts) if text is not None]
-        lengths = translator.count_tokens(
-            [texts[i] for i in filled], numbers=[i + 1 for i in filled]
+        found = self._translator.translate(
+            ["" if text is None else text for text in texts],
+            batch_size=self.batch_size,
+            batch_tokens=self.batch_tokens,
+            **self.options,
         )
-        for rows in batches_by_tokens(lengths, self.batch_tokens, self.batch_size):
-            places = [filled[row] for row in rows]
-            translations = translator.translate(
-                [texts[i] for i in places],
-                beam_size=self.beam_size,
-                length_penalty=self.length_penalty,
-                batch_size=len(places),
+        pairs = zip(texts, found, strict=True)
+        return [None if text is None else translation for text, translation in pairs]
+
+
+def _check_names(options: Mapping[str, Any]) -> None:
+    """Refuses what is no option before any process loads the model."""
+    if "prefixes" in options:
+        raise InputError(
+            "prefixes belong to single lines, and a BatchTranslator has one set of "
+            "options for all; give them to Translator.translate"
+        )
+    fields = DecodingOptions.model_fields
+    for name in options:
+        if name not in fields:
+            raise InputError(
+                f"unknown option {name}; did you mean {nearest(name, fields)!r}?"
             )
-            for i, translation in zip(places, translations, strict=True):
-                found[i] = translation
-        return found
 
 
 def _array(texts: list[str | None]) -> np.ndarray:

@@ -92,6 +92,7 @@ class Translator:
         *,
         prefixes: Sequence[str] | None = None,
         batch_size: int = 64,
+        batch_tokens: int | None = None,
         return_details: bool = False,
         return_token_scores: bool = False,
         return_alignments: bool = False,
@@ -109,6 +110,8 @@ class Translator:
             prefixes: how each translation must begin; `""` for any way. It ends where
                 a token does: give whole words.
             batch_size: the most lines translated at once.
+            batch_tokens: the most source tokens translated at once, padding included;
+                a longer line is translated alone. Default: any number.
             return_details: give hypotheses, best first, instead of strings.
             return_token_scores: with `return_details`, fill `token_scores`.
             return_alignments: with `return_details`, fill `alignment`.
@@ -151,7 +154,9 @@ class Translator:
         if return_attention_weights or return_alignments:
             rereading.check_attention(self.model, pieces, return_attention_weights)
         sentences = [sentence for line in pieces for _, sentence in line]
-        found = self._searcher.translate(sentences, self._resolved(chosen), batch_size)
+        found = self._searcher.translate(
+            sentences, self._resolved(chosen), batch_size, batch_tokens
+        )
         rows = [self._ranked(list(map(self._hypothesis, row)), chosen) for row in found]
         sources = [sentence.ids for sentence in sentences]
         if not return_details:
@@ -198,19 +203,16 @@ class Translator:
             for ids, scores in zip(target_ids, found, strict=True)
         ]
 
-    def count_tokens(
-        self, lines: Sequence[str], *, numbers: Sequence[int] | None = None
-    ) -> list[int]:
+    def count_tokens(self, lines: Sequence[str]) -> list[int]:
         """Source tokens of each line, the end token included if the model wants one.
 
         Args:
             lines: one sentence each.
-            numbers: of the lines, for messages; default: from 1.
 
         Raises:
             InputError: where a line is longer than the model can take.
         """
-        numbers = range(1, len(lines) + 1) if numbers is None else numbers
+        numbers = range(1, len(lines) + 1)
         rows = self._lines.encode(lines, numbers)
         check_lengths(rows, numbers, self.model.config.longest_sequence)
         return [len(ids) for ids in rows]

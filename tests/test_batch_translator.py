@@ -14,9 +14,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from keras_transformer.batch_search import BatchSearch
 from keras_transformer.batch_translator import BatchTranslator
 from keras_transformer.data.static_shapes import batches_by_tokens
 from keras_transformer.errors import InputError
+from keras_transformer.translator import Translator
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "tests" / "fixtures" / "en-de.format-1"
@@ -69,17 +71,52 @@ def test_it_travels_small_and_loads_where_it_is_used(translator):
 @pytest.mark.one_backend
 def test_batches_are_split_by_tokens(translator, monkeypatch):
     splitting = BatchTranslator(FOLDER, beam_size=1, batch_tokens=64)
-    splitting([])
     sizes = []
-    translate = splitting._translator.translate
+    translate = BatchSearch._translate
 
-    def counted(lines, **options):
-        sizes.append(len(lines))
-        return translate(lines, **options)
+    def counted(self, sentences, options):
+        sizes.append(len(sentences))
+        return translate(self, sentences, options)
 
-    monkeypatch.setattr(splitting._translator, "translate", counted)
+    monkeypatch.setattr(BatchSearch, "_translate", counted)
     assert splitting(SOURCES[:6]) == GREEDY[:6]
     assert max(sizes) < 6 and sum(sizes) == 6
+
+
+@pytest.mark.one_backend
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"sampling": True, "seed": 3, "mbr": "chrf", "mbr_candidates": 3},
+        {"beam_size": 1, "long_lines": "split", "max_source_length": 9},
+    ],
+    ids=["sampling", "split"],
+)
+def test_options_are_those_of_a_translator(options):
+    lines = SOURCES[:5]
+    right = Translator.load(FOLDER).translate(lines, max_length=12, **options)
+    # Lines keep their numbers, which samples depend on, though 64 tokens are few.
+    translate = BatchTranslator(FOLDER, batch_tokens=64, max_length=12, **options)
+    assert translate([*lines, None]) == [*right, None]
+
+
+@pytest.mark.one_backend
+def test_options_that_do_not_go_together_are_told_with_the_first_batch():
+    with pytest.raises(InputError, match="top_k 3 needs sampling"):
+        BatchTranslator(FOLDER, top_k=3)(SOURCES[:1])
+
+
+@pytest.mark.no_backend
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("beam_sise", "unknown option beam_sise; did you mean 'beam_size'?"),
+        ("prefixes", "prefixes belong to single lines, .* to Translator.translate"),
+    ],
+)
+def test_a_wrong_name_is_told_at_once(option, message):
+    with pytest.raises(InputError, match=message):
+        BatchTranslator("no/folder", **{option: None})
 
 
 @pytest.mark.no_backend
@@ -93,9 +130,11 @@ def test_a_batch_holds_no_more_tokens_than_it_may():
 
 
 @pytest.mark.no_backend
-def test_importing_it_loads_no_keras(run_python):
+def test_making_it_loads_no_keras(run_python):
     code = (
-        "import keras_transformer.batch_translator, sys\nprint('keras' in sys.modules)"
+        "import keras_transformer as kt, sys\n"
+        "kt.BatchTranslator('models/en-de', beam_size=1)\n"
+        "print('keras' in sys.modules)"
     )
     assert run_python(code) == "False\n"
 

@@ -68,10 +68,17 @@ def test_all_names_are_listed_and_an_unknown_one_is_an_attribute_error():
         _ = keras_transformer.Transfomer
 
 
-def test_config_evaluation_and_text_files_need_no_keras(run_python):
+def test_configs_evaluation_and_text_files_need_no_keras(run_python):
     modules = [
         name
-        for name in ("config", "evaluation", "data.tokenizer", "data.corpus")
+        for name in (
+            "config",
+            "config.decoding",
+            "evaluation",
+            "data.tokenizer",
+            "data.corpus",
+            "training.config",
+        )
         if (FOLDER / f"{name.replace('.', '/')}.py").exists()
     ]
     imports = "".join(f"import keras_transformer.{name}\n" for name in modules)

@@ -59,8 +59,12 @@ COMMANDS = {
     """,
     "score": "MODEL --source --target",
     "evaluate": """
-        MODEL --source --reference --tokenize --lowercase --confidence --beam-size
-        --length-penalty --json --output
+        MODEL --source --reference --tokenize --lowercase --confidence --json --output
+        --beam-size --normalization --length-penalty --coverage-penalty --patience
+        --min-length --max-length --no-repeat-ngram-size --repetition-penalty
+        --suppressed-tokens --num-beam-groups --diversity-penalty --sampling
+        --temperature --top-k --top-p --seed --mbr --mbr-candidates --long-lines
+        --max-source-length
     """,
     "compare": """
         BASELINE HYPOTHESES --reference --tokenize --lowercase --confidence --json

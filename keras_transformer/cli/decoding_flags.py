@@ -3,6 +3,7 @@
 import functools
 import inspect
 from collections.abc import Callable
+from collections.abc import Collection
 from typing import Annotated
 from typing import Any
 
@@ -25,7 +26,7 @@ FLAGS: dict[str, tuple[Any, str | None, str]] = {
     "suppressed_tokens": (list[str], "PIECE", "Never write it. May be repeated."),
     "num_beam_groups": (int, "N", "Groups of beams that shun each other's tokens."),
     "diversity_penalty": (float, "D", "How much they do."),
-    "sampling": (bool, None, "Draw tokens at random, --top-beams times a line."),
+    "sampling": (bool, None, "Draw tokens at random instead of searching."),
     "temperature": (float, "T", "Of draws: below 1 favours the probable."),
     "top_k": (int, "N", "Draw of the N most probable tokens."),
     "top_p": (float, "P", "Draw of the fewest tokens that hold probability P."),
@@ -37,17 +38,25 @@ FLAGS: dict[str, tuple[Any, str | None, str]] = {
 }
 
 
-def with_decoding_flags(command: Callable[..., None]) -> Callable[..., None]:
-    """A command whose parameter `decoding` holds those of the flags that are given."""
+def with_decoding_flags(
+    command: Callable[..., None], without: Collection[str] = ()
+) -> Callable[..., None]:
+    """A command whose parameter `decoding` holds those of the flags that are given.
+
+    Args:
+        command: has a parameter for each of its own arguments, and `decoding`.
+        without: fields that it gets no flag for.
+    """
+    chosen = {name: flag for name, flag in FLAGS.items() if name not in without}
 
     @functools.wraps(command)
     def run(**arguments: Any) -> None:
-        flags = {name: arguments.pop(name) for name in FLAGS}
+        flags = {name: arguments.pop(name) for name in chosen}
         # A flag that may be repeated is an empty list where it is not given.
         given = {n: v for n, v in flags.items() if v is not None and v != []}
         command(**arguments, decoding=given)
 
-    flags = [_parameter(name, *flag) for name, flag in FLAGS.items()]
+    flags = [_parameter(name, *flag) for name, flag in chosen.items()]
     own = inspect.signature(command).parameters.values()
     own = [parameter for parameter in own if parameter.name != "decoding"]
     run.__signature__ = inspect.Signature([*own, *flags])

@@ -2,17 +2,23 @@
 
 import contextlib
 import dataclasses
+import functools
 from pathlib import Path
 from typing import Annotated
+from typing import Any
 
 import typer
 
 from keras_transformer.cli import model_folder
 from keras_transformer.cli import options
+from keras_transformer.cli import progress
 from keras_transformer.cli import scoring
 from keras_transformer.cli import writing
+from keras_transformer.cli.decoding_flags import with_decoding_flags
 
 
+# One translation of a line is scored: --top-beams would change nothing.
+@functools.partial(with_decoding_flags, without=["top_beams"])
 def evaluate(
     model: options.Model,
     source: options.SourceFile,
@@ -26,17 +32,17 @@ def evaluate(
             help="Bootstrap samples for 95 % confidence intervals; 1000 is usual.",
         ),
     ] = 0,
-    beam_size: options.BeamSize = None,
-    length_penalty: options.LengthPenalty = None,
     as_json: scoring.Json = False,
     output: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the translations here.")
     ] = None,
+    *,
+    decoding: dict[str, Any],
 ) -> None:
     """Translate a file; print BLEU, chrF and TER.
 
     The scores are sacreBLEU's, with its signatures. 'compare' scores files that are
-    translated already.
+    translated already. Options of the search that are left out are those of the model.
     """
     from keras_transformer import evaluation
     from keras_transformer.data.corpus import read_parallel
@@ -46,17 +52,15 @@ def evaluate(
         "lowercase": lowercase,
         "confidence": confidence,
     }
-    options.check_length_penalty(length_penalty)
+    options.check_length_penalty(decoding.get("length_penalty"))
     # An option that scoring refuses is told before the long work.
     evaluation.evaluate(["."], ["."], metrics=["bleu"], **settings)
     text = read_parallel([source], [reference])
     with contextlib.ExitStack() as stack:
         write = stack.enter_context(writing.writer(output)) if output else None
-        hypotheses = model_folder.load(model).translate(
-            text.source,
-            beam_size=beam_size,
-            length_penalty=length_penalty,
-        )
+        translator = model_folder.load(model)
+        with progress.warnings_told():
+            hypotheses = translator.translate(text.source, **decoding, top_beams=1)
         if write:
             write("".join(f"{line}\n" for line in hypotheses))
     scores = evaluation.evaluate(hypotheses, text.target, **settings)

@@ -1,4 +1,4 @@
-"""What `translate` says while it works, on standard error."""
+"""What a command that translates says while it works, on standard error."""
 
 import contextlib
 import os

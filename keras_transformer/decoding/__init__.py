@@ -1,9 +1,9 @@
 """Searches: `decode_step` in, sequences and scores out. They know no model."""
 
+from keras_transformer.config.decoding import DecodingOptions
 from keras_transformer.decoding.beam_search import beam_search
 from keras_transformer.decoding.greedy_search import greedy_search
 from keras_transformer.decoding.length_penalty import length_penalty
-from keras_transformer.decoding.options import DecodingOptions
 from keras_transformer.decoding.sampling import sample
 from keras_transformer.decoding.search_result import SearchResult
 

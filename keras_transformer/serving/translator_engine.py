@@ -12,9 +12,9 @@ import numpy as np
 from keras import ops
 
 from keras_transformer import backends
+from keras_transformer.config.decoding import GREEDY
 from keras_transformer.data.batching import pad_rows
 from keras_transformer.data.static_shapes import bucket
-from keras_transformer.decoding.options import GREEDY
 from keras_transformer.hypothesis import Hypothesis
 from keras_transformer.models.word_attention import require_attention
 from keras_transformer.models.word_attention import word_attention

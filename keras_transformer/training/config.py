@@ -15,7 +15,7 @@ import pydantic
 
 from keras_transformer.config import TranslationConfig
 from keras_transformer.config import describe
-from keras_transformer.decoding import DecodingOptions
+from keras_transformer.config.decoding import DecodingOptions
 from keras_transformer.errors import InputError
 from keras_transformer.training import model_section
 from keras_transformer.training import strict_yaml

@@ -1,6 +1,6 @@
 """How good a model is while it learns: likelihood, and scores of its translations."""
 
-from keras_transformer.decoding.options import GREEDY
+from keras_transformer.config.decoding import GREEDY
 from keras_transformer.evaluation import evaluate
 
 _SAMPLES = 5  # translations shown in the logs

@@ -57,12 +57,30 @@ def test_evaluate_obeys_its_options(model, invoke, write, tmp_path):
     source, reference = write("source", SOURCE), write("reference", REFERENCE)
     files = ["--source", source, "--reference", reference, "--output", tmp_path / "out"]
     options = ["--tokenize", "char", "--lowercase", "--json", "--beam-size", 2]
+    options += ["--mbr", "chrf", "--sampling", "--seed", 3]
     result = invoke("evaluate", model, *files, *options)
     bleu, chrf, ter = json.loads(result.stdout)
     assert [score["name"] for score in (bleu, chrf, ter)] == ["BLEU", "chrF2", "TER"]
     assert "case:lc" in bleu["signature"] and "tok:char" in bleu["signature"]
-    assert fake_program.Translator.last.options["beam_size"] == 2
+    assert fake_program.Translator.last.options == {
+        "beam_size": 2,
+        "top_beams": 1,
+        "sampling": True,
+        "seed": 3,
+        "mbr": "chrf",
+    }
     assert (tmp_path / "out").read_text(encoding="utf-8") == SOURCE.upper()
+
+
+def test_evaluate_tells_of_a_cut_line_in_one(model, invoke, write):
+    files = [
+        "--source",
+        write("source", "a\nlong\n"),
+        "--reference",
+        write("b", "A\nB\n"),
+    ]
+    result = invoke("evaluate", model, *files, "--long-lines", "truncate")
+    assert result.stderr.splitlines()[1:] == ["warning: line 2 is long"]
 
 
 def test_evaluate_refuses_an_unknown_tokenization_before_the_work(model, invoke, write):

@@ -2,8 +2,8 @@
 
 import pytest
 
+from keras_transformer.config.decoding import GREEDY
 from keras_transformer.decoding import DecodingOptions
-from keras_transformer.decoding.options import GREEDY
 from keras_transformer.errors import InputError
 
 pytestmark = pytest.mark.no_backend

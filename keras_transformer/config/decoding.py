@@ -10,7 +10,7 @@ from typing import Literal
 
 import pydantic
 
-from keras_transformer.config import describe
+from keras_transformer.config.translation import describe
 from keras_transformer.errors import InputError
 
 Count = pydantic.PositiveInt

@@ -9,11 +9,12 @@
 # computed twice: once in NumPy, as printed, and once by the layers of this package.
 #
 # What to expect: both agree to 1e-6; without the division the gradient that training
-# lives on dies out as d_k grows, with it it stays where it was; two heads do what one
-# cannot.
+# lives on dies out as d_k grows, and with it stays as large as it was; two heads do
+# what one cannot.
 #
 # Run it on another backend by setting `KERAS_BACKEND=jax`, `tensorflow` or `torch`
-# before Python starts. The pictures are written beside it as `lesson_1_*.png`.
+# before Python starts. The pictures go to the working directory, as
+# `lesson_1_*.png`.
 
 # %%
 import os
@@ -98,10 +99,13 @@ np.testing.assert_allclose(numpy(found[1]), weights, atol=1e-6)
 # * *padding*: batches are filled up with `pad_id`, which nothing should see;
 # * *causal*: a word of the translation must not see those after it, or training would
 #   be copying;
-# * *local*: the restricted self-attention that the paper mentions in section 4;
+# * *local*: the restricted self-attention that the paper mentions in section 4; with a
+#   window of 1, a position sees itself and its two neighbours;
 # * any of them together.
 #
-# Blocked scores become very negative, so that their weight is exactly 0.
+# Blocked scores become very negative, so that their weight is exactly 0. In the
+# pictures a row is a query and a column a key: the darker, the larger the weight, from
+# 0 to 1.
 
 # %%
 LENGTH, WIDTH = 6, 8
@@ -167,9 +171,9 @@ for size in SIZES:
 
 # %% [markdown]
 # Then the gradient. With p = softmax(s), ∂p_i/∂s_j = p_i (1{i=j} - p_j): where one
-# weight is nearly 1 and the others are nearly 0, all of these are nearly 0. The length
-# of this matrix says how much of a gradient survives on its way from the weights to the
-# scores; below is the median of all draws.
+# weight is nearly 1 and the others are nearly 0, all of these are nearly 0. The norm of
+# this matrix, the root of the sum of its squares, says how much of a gradient survives
+# on its way from the weights to the scores; below is the median of all draws.
 
 
 # %%
@@ -217,19 +221,22 @@ figure.tight_layout()
 figure.savefig("lesson_1_scaling.png")
 
 # %% [markdown]
-# The same on the backend's own differentiation would only repeat this. What matters
-# to training is the picture on the left: the scaled curve is flat.
+# On the left is what matters to training: with the division the curve is flat. On the
+# right is why, with the keys of each query in the order of their weights: without the
+# division the first key gets nearly all.
 
 # %% [markdown]
 # ## Heads
 #
-# One head has one distribution of weights a query, and gives one mixture: it can look
-# at the word before, or at the word after, but if it looks at both it cannot tell which
-# was which. Two heads look at one each, and hand on both, side by side.
+# One head has one distribution of weights for each query, and gives one mixture: it can
+# look at the word before, or at the word after, but if it looks at both it cannot tell
+# which was which. Two heads look at one each, and hand on both, side by side.
 #
 # The layer below has weights set by hand. A word's vector is its place (one entry a
 # position) and its content. In head 1 the query of position t matches the key of
-# position t - 1, in head 2 that of t + 1; the values are contents.
+# position t - 1, in head 2 that of t + 1; the values are contents. Where there is no
+# such neighbour, at one end of the sentence, all keys match equally badly, and the
+# weights are even.
 
 # %%
 sentence = ["the", "cat", "sat", "on", "the", "mat"]
@@ -273,8 +280,8 @@ figure.tight_layout()
 figure.savefig("lesson_1_heads.png")
 
 # %% [markdown]
-# One head with both matches gives half of each: the sum of two words, in which nobody
-# can tell which came first. Exchanging the neighbours of *sat* does not change it.
+# One head with both matches gives half of each: the mean of two words, which does not
+# tell which came first. Exchanging the neighbours of *sat* does not change it.
 
 # %%
 both = np.eye(LENGTH, k=-1) + np.eye(LENGTH, k=1)
@@ -288,9 +295,10 @@ np.testing.assert_allclose(mixed_exchanged[2], mixed[2], atol=1e-5)
 # %% [markdown]
 # ## Against the layer
 #
-# Multi-head attention is the function above once a head, on projections of its own,
-# and one more matrix: Concat(head_1 .. head_H) W^O. With random weights and a causal
-# mask, the plain loop gives what `MultiHeadAttention` gives.
+# Multi-head attention applies the function above once for each head, to projections of
+# its own, and multiplies the results, side by side, with one more matrix:
+# Concat(head_1, ..., head_H) W^O. With random weights and a causal mask, the plain loop
+# gives what `MultiHeadAttention` gives.
 
 
 # %%

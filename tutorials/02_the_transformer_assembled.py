@@ -10,9 +10,9 @@
 # number of weights lies within 7 % of the printed one.
 #
 # Run it on another backend by setting `KERAS_BACKEND=jax`, `tensorflow` or `torch`
-# before Python starts. The pictures are written beside it as `lesson_2_*.png`.
-# `TUTORIAL_FAST=1` leaves out the building of the paper's base model, whose 63 million
-# weights need a second or two.
+# before Python starts. The pictures go to the working directory, as
+# `lesson_2_*.png`. `TUTORIAL_FAST=1` leaves out the building of the paper's base model,
+# whose 63 million weights need a second or two.
 
 # %%
 import os
@@ -35,7 +35,7 @@ print("backend:", keras.backend.backend())
 #
 # B sentences of S source tokens come as ids. Each id is looked up as a row of a matrix,
 # times √D, and the position is added: sines and cosines of it, a pair for each
-# frequency.
+# frequency. The id 1 begins a target, 2 ends a sentence, and 0 is padding.
 
 # %%
 B, S, T, D, F, H, N, V = 2, 5, 7, 16, 32, 2, 2, 50
@@ -72,6 +72,10 @@ np.testing.assert_allclose(likeness[10, 15], likeness[70, 75], rtol=1e-4)
 # from all others, and a feed-forward network, which works on each position by itself.
 # Around each stands the residual connection: LayerNorm(x + Sublayer(x)). A block of the
 # decoder has a third between the two: attention to the encoder's output.
+#
+# `AttentionBias` makes of the ids what is added to the scores: the masks of lesson 1,
+# as 0 and very negative numbers. With `reverse=True` the embedding is read backwards:
+# the product of a vector with each of its rows is the logit of that token.
 
 # %%
 padding = layers.AttentionBias(pad_id=0)(ops.convert_to_tensor(source))
@@ -92,7 +96,7 @@ assert tuple(logits.shape) == (B, T, V)
 # %% [markdown]
 # ## The functional model
 #
-# The same calls on `keras.Input`s give a graph: a `keras.Model` that can be summed up,
+# The same calls on `keras.Input`s give a graph: a `keras.Model` that can be summarized,
 # drawn, saved and trained. Lengths are left open. This is figure 1, from bottom to top.
 
 # %%
@@ -203,8 +207,8 @@ assert sum(name == "embedding" for name, _ in calls) == 3
 assert sum("encoder_" in name or "decoder_" in name for name, _ in calls) == 2 * N
 
 # %% [markdown]
-# `Transformer(config)` is this graph, with the same names, and knows besides how to
-# decode step by step. With the same weights it is the same function.
+# `Transformer(config)` is this graph, with the same names, and can decode step by step
+# as well. With the same weights it is the same function.
 
 # %%
 model = kt.Transformer(config)
@@ -245,9 +249,10 @@ np.testing.assert_allclose(alone, logits[1:, :4], atol=1e-5)
 #
 #     V D + N (A + P + 4D) + N (2A + P + 6D)
 #
-# weights: one matrix serves as source embedding, target embedding and output. The rows
-# of Table 3 in which the paper prints a number, with its vocabulary of about 37 000
-# (it does not say the exact size):
+# weights: one matrix serves as source embedding, target embedding and output. Below are
+# the rows of Table 3 in which the paper prints a number, those of its groups (B) and (C)
+# by what they change, with its vocabulary of about 37 000 (it does not say the exact
+# size).
 
 # %%
 PRINTED = {
@@ -294,7 +299,8 @@ if not FAST:
 # %% [markdown]
 # Where they are: in `base`, 30 % in the one embedding matrix, 30 % in the projections
 # of attention, 40 % in the feed-forward networks. `big` is twice as wide, so that what
-# grows with D² has four times as many.
+# grows with D² has four times as many. `tiny` has most of its weights in the embedding:
+# a small model wants a small vocabulary. Normalizations have too few to be seen.
 
 # %%
 parts = {}

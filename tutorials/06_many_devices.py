@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Lesson 6: many devices
 #
-# A batch is split over several devices, each works off its share, and the gradients are
+# A batch is split over several devices, each computes its share, and the gradients are
 # added up: data parallelism. TensorFlow calls it `MirroredStrategy`, JAX a mesh of
 # devices, PyTorch starts a process for each device with `torchrun`. Underneath is plain
 # `model.fit` each time.
@@ -11,7 +11,8 @@
 # a machine with GPUs the same program uses these, unchanged. About two minutes on two
 # CPU cores; `TUTORIAL_FAST=1` makes it one, with fewer steps and set-ups.
 #
-# All three frameworks must be installed: `pip install 'keras-transformer[all]'`.
+# All three frameworks must be installed: `pip install '.[all]'`, in a
+# clone of the repository.
 
 # %%
 import os
@@ -28,13 +29,13 @@ STEPS = 4 if FAST else 20
 # %% [markdown]
 # ## One program for all
 #
-# What belongs to many devices are three expressions in it.
+# Three expressions in it are there for many devices; the rest is that of one.
 #
 # * `open_distribution`, before anything else of the framework runs. Inside it is
 #   `tf.distribute.MirroredStrategy`, `keras.distribution.DataParallel` or
 #   `torch.distributed`, and model and `fit` are made within its scope.
-# * `rows_multiple_of`: the rows of each batch must divide by the number of replicas.
-#   4 suits one, two and four of them, so that all see the same batches.
+# * `rows_multiple_of`: the number of rows of each batch must be a multiple of the number
+#   of replicas. 4 suits one, two and four of them, so that all see the same batches.
 # * `part`: each process gives `fit` its own rows. It is `(0, 1)`, all of them, where
 #   one process has all devices.
 #
@@ -189,7 +190,6 @@ figure.savefig("lesson_6_devices.png")
 #     --set training.distribution=torchrun
 # ```
 #
-# With `--set training.devices=2` the first two try themselves on a machine without
-# GPUs. Several machines need a line each, which `README.md` of this repository has.
-# More devices are no faster where a step is as small as here: they must meet after
-# each one.
+# With `--set training.devices=2` the first two can be tried on a machine without GPUs.
+# Several machines need a command each: `docs/several_devices.md` has them. More devices
+# are no faster where a step is as small as here: they must meet after each one.

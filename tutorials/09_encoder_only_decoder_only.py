@@ -1,18 +1,21 @@
 # %% [markdown]
 # # Lesson 9: encoder only, decoder only
 #
-# The two halves of the Transformer went separate ways: BERT is an encoder, which sees a
-# sentence from both sides and learns by filling gaps; GPT is a decoder without a
-# source, which sees what came before and learns by going on. Here both are put together
-# from the same block and differ in one argument, the causal mask.
+# The two halves of the Transformer went separate ways. BERT (Devlin et al., 2018) is an
+# encoder: it sees a sentence from both sides and learns by filling gaps. GPT (Radford
+# et al., 2018) is a decoder without a source: it sees what came before and learns to
+# say what comes next. Here both are put together from the same block and differ in one
+# argument, the causal mask.
 #
 # What to expect: the first fills a gap in a sentence, with what stands on both sides in
-# mind; the second goes on with a sentence that was begun; and of words it has to guess,
-# the one that sees both sides gets more right. About five minutes on two CPU cores;
-# `TUTORIAL_FAST=1` makes it a matter of seconds, with models that have learned little.
+# mind; the second goes on with a sentence that was begun; and of tokens that both have to
+# guess, the one that sees both sides gets more right. About five minutes on two CPU
+# cores; `TUTORIAL_FAST=1` makes it a matter of seconds, with models that have learned
+# little.
 #
 # Run it on another backend by setting `KERAS_BACKEND=jax`, `tensorflow` or `torch`
-# before Python starts. The picture is written beside it as `lesson_9_guesses.png`.
+# before Python starts. The picture goes to the working directory, as
+# `lesson_9_guesses.png`.
 
 # %%
 import os
@@ -160,7 +163,8 @@ def logits_of(model, ids):
 # ## Filling a gap
 #
 # Every token of a sentence in turn is made a gap. In brackets is what the encoder
-# thinks most likely there; a capital X marks where it is wrong.
+# thinks most likely there; a capital X marks where it is wrong. `▁` stands for a space,
+# `</s>` for the end of the sentence.
 
 # %%
 for row in test[:3]:

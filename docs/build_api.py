@@ -1,6 +1,6 @@
 """Builds the API reference from the docstrings, with pdoc.
 
-    pip install 'keras-transformer[docs]'
+    pip install '.[docs]'
     python docs/build_api.py                     # build/api/index.html
     python docs/build_api.py --output public
 

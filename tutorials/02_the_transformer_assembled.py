@@ -250,9 +250,9 @@ np.testing.assert_allclose(alone, logits[1:, :4], atol=1e-5)
 #     V D + N (A + P + 4D) + N (2A + P + 6D)
 #
 # weights: one matrix serves as source embedding, target embedding and output. Below are
-# the rows of Table 3 in which the paper prints a number, those of its groups (B) and (C)
-# by what they change, with its vocabulary of about 37 000 (it does not say the exact
-# size).
+# the rows of Table 3 in which the paper prints a number, those of its groups (B) and
+# (C) named after what they change, with its vocabulary of about 37 000 (it does not say
+# the exact size).
 
 # %%
 PRINTED = {

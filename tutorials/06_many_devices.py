@@ -34,8 +34,9 @@ STEPS = 4 if FAST else 20
 # * `open_distribution`, before anything else of the framework runs. Inside it is
 #   `tf.distribute.MirroredStrategy`, `keras.distribution.DataParallel` or
 #   `torch.distributed`, and model and `fit` are made within its scope.
-# * `rows_multiple_of`: the number of rows of each batch must be a multiple of the number
-#   of replicas. 4 suits one, two and four of them, so that all see the same batches.
+# * `rows_multiple_of`: the number of rows of each batch must be a multiple of the
+#   number of replicas. 4 suits one, two and four of them, so that all see the same
+#   batches.
 # * `part`: each process gives `fit` its own rows. It is `(0, 1)`, all of them, where
 #   one process has all devices.
 #

@@ -8,10 +8,10 @@
 # argument, the causal mask.
 #
 # What to expect: the first fills a gap in a sentence, with what stands on both sides in
-# mind; the second goes on with a sentence that was begun; and of tokens that both have to
-# guess, the one that sees both sides gets more right. About five minutes on two CPU
-# cores; `TUTORIAL_FAST=1` makes it a matter of seconds, with models that have learned
-# little.
+# mind; the second goes on with a sentence that was begun; and of the tokens that both
+# have to guess, the one that sees both sides gets more right. About five minutes on two
+# CPU cores; `TUTORIAL_FAST=1` makes it a matter of seconds, with models that have
+# learned little.
 #
 # Run it on another backend by setting `KERAS_BACKEND=jax`, `tensorflow` or `torch`
 # before Python starts. The picture goes to the working directory, as

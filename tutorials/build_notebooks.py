@@ -5,7 +5,7 @@
 LESSON is a number such as 3, or the path of a lesson; left out, all of them. Each runs
 from the beginning in a folder of its own; `notebooks/` gets what it showed. With
 `--fast` it runs in its fast mode, and a line at the notebook's top says so. Needs
-`pip install 'keras-transformer[all,tutorials]'`.
+`pip install '.[all,tutorials]'`.
 """
 
 import argparse

@@ -182,7 +182,8 @@ figure.savefig("lesson_6_devices.png")
 # ## On GPUs, and from the command line
 #
 # `devices="all"` takes all GPUs of the machine; nothing else in the program changes.
-# `keras-transformer train` has the same as keys of the config:
+# `keras-transformer train` has the same as keys of the config, with `KERAS_BACKEND` set
+# to `tensorflow`, `jax` and `torch`, in this order:
 #
 # ```
 # keras-transformer train CONFIG.yaml --set training.distribution=mirrored

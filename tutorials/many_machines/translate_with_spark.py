@@ -4,8 +4,8 @@
 
 MODEL and INPUT are paths that every machine sees. Each process keeps one model. A task
 that dies is run again: the output has each line once, in its order. Needs
-`pip install pyspark pandas pyarrow` and Java. The backend is that of `KERAS_BACKEND`, or
-TensorFlow.
+`pip install pyspark pandas pyarrow` and Java. The backend is that of
+`KERAS_BACKEND`, or TensorFlow.
 """
 
 import argparse

@@ -144,6 +144,11 @@ def _read_json(folder: Path) -> dict[str, Any]:
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
+        if any(folder.glob("*/saved_model.pb")):  # of a version
+            raise InputError(
+                f"{folder} is a SavedModel, for TF Serving; give the model folder that "
+                f"it was exported from"
+            ) from None
         raise InputError(
             f"{folder} is not a model folder: cannot read {path.name} "
             f"({error.strerror}); give the folder that training wrote"

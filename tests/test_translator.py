@@ -174,6 +174,12 @@ def test_a_broken_folder_gives_one_clear_error(folder, break_it, message):
     assert "\n" not in str(error.value)
 
 
+def test_a_saved_model_is_no_model_folder():
+    folder = FOLDER.parents[2] / "saved_models" / "phrasebook-en-de"
+    with pytest.raises(InputError, match="is a SavedModel, for TF Serving; give the"):
+        kt.Translator.load(folder)
+
+
 def test_weights_of_another_model_are_refused(folder, tmp_path):
     config = json.loads((folder / "config.json").read_text())
     model = {**config["model"], "intermediate_dim": 8}

@@ -139,8 +139,10 @@ for mixer, measured in costs.items():
     left.plot(LENGTHS, [1e3 * its["seconds"] for its in measured], "o-", label=mixer)
     memory = [max(its["bytes"] / 2**20, 0.1) for its in measured]
     right.plot(LENGTHS, memory, "o-", label=mixer)
-left.set(xscale="log", yscale="log", xlabel="n", ylabel="ms a training step")
-right.set(xscale="log", yscale="log", xlabel="n", ylabel="MiB more than before")
+left.set(yscale="log", xlabel="n", ylabel="ms a training step")
+right.set(yscale="log", xlabel="n", ylabel="MiB more than before")
+for axes in (left, right):
+    axes.set_xscale("log", base=2)
 left.legend()
 figure.tight_layout()
 figure.savefig("lesson_8_cost.png")
@@ -320,10 +322,11 @@ shares = {
     name: remembered(f"copies of {name}", lambda n=name: copied(n)) for name in changes
 }
 figure, axes = plt.subplots(figsize=(8, 4))
-for name, its in shares.items():
-    axes.plot(DISTANCES, its, "o-", label=name)
+for width, (name, its) in zip(range(6, 1, -1), shares.items(), strict=True):
+    axes.plot(DISTANCES, its, "o-", linewidth=width, label=name)  # none hides another
 axes.axhline(1 / SYMBOLS, color="gray", linestyle=":")
-axes.set(xscale="log", xlabel="distance", ylabel="copied rightly", ylim=(0, 1.05))
+axes.set_xscale("log", base=2)
+axes.set(xlabel="distance", ylabel="copied rightly", ylim=(0, 1.05))
 axes.legend()
 figure.tight_layout()
 figure.savefig("lesson_8_copies.png")

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import keras_transformer as kt
-from keras_transformer.errors import InputError
 from reference import models
 from reference.weights import randomize
 
@@ -348,11 +347,3 @@ def test_bytes_that_are_no_text_do_not_stop_the_batch(loaded, sources):
     answer = loaded["translate_greedy"](text=tf.constant(lines))
     alone = loaded["translate_greedy"](text=tf.constant(lines[2:]))
     assert answer["translation"][2] == alone["translation"][0]
-
-
-def test_warm_up_lines_must_have_text(translator, tmp_path):
-    from keras_transformer.export import saved_model
-
-    with pytest.raises(InputError, match="no line for the warm-up requests has text"):
-        saved_model.export(translator, tmp_path / "model", warm_up=["", " "])
-    assert not list(tmp_path.iterdir())

@@ -71,7 +71,7 @@ COMMANDS = {
     """,
     "average": "RUN --output --last",
     "export": """
-        MODEL --format --output --version --beam-size --length-penalty --quantization
+        MODEL --examples --format --output --version --beam-size --length-penalty --quantization
     """,
     "attention": """
         MODEL --text --translation --output --kind --layer --head --source --target

@@ -7,7 +7,8 @@
 Everyone trains on the same ids, in the same batches of about 4096 target tokens, with
 dropout 0.1 and Adam, and attends as the masks of the padding say. The Keras programs
 run plain `model.fit`, the others a loop as their documentation has it. Label smoothing
-is 0.1 but for KerasHub, which has none for sparse labels and saves that work.
+is 0.1 but for KerasHub, which has none for sparse labels and saves that work. All but
+"as it comes" have the memory allocator that `keras-transformer train` takes.
 
 Prints target tokens a second (padding not counted), the median over rounds, and the
 ratio to the fastest peer, the median of the rounds' ratios.
@@ -25,14 +26,12 @@ from turns import median
 from turns import ratio
 from turns import take_turns
 
-KEEP_MEMORY = {
-    "MALLOC_MMAP_THRESHOLD_": str(8 * 2**30),
-    "MALLOC_TRIM_THRESHOLD_": str(8 * 2**30),
-}
-HUGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
-_JAX = {"KERAS_BACKEND": "jax", **HUGE_PAGES}
-_TENSORFLOW = {"KERAS_BACKEND": "tensorflow"}
-_TORCH = {"KERAS_BACKEND": "torch", **KEEP_MEMORY}
+from keras_transformer.cli import allocator
+
+_TENSORFLOW, _JAX, _TORCH = (
+    {"KERAS_BACKEND": backend, **allocator.settings(backend)}
+    for backend in ("tensorflow", "jax", "torch")
+)
 
 #: `{name: (program, variant, environment)}`; a name without "ours" is a peer's.
 PROGRAMS = {
@@ -47,8 +46,8 @@ PROGRAMS = {
         ("KerasHub, JAX", "keras_hub", {}, _JAX),
         ("KerasHub, PyTorch", "keras_hub", {}, _TORCH),
         ("torch.nn.Transformer as it comes", "torch_nn", {}, {}),
-        ("torch.nn.Transformer", "torch_nn", {}, KEEP_MEMORY),
-        ("Hugging Face Marian", "marian", {}, KEEP_MEMORY),
+        ("torch.nn.Transformer", "torch_nn", {}, _TORCH),
+        ("Hugging Face Marian", "marian", {}, _TORCH),
     )
     for suffix, variant in (
         ("", {**settings, "bfloat16": False}),

@@ -71,7 +71,8 @@ COMMANDS = {
     """,
     "average": "RUN --output --last",
     "export": """
-        MODEL --examples --format --output --version --beam-size --length-penalty --quantization
+        MODEL --format --output --version --beam-size --length-penalty --examples
+        --quantization
     """,
     "attention": """
         MODEL --text --translation --output --kind --layer --head --source --target

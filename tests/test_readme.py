@@ -39,6 +39,7 @@ def test_tf_serving_is_asked_as_in_the_card_of_the_committed_model():
     assert (ROOT / "saved_models" / batching).is_file()
 
 
+@pytest.mark.one_backend
 @pytest.mark.slow
 def test_the_python_example_runs(tmp_path, monkeypatch, capsys):
     """With a fraction of its text and epochs."""

@@ -282,6 +282,7 @@ def synthetic_text(num_lines):
     return "".join(f"{line}\n" for line in lines).encode()
 
 
+@pytest.mark.one_backend
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LONG)
 def test_a_long_recipe_starts(name, tmp_path, monkeypatch, capsys):

@@ -18,6 +18,7 @@ TINY = {
 }
 
 
+@pytest.mark.one_backend("tensorflow")
 @pytest.mark.slow
 def test_the_phrasebook_job_learns_and_ends_with_its_score(run_python, tmp_path):
     overrides = [f"--set={key}={value}" for key, value in TINY.items()]

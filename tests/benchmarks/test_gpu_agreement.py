@@ -8,6 +8,7 @@ import pytest
 from gpu import agreement
 
 
+@pytest.mark.one_backend
 @pytest.mark.slow
 def test_one_device_agrees_with_itself(ours, monkeypatch, tmp_path, capsys):
     import keras

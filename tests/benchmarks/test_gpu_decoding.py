@@ -4,6 +4,7 @@ import pytest
 from peers.batches import by_length
 
 
+@pytest.mark.one_backend
 @pytest.mark.slow
 def test_the_tables_of_decoding(run_benchmark, ours):
     arguments = ["--size", "toy", "--batch", 4, "--sentences", 6, "--rounds", 2]

@@ -2,7 +2,7 @@
 
     pip install -c constraints.txt -r benchmarks/requirements.txt
     python benchmarks/training_speed.py [--preset tiny] [--rounds 5] [--steps 8]
-    python benchmarks/training_speed.py --preset base --rounds 3 --steps 2
+    python benchmarks/training_speed.py --preset base --rounds 3 --steps 2 --float32
 
 Everyone trains on the same ids, in the same batches of about 4096 target tokens, with
 dropout 0.1 and Adam, and attends as the masks of the padding say. The Keras programs
@@ -63,10 +63,17 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=8, help="in a round")
     parser.add_argument("--only", nargs="+", help="parts of the names to run")
+    parser.add_argument(
+        "--float32",
+        action="store_true",
+        help="leave out bfloat16, for which few processors have instructions",
+    )
     arguments = parser.parse_args()
     programs = []
     for name in chosen(PROGRAMS, arguments.only):
         program, variant, environment = PROGRAMS[name]
+        if arguments.float32 and variant["bfloat16"]:
+            continue
         options = {
             **variant,
             "preset": arguments.preset,

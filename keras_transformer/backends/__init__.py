@@ -44,6 +44,7 @@ Keras runs on is loaded here, and no other module names a framework.
 * `random_state()`, `restore_random_state(state)`: what Keras' layers draw from beside
   its seed generators, as a uint8 array; empty, of which nothing is restored, where
   there is no such thing.
+* `compiles_training`: whether Keras' `fit` can have its steps compiled by XLA.
 * `use_cudnn`: that argument of Keras' recurrent layers, such that they run in what
   `compile` gives.
 """
@@ -56,6 +57,7 @@ name = keras.backend.backend()
 _backend = importlib.import_module(f"{__name__}.{name}")
 
 compile = _backend.compile
+compiles_training = _backend.compiles_training
 concrete = _backend.concrete
 distributions = _backend.distributions
 feeding = _backend.feeding

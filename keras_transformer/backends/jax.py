@@ -15,6 +15,7 @@ from keras_transformer.backends.steps import added
 from keras_transformer.backends.steps import divided
 from keras_transformer.backends.steps import replaced
 
+compiles_training = True
 use_cudnn = "auto"
 
 

@@ -18,6 +18,7 @@ from keras_transformer.backends.tensorflow_distribution import distributions  # 
 from keras_transformer.backends.tensorflow_distribution import several_workers
 from keras_transformer.errors import InputError
 
+compiles_training = True
 use_cudnn = False  # XLA, which compiles loops well, knows no cuDNN operations
 
 

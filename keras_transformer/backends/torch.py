@@ -28,6 +28,7 @@ EAGER_STEPS = 48
 # often it has run untraced}, its options, and the numbers of its loops.
 _graphs = contextvars.ContextVar("graphs", default=None)
 
+compiles_training = False
 use_cudnn = "auto"
 
 

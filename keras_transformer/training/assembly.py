@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import keras
 
+from keras_transformer import backends
 from keras_transformer.data.batching import TokenBatches
 from keras_transformer.data.encoding import encode_pairs
 from keras_transformer.training import run_folder
@@ -57,6 +58,8 @@ def assemble(config, folder, distribution, say):
     training = config.training
     corpora, tokenizers, text = encode(config, folder, lambda text: None)
     say(f"training: {text.report}")
+    if training.jit_compile is True and not backends.compiles_training:
+        say("training.jit_compile: PyTorch has no XLA, its steps are not compiled")
     rows = distribution.num_replicas * training.micro_batches
 
     def find():

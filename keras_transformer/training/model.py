@@ -4,6 +4,7 @@ from pathlib import Path
 
 import keras
 
+from keras_transformer import backends
 from keras_transformer.errors import InputError
 from keras_transformer.losses import LabelSmoothedCrossEntropy
 from keras_transformer.model_folder import read_weights
@@ -50,6 +51,7 @@ def compiled_model(config, tokenizers):
         optimizer=keep_weights(optimizer),
         loss=LabelSmoothedCrossEntropy(training.label_smoothing),
         metrics=[NegativeLogLikelihood(), TokenAccuracy(), GradientNorm()],
+        jit_compile=training.jit_compile if backends.compiles_training else False,
     )
     model.micro_batches = training.micro_batches
     optimizer.build(model.trainable_variables)

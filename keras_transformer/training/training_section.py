@@ -20,6 +20,7 @@ DISTRIBUTIONS = (
     "model_parallel",
     "torchrun",
 )
+_NOT_COMPILED = ("mirrored", "multi_worker")
 
 Part = Literal["embeddings", "encoder", "decoder"]
 
@@ -63,6 +64,11 @@ class TrainingSection(Section):
         ema: instead, a running mean of the weights: how much of it stays at each step,
             such as 0.999. It is then what is validated and kept, too.
         precision: `"float32"` or `"mixed_bfloat16"`.
+        jit_compile: whether XLA compiles the training step, once for each shape of
+            batch: true, false, or `"auto"` as Keras chooses: always on JAX, on
+            TensorFlow with a GPU. On processors TensorFlow takes ten seconds a shape
+            for it, which a long run of a small model wins back; a large one does not.
+            PyTorch has no XLA.
         distribution: how several devices share a batch: `"none"`; on TensorFlow
             `"mirrored"` or `"multi_worker"`, on JAX `"data_parallel"` or
             `"model_parallel"`, on PyTorch `"torchrun"`.
@@ -88,6 +94,7 @@ class TrainingSection(Section):
     average_best: Count | None = None
     ema: Annotated[float, pydantic.Field(gt=0.0, lt=1.0)] | None = None
     precision: Literal["float32", "mixed_bfloat16"] = "float32"
+    jit_compile: Literal["auto"] | bool = "auto"
     distribution: Literal[("none", *DISTRIBUTIONS)] = "none"
     devices: Literal["all"] | Count = "all"
     seed: pydantic.NonNegativeInt = 1
@@ -130,6 +137,11 @@ class TrainingSection(Section):
             raise ValueError(
                 f"devices {self.devices} need a distribution; set it to one of "
                 f"{', '.join(DISTRIBUTIONS)}"
+            )
+        if self.jit_compile is True and self.distribution in _NOT_COMPILED:
+            raise ValueError(
+                f"jit_compile does not go with distribution {self.distribution}, in "
+                f"which TensorFlow compiles nothing; leave it out"
             )
         return self
 

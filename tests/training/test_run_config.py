@@ -63,6 +63,7 @@ def test_every_key_but_the_texts_has_the_default_of_the_paper(load):
         "average_best": None,
         "ema": None,
         "precision": "float32",
+        "jit_compile": "auto",
         "distribution": "none",
         "devices": "all",
         "seed": 1,
@@ -245,6 +246,10 @@ def test_the_difference_names_each_key(load):
         (DATA + "training: {precision: float16}", "'float32' or 'mixed_bfloat16', got"),
         (DATA + "training: {distribution: miror}", "'mirrored', 'multi_worker', "),
         (DATA + "training: {devices: 2}", "devices 2 need a distribution; set it to"),
+        (
+            DATA + "training: {jit_compile: true, distribution: mirrored}",
+            "jit_compile does not go with distribution mirrored",
+        ),
         (DATA + "training: {patience: 3}", "training.patience needs to know what is"),
         (DATA + "training: {ema: 0.9, average_last: 3}", "give one of them"),
         (

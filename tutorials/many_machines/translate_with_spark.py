@@ -10,6 +10,7 @@ that dies is run again: the output has each line once, in its order. Needs
 
 import argparse
 import os
+import sys
 from pathlib import Path
 
 from pyspark.ml.functions import predict_batch_udf
@@ -40,6 +41,8 @@ def session(arguments: argparse.Namespace) -> SparkSession:
     builder = SparkSession.builder.appName("keras-transformer")
     if "spark.master" not in os.environ.get("PYSPARK_SUBMIT_ARGS", ""):
         builder = builder.master(f"local[{arguments.workers}]")
+        # Spark would take the first python3 of PATH, which may know no keras.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     for name, value in variables.items():
         builder = builder.config(f"spark.executorEnv.{name}", value)
     size = str(arguments.batch_size)

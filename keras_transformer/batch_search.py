@@ -5,9 +5,12 @@ P tokens of a prefix.
 """
 
 import functools
+import math
 import operator
+from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from typing import NamedTuple
 
@@ -33,6 +36,11 @@ from keras_transformer.models.search import search
 from keras_transformer.models.search import token_scores
 from keras_transformer.models.translation_model import TranslationModel
 from keras_transformer.models.word_attention import require_attention
+
+#: With so many weights a model stays in the caches of processors. Programs of larger
+#: ones would wait for memory, all the more if several ran at once.
+_CACHED_WEIGHTS = 5_000_000
+_MOST_PROGRAMS = 4  # each has a batch in memory
 
 #: What a search is told only where it is not the default: each value is a program.
 _SEARCHED = (
@@ -86,6 +94,8 @@ class BatchSearch:
         self._scores = backends.compile(functools.partial(token_scores, model), model)
         self._reread = backends.compile(functools.partial(reread, model), model)
         self._attention = backends.compile(functools.partial(attention, model), model)
+        num_weights = sum(math.prod(variable.shape) for variable in model.variables)
+        self._is_small = num_weights <= _CACHED_WEIGHTS
 
     def translate(
         self,
@@ -103,12 +113,16 @@ class BatchSearch:
         self._check(sentences, options)
         found: list[list[Found]] = [[] for _ in sentences]
         lengths = [len(sentence.ids) for sentence in sentences]
+        batch_size = self._share(len(sentences), batch_size)
         if batch_tokens is None:
             batches = batches_by_length(lengths, batch_size)
         else:
             batches = batches_by_tokens(lengths, batch_tokens, batch_size)
-        for rows in batches:
-            batch = self._translate([sentences[i] for i in rows], options)
+
+        def translate(rows):
+            return list(self._translate([sentences[i] for i in rows], options))
+
+        for rows, batch in zip(batches, self._map(translate, batches), strict=True):
             for row, hypotheses in zip(rows, batch, strict=True):
                 found[row] = hypotheses
         return found
@@ -159,6 +173,28 @@ class BatchSearch:
                 }
             )
         return rows
+
+    # === Batches ===
+
+    def _num_programs(self) -> int:
+        """How many batches are worked on at once.
+
+        The operations of a small model are too short for several processors to share.
+        """
+        return min(backends.num_programs(), _MOST_PROGRAMS) if self._is_small else 1
+
+    def _share(self, count: int, batch_size: int) -> int:
+        """The size of batches of `count` sentences of which each program has some."""
+        return min(batch_size, max(-(-count // self._num_programs()), 1))
+
+    def _map(self, function: Callable, batches: Sequence[Any]) -> Iterator[Any]:
+        """`function` of each batch, in their order."""
+        count = min(self._num_programs(), len(batches))
+        if count < 2:
+            yield from map(function, batches)
+            return
+        with ThreadPoolExecutor(count) as pool:
+            yield from pool.map(function, batches)
 
     # === One batch ===
 
@@ -216,12 +252,16 @@ class BatchSearch:
         """What a program gives of each pair, as NumPy arrays, padded."""
         found = [None] * len(sources)
         lengths = list(map(max, zip(map(len, sources), map(len, targets), strict=True)))
-        for rows in batches_by_length(lengths, batch_size):
+        batches = batches_by_length(lengths, self._share(len(sources), batch_size))
+
+        def read(rows):
             parts = program(
                 self._pad([sources[i] for i in rows]),
                 self._pad([targets[i] for i in rows]),
             )
-            parts = tree.map_structure(ops.convert_to_numpy, parts)
+            return tree.map_structure(ops.convert_to_numpy, parts)
+
+        for rows, parts in zip(batches, self._map(read, batches), strict=True):
             for place, row in enumerate(rows):
                 found[row] = tree.map_structure(operator.itemgetter(place), parts)
         return found

@@ -23,6 +23,7 @@ Keras runs on is loaded here, and no other module names a framework.
   exact ties of finite scores in order of the index, the cut included.
 * `sum_over_replicas(values)`: nested tensors, each summed over the replicas of the
   current step, be they devices or processes.
+* `num_programs()`: how many of what `compile` gives are best run at once, in threads.
 * `num_separate_losses()`: over how many processes the loss of a step is split without
   Keras knowing of it; 1 where it knows, or where there is one process.
 * `symbolic_build(default, model, iterator, data_batch)`: what Keras does with the first
@@ -63,6 +64,7 @@ distributions = _backend.distributions
 feeding = _backend.feeding
 loop = _backend.loop
 memory_limit = _backend.memory_limit
+num_programs = _backend.num_programs
 num_separate_losses = _backend.num_separate_losses
 peak_memory = _backend.peak_memory
 random_bytes = _backend.random_bytes

@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import threading
 
 import jax
 import keras
@@ -9,6 +10,8 @@ import numpy as np
 from jax import numpy as jnp
 
 from keras_transformer.backends import host_memory
+from keras_transformer.backends.chunked_top_k import chunked
+from keras_transformer.backends.host_threads import num_threads
 from keras_transformer.backends.jax_distribution import distributions  # noqa: F401
 from keras_transformer.backends.random_words import random_words
 from keras_transformer.backends.steps import added
@@ -26,10 +29,18 @@ def compile(function, model):
         with keras.StatelessScope(state_mapping=mapping):
             return function(*arguments, **dict(options))
 
+    lock, compiled = threading.Lock(), set()
+
     def run(*arguments, **options):
         # Weights as inputs: closed over, they would be baked in as constants.
         weights = [variable.value for variable in model.variables]
-        return program(tuple(sorted(options.items())), weights, arguments)
+        options = tuple(sorted(options.items()))
+        key = (options, *(leaf.shape for leaf in jax.tree.leaves(arguments)))
+        # Of threads with the same new shapes one compiles.
+        with contextlib.nullcontext() if key in compiled else lock:
+            result = program(options, weights, arguments)
+            compiled.add(key)
+        return result
 
     return run
 
@@ -59,11 +70,17 @@ def update_cache(cache, update, position):
 
 
 def top_k(scores, k):
-    return jax.lax.top_k(scores, k)  # ties in order of the index
+    whole = jax.lax.top_k  # ties in order of the index
+    return (chunked(whole) if jax.default_backend() == "cpu" else whole)(scores, k)
 
 
 def sum_over_replicas(values):
     return values  # arrays are global: a sum over a sharded axis is the whole sum
+
+
+def num_programs():
+    alone = keras.distribution.distribution() is None and jax.process_count() == 1
+    return num_threads() if alone and jax.default_backend() == "cpu" else 1
 
 
 def num_separate_losses():

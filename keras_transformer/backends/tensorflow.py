@@ -10,6 +10,8 @@ from keras import tree
 from keras.src.trainers.data_adapters.py_dataset_adapter import PyDatasetAdapter
 
 from keras_transformer.backends import host_memory
+from keras_transformer.backends.chunked_top_k import chunked
+from keras_transformer.backends.host_threads import num_threads
 from keras_transformer.backends.random_words import random_words
 from keras_transformer.backends.steps import added
 from keras_transformer.backends.steps import divided
@@ -32,7 +34,8 @@ def compile(function, model):
         key = (tuple(sorted(options.items())), shapes)
         if key not in programs:
             program = functools.partial(function, **options)
-            programs[key] = tf.function(program, jit_compile=True, autograph=False)
+            program = tf.function(program, jit_compile=True, autograph=False)
+            programs.setdefault(key, program)  # of another thread, if it was faster
         return programs[key](*arguments)
 
     return run
@@ -65,6 +68,7 @@ def update_cache(cache, update, position):
     return tf.where(here, tf.cast(update, cache.dtype), cache)
 
 
+@chunked
 def top_k(scores, k):
     return tuple(tf.math.top_k(scores, k))  # ties in order of the index
 
@@ -83,6 +87,11 @@ def _num_replicas():
     """Of the step that is running; 1 outside of one."""
     context = tf.distribute.get_replica_context()
     return 1 if context is None else context.num_replicas_in_sync
+
+
+def num_programs():
+    alone = not tf.distribute.has_strategy()
+    return num_threads() if alone and not tf.config.list_physical_devices("GPU") else 1
 
 
 def num_separate_losses():

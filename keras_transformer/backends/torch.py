@@ -134,6 +134,10 @@ def sum_over_replicas(values):
     return tree.pack_sequence_as(values, sums)
 
 
+def num_programs():
+    return 1  # Python runs the operations of a graph, one at a time
+
+
 def num_separate_losses():
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         return torch.distributed.get_world_size()

@@ -29,7 +29,8 @@ class DecoderBlock(TransformerBlock):
             cache it broadcasts to (B, W, H, 1, L).
         cross_attention_mask: for cross-attention: broadcasts to (B, H, T, S).
         cross_attention_bias: float32 instead of it.
-        cache: keys (B, W, H, L, K) and values (B, W, H, L, value_dim).
+        cache: keys (B, W, H, L, K) and values (B, W, H, L, value_dim), or for W = 1
+            without that axis.
         position: scalar int32, where the cache is written.
         return_attention_weights: also return them.
 

@@ -25,8 +25,8 @@ class GatedConvolution(keras.layers.Layer):
             hypotheses.
         padding_mask: boolean (B, 1, 1, T), see `masks.padding_mask`: False is seen as
             zeros.
-        cache: the R = (kernel_size - 1) * dilation positions before, (B, W, R, D);
-            of a causal one.
+        cache: the R = (kernel_size - 1) * dilation positions before, (B, W, R, D), or
+            for W = 1 without that axis; of a causal one.
 
     Returns:
         (B, T, D) in the compute dtype; with a cache, that and the new cache.
@@ -99,10 +99,12 @@ class GatedConvolution(keras.layers.Layer):
         }
 
     def _step(self, inputs, cache):
+        new = inputs if len(cache.shape) == 3 else ops.expand_dims(inputs, 2)
+        seen = ops.concatenate([cache, new], axis=-2)  # (..., R + 1, D)
         rows, width, hidden_dim = ops.shape(inputs)
-        seen = ops.concatenate([cache, ops.expand_dims(inputs, 2)], axis=2)
         flat = ops.reshape(seen, (rows * width, self.num_kept + 1, hidden_dim))
-        return ops.reshape(self._gated(flat), (rows, width, hidden_dim)), seen[:, :, 1:]
+        outputs = ops.reshape(self._gated(flat), (rows, width, hidden_dim))
+        return outputs, seen[..., 1:, :]
 
     def _gated(self, inputs):
         """(B, T + R, D) -> (B, T, D)."""

@@ -47,7 +47,8 @@ class MultiHeadAttention(keras.layers.Layer):
         cache: keys (B, W, H, L, K) and values (B, W, H, L, value_dim): each of the
             W = T queries is the next position of a hypothesis with a cache of its
             own, its key and value are written at `position` and it attends to the
-            cache. Mask and bias broadcast to (B, W, H, 1, L).
+            cache. Mask and bias broadcast to (B, W, H, 1, L). Of a single hypothesis
+            a row, T = 1, they may lack the axis W.
         position: scalar int32, where the cache is written.
         return_attention_weights: also return them.
 
@@ -134,8 +135,10 @@ class MultiHeadAttention(keras.layers.Layer):
     ):
         if attention_mask is not None:
             attention_bias = masks.attention_bias(attention_mask)
-        if cache is not None:
+        beams = cache is not None and len(cache[0].shape) == 5
+        if beams:
             query = ops.expand_dims(query, 2)  # (B, W, 1, D)
+        if cache is not None:
             key, value = self._project_keys_values(query, query)  # (B, W, H, 1, K)
             keys = backends.update_cache(cache[0], key, position)
             values = backends.update_cache(cache[1], value, position)
@@ -148,7 +151,7 @@ class MultiHeadAttention(keras.layers.Layer):
         queries = self._project(query, "query")
         output, weights = self._attend(queries, keys, values, attention_bias, training)
         output = self._merge_heads(output)
-        if cache is not None:
+        if beams:
             output = ops.squeeze(output, 2)  # (B, W, D)
         returns = [output]
         if cache is not None:

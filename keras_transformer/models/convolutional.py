@@ -126,7 +126,7 @@ class ConvolutionalModel(TranslationModel):
         Args:
             memory: (B, S, D), from `encode`.
             source_mask: (B, S), from `encode`.
-            beam_size: W.
+            beam_size: W; None for one hypothesis a sentence, without an axis for it.
             length: has no effect: a convolution sees so far and no further.
 
         Returns:
@@ -141,9 +141,12 @@ class ConvolutionalModel(TranslationModel):
             ],
             "bias": masks.attention_bias(ops.expand_dims(source_mask, (1, 2))),
         }
-        rows, hidden_dim = (ops.shape(memory)[0], beam_size), self.config.hidden_dim
+        rows = (ops.shape(memory)[0],)
+        if beam_size is not None:
+            rows += (beam_size,)
+        size = self.config.hidden_dim
         cache = [
-            ops.zeros((*rows, convolution.num_kept, hidden_dim), dtype=memory.dtype)
+            ops.zeros((*rows, convolution.num_kept, size), dtype=memory.dtype)
             for convolution, *_ in self.decoder_layers
         ]
         return constants, cache

@@ -138,7 +138,7 @@ class RecurrentModel(TranslationModel):
         Args:
             memory: (B, S, D), from `encode`.
             source_mask: (B, S), from `encode`.
-            beam_size: W.
+            beam_size: W; None for one hypothesis a sentence, without an axis for it.
             length: has no effect, since states do not grow.
 
         Returns:
@@ -150,10 +150,14 @@ class RecurrentModel(TranslationModel):
         constants = {"bias": bias}
         if self.attention is not None:
             constants["memory"] = self.attention.project_memory(memory)
-        cache = [
-            tuple(ops.repeat(ops.expand_dims(s, 1), beam_size, axis=1) for s in pair)
-            for pair in self._first_states(memory, source_mask)
-        ]
+        cache = self._first_states(memory, source_mask)
+        if beam_size is not None:
+            cache = [
+                tuple(
+                    ops.repeat(ops.expand_dims(s, 1), beam_size, axis=1) for s in pair
+                )
+                for pair in cache
+            ]
         return constants, cache
 
     def decode_step(
@@ -186,8 +190,11 @@ class RecurrentModel(TranslationModel):
             cell = self.decoder_layers[index][0].cell
             _, states = cell(flat(hidden), [flat(state) for state in cache[index]])
             shape = (rows, width, self.config.hidden_dim)
-            new_cache.append(tuple(ops.reshape(state, shape) for state in states))
-            return new_cache[-1][0]
+            output = ops.reshape(states[0], shape)
+            if len(cache[index][0].shape) == 3:
+                states = (output, ops.reshape(states[1], shape))
+            new_cache.append(tuple(states))
+            return output
 
         memory = {
             "keys_values": constants.get("memory"),

@@ -63,7 +63,8 @@ def search(
     memory, source_mask = model.encode(source, length=table_length)
     sampling = options.get("sampling", False)
     width = top_beams if sampling else beam_size
-    constants, cache = model.start(memory, source_mask, width, length)
+    beams = None if width == 1 else width
+    constants, cache = model.start(memory, source_mask, beams, length)
     constants["mask"] = ops.expand_dims(source_mask, (1, 2))  # (B, 1, 1, S)
     del constants["bias"]
     step = Step(model)

@@ -128,7 +128,8 @@ class Transformer(TranslationModel):
         Args:
             memory: (B, S, D), from `encode`.
             source_mask: (B, S), from `encode`.
-            beam_size: W.
+            beam_size: W; None for one hypothesis a sentence, of which the cache has
+                no axis: it is several times as fast as an axis of 1.
             length: L, the most steps that will be taken.
 
         Returns:
@@ -141,10 +142,12 @@ class Transformer(TranslationModel):
             "memory": [block.project_memory(memory) for block in self.decoder_blocks],
             "bias": masks.attention_bias(ops.expand_dims(source_mask, (1, 2))),
         }
-        rows = (ops.shape(memory)[0], beam_size, config.num_heads, length)
+        rows = (ops.shape(memory)[0],)
+        if beam_size is not None:
+            rows += (beam_size,)
         cache = [
             tuple(
-                ops.zeros((*rows, size), dtype=memory.dtype)
+                ops.zeros((*rows, config.num_heads, length, size), dtype=memory.dtype)
                 for size in (config.head_dim, config.value_dim)
             )
             for _ in self.decoder_blocks

@@ -32,7 +32,7 @@ def check(scores, k, dtype="float32", compiled=False):
 
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-@pytest.mark.parametrize("size", [4, 15, 64, 1001])
+@pytest.mark.parametrize("size", [4, 15, 64, 1001, 1600])
 def test_ties_come_in_order_of_the_index(size, dtype, compiled):
     # Integers up to 2^7 are exact in bfloat16.
     rng = np.random.default_rng(size)
@@ -43,9 +43,11 @@ def test_ties_come_in_order_of_the_index(size, dtype, compiled):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_tie_at_the_cut_goes_to_the_lower_index(seed):
+@pytest.mark.parametrize("size", [40, 1601])
+def test_a_tie_at_the_cut_goes_to_the_lower_index(size, seed):
     rng = np.random.default_rng(seed)
-    scores = rng.permuted(np.arange(40.0, dtype="float32")[None].repeat(16, 0), axis=1)
+    row = np.arange(40.0 - size, 40.0, dtype="float32")
+    scores = rng.permuted(row[None].repeat(16, 0), axis=1)
     scores[(scores > 30) & (scores < 35)] = 33.0
     check(scores, 7)
 
@@ -55,8 +57,9 @@ def test_without_ties():
     check(scores, 8)
 
 
-def test_what_is_impossible_comes_last():
-    scores = np.full((3, 20), -np.inf, "float32")
+@pytest.mark.parametrize("size", [20, 900])
+def test_what_is_impossible_comes_last(size):
+    scores = np.full((3, size), -np.inf, "float32")
     scores[:, 11] = -2.0
     scores[:, 5] = -3.0
     scores[:, 14] = -2.0

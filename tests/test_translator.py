@@ -4,6 +4,7 @@ import importlib.util
 import json
 import shutil
 import subprocess
+import threading
 from pathlib import Path
 
 import h5py
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 import keras_transformer as kt
+from keras_transformer import backends
 from keras_transformer.errors import InputError
 from keras_transformer.models.weights import named_weights
 from reference.next_backend import NEXT
@@ -42,6 +44,28 @@ def test_the_format_1_folder_translates_as_ever(translator):
 def test_each_line_as_if_alone(translator):
     together = translator.translate(SOURCES, batch_size=7)
     assert together == [translator.translate([line])[0] for line in SOURCES]
+
+
+def test_several_batches_at_once_are_each_as_if_alone(translator, monkeypatch):
+    targets = translator.translate(SOURCES)
+    alone = translator.score(SOURCES, targets)
+    monkeypatch.setattr(backends, "num_programs", lambda: 3)
+    search = translator._searcher  # looked at: where its batches run
+    threads = set()
+    default = search._translate
+
+    def noted(*arguments):
+        threads.add(threading.current_thread())
+        return default(*arguments)
+
+    monkeypatch.setattr(search, "_translate", noted)
+    assert translator.translate(SOURCES, batch_size=4) == targets
+    assert translator.translate(SOURCES) == targets  # in three batches
+    assert threading.main_thread() not in threads
+    assert translator.translate(SOURCES[:1]) == targets[:1]
+    assert threading.main_thread() in threads
+    for score, expected in zip(translator.score(SOURCES, targets), alone, strict=True):
+        np.testing.assert_allclose(score.token_scores, expected.token_scores, atol=1e-5)
 
 
 def test_empty_lines_give_empty_lines(translator):

@@ -29,10 +29,10 @@ def teacher_forced(model, tokens):
     return logits.reshape(*tokens.shape, -1)
 
 
-def step_by_step(model, tokens, length):
+def step_by_step(model, tokens, length, beam_size):
     """The same through the decoding contract, with caches of `length` positions."""
     memory, mask = model.encode(ops.convert_to_tensor(sources()))
-    constants, cache = model.start(memory, mask, tokens.shape[1], length)
+    constants, cache = model.start(memory, mask, beam_size, length)
     logits = []
     for position in range(tokens.shape[-1]):
         step, cache = model.decode_step(
@@ -49,25 +49,29 @@ def step_by_step(model, tokens, length):
     ("name", "beam_size"),
     [
         ("paper", 1),
+        ("paper", None),
         ("paper", sizes.BEAM_SIZE),
         ("pre-norm", sizes.BEAM_SIZE),
         ("pre-norm, nothing tied", 1),
         ("post-norm, normalized ends", sizes.BEAM_SIZE),
         ("halves", 1),
         ("window", sizes.BEAM_SIZE),
+        ("window", None),
         ("learned, deep encoder", sizes.BEAM_SIZE),
         ("recurrent", sizes.BEAM_SIZE),
         ("recurrent, nothing tied", 1),
+        ("recurrent", None),
         ("recurrent, no attention", sizes.BEAM_SIZE),
         ("convolutional", 1),
         ("convolutional, dilated", sizes.BEAM_SIZE),
+        ("convolutional, dilated", None),
     ],
 )
 def test_steps_are_teacher_forcing(name, beam_size):
     model = models.model(name)
-    tokens = hypotheses(beam_size)
+    tokens = hypotheses(beam_size or 1)
     length = sizes.TARGET_LENGTH + 6  # the cache may be longer than the target
-    found = step_by_step(model, tokens, length)
+    found = step_by_step(model, tokens, length, beam_size)
     assert found.dtype == "float32"
     expected = teacher_forced(model, tokens)
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
@@ -76,7 +80,7 @@ def test_steps_are_teacher_forcing(name, beam_size):
 def test_steps_are_teacher_forcing_in_mixed_precision():
     model = models.model("paper", "mixed_float16")
     tokens = hypotheses(1)
-    found = step_by_step(model, tokens, sizes.TARGET_LENGTH)
+    found = step_by_step(model, tokens, sizes.TARGET_LENGTH, 1)
     expected = teacher_forced(model, tokens)
     np.testing.assert_allclose(found, expected, rtol=0.05, atol=0.05)
 

@@ -8,6 +8,7 @@ import threading
 from pathlib import Path
 
 import h5py
+import keras
 import numpy as np
 import pytest
 
@@ -46,6 +47,9 @@ def test_each_line_as_if_alone(translator):
     assert together == [translator.translate([line])[0] for line in SOURCES]
 
 
+@pytest.mark.skipif(
+    keras.backend.backend() == "torch", reason="PyTorch runs one program at a time"
+)
 def test_several_batches_at_once_are_each_as_if_alone(translator, monkeypatch):
     targets = translator.translate(SOURCES)
     alone = translator.score(SOURCES, targets)

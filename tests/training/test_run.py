@@ -8,7 +8,6 @@ import signal
 from pathlib import Path
 
 import digit_text
-import keras
 import numpy as np
 import pytest
 import yaml
@@ -294,34 +293,6 @@ def test_micro_batches_and_clipping_train_as_the_whole_batch(config_file, monkey
         np.testing.assert_allclose(ends[1][name], array, rtol=0, atol=2e-5)
     assert any(abs(ends[2][name] - a).max() > 1e-3 for name, a in ends[0].items())
     assert all(line["gradient_norm"] > 0.1 for line in metrics(Path("whole")))
-
-
-@pytest.mark.one_backend("tensorflow")
-def test_compiled_by_xla_it_learns_the_same(config_file, monkeypatch):
-    options = ["model.dropout=0.0", "training.micro_batches=2"]
-    train(load_config(config_file, [*options, "output=plain"]))
-
-    made = []
-    compiled_model = assembly.compiled_model
-    monkeypatch.setattr(
-        assembly,
-        "compiled_model",
-        lambda *arguments: made.append(compiled_model(*arguments)) or made[-1],
-    )
-    options.append("training.jit_compile=true")
-    train(load_config(config_file, [*options, "output=compiled"]))
-    assert made[0].jit_compile is (keras.backend.backend() != "torch")
-    plain, compiled = (weights_of(Path(n, "averaged")) for n in ("plain", "compiled"))
-    for name, array in plain.items():
-        np.testing.assert_allclose(compiled[name], array, rtol=0, atol=2e-5)
-
-
-@pytest.mark.one_backend
-def test_what_xla_does_not_compile_is_said(config_file, capsys):
-    options = ["training.jit_compile=true", "training.steps=1"]
-    train(load_config(config_file, options))
-    said = "training.jit_compile: PyTorch has no XLA" in capsys.readouterr().err
-    assert said is (keras.backend.backend() == "torch")
 
 
 @pytest.mark.one_backend

@@ -50,7 +50,7 @@ class BatchTranslator:
         target_column: of a batch of columns, the translations that are added.
         batch_tokens: the most source tokens translated at once, padding included; a
             longer line is translated alone.
-        batch_size: the most lines translated at once.
+        batch_size: the most lines translated together.
         options: fields of `DecodingOptions`, such as `beam_size=1`, in place of the
             model's own. Of several hypotheses the first is given. Samples and messages
             count the lines of a batch, from 1.

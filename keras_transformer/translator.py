@@ -104,14 +104,16 @@ class Translator:
 
         Lines are translated in batches of similar length; each is translated as it
         would be alone. An empty line, or one of white space, gives an empty line.
+        Without a GPU, TensorFlow and JAX work on up to four batches of a small model
+        at once, in threads: as many as there are processors, or OMP_NUM_THREADS.
 
         Args:
             lines: one sentence each.
             prefixes: how each translation must begin; `""` for any way. It ends where
                 a token does: give whole words.
-            batch_size: the most lines translated at once.
-            batch_tokens: the most source tokens translated at once, padding included;
-                a longer line is translated alone. Default: any number.
+            batch_size: the most lines of a batch.
+            batch_tokens: the most source tokens of a batch, padding included; a longer
+                line is translated alone. Default: any number.
             return_details: give hypotheses, best first, instead of strings.
             return_token_scores: with `return_details`, fill `token_scores`.
             return_alignments: with `return_details`, fill `alignment`.

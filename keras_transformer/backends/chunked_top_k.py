@@ -9,7 +9,7 @@ _C = 32
 
 
 def chunked(top_k):
-    """A `top_k` for processors, where XLA's is a third of a step of beam search.
+    """A `top_k` for processors, where XLA's is a sixth of a step of beam search.
 
     The k largest are in the k chunks with the largest maxima. So it is with ties, too:
     each of k chunks that stand before an entry, by their maxima or, where these are

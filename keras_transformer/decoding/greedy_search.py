@@ -47,7 +47,7 @@ def greedy_search(
         decode_step: `(tokens (B, 1), position, constants, cache) -> logits
             (B, 1, V), cache`.
         constants: nested tensors handed to `decode_step`.
-        cache: nested tensors (B, 1, ...) handed on from step to step.
+        cache: nested tensors handed on from step to step.
         limits: (B,) int32, the most tokens of each row, end token included; 0 for a
             row that only fills the batch.
         length: L, the most steps taken, an int, or a scalar tensor where shapes may be

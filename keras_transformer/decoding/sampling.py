@@ -65,7 +65,7 @@ def sample(
         decode_step: `(tokens (B, R), position, constants, cache) -> logits
             (B, R, V), cache`.
         constants: nested tensors handed to `decode_step`.
-        cache: nested tensors (B, R, ...) handed on from step to step.
+        cache: nested tensors handed on from step to step.
         limits: (B,) int32, the most tokens of each row, end token included; 0 for a
             row that only fills the batch.
         keys: (B, R, 2) int32, see `sample_keys`.

@@ -189,12 +189,11 @@ class RecurrentModel(TranslationModel):
         def read(index, hidden):
             cell = self.decoder_layers[index][0].cell
             _, states = cell(flat(hidden), [flat(state) for state in cache[index]])
-            shape = (rows, width, self.config.hidden_dim)
-            output = ops.reshape(states[0], shape)
-            if len(cache[index][0].shape) == 3:
-                states = (output, ops.reshape(states[1], shape))
-            new_cache.append(tuple(states))
-            return output
+            pairs = zip(states, cache[index], strict=True)
+            new_cache.append(
+                tuple(ops.reshape(new, ops.shape(old)) for new, old in pairs)
+            )
+            return ops.reshape(states[0], (rows, width, self.config.hidden_dim))
 
         memory = {
             "keys_values": constants.get("memory"),

@@ -41,6 +41,7 @@ from keras_transformer.models.word_attention import require_attention
 #: ones would wait for memory, all the more if several ran at once.
 _CACHED_WEIGHTS = 5_000_000
 _MOST_PROGRAMS = 4  # each has a batch in memory
+_FEW_ROWS = 16  # hypotheses of a batch that are few to a product with a large matrix
 
 #: What a search is told only where it is not the default: each value is a program.
 _SEARCHED = (
@@ -90,7 +91,11 @@ class BatchSearch:
 
     def __init__(self, model: TranslationModel | Ensemble) -> None:
         self.model = model
-        self._search = backends.compile(functools.partial(search, model), model)
+        function = functools.partial(search, model)
+        self._searches = {
+            few: backends.compile(function, model, few_rows=few)
+            for few in (False, True)
+        }
         self._scores = backends.compile(functools.partial(token_scores, model), model)
         self._reread = backends.compile(functools.partial(reread, model), model)
         self._attention = backends.compile(functools.partial(attention, model), model)
@@ -214,7 +219,9 @@ class BatchSearch:
         limits = ops.convert_to_tensor(np.minimum(limits, L).astype("int32"))
         inputs = self._inputs(sentences, rows, options)
         arguments = (source, limits, *([inputs] if inputs else []))
-        result = self._search(*arguments, length=L, **_program(options))
+        width = options.num_candidates if options.sampling else options.beam_size
+        few = rows * width <= _FEW_ROWS and not self._is_small
+        result = self._searches[few](*arguments, length=L, **_program(options))
         parts = [ops.convert_to_numpy(part)[: len(sentences)] for part in result]
         for row in zip(*parts, strict=True):
             yield _hypotheses(*row)

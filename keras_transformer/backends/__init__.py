@@ -4,10 +4,11 @@
 Keras runs on is loaded here, and no other module names a framework.
 
 * `name`: of the backend.
-* `compile(function, model)`: a callable of the same arguments (nested tensors first,
-  hashable options as keywords) that runs `function` as one compiled program a
-  combination of shapes and options, without gradients. The model's weights may change
-  between calls.
+* `compile(function, model, few_rows=False)`: a callable of the same arguments (nested
+  tensors first, hashable options as keywords) that runs `function` as one compiled
+  program a combination of shapes and options, without gradients. The model's weights
+  may change between calls. `few_rows` says that large matrices meet few rows, which is
+  of no effect but on speed.
 * `concrete(tensor)`: its values as a NumPy array, where they are known and in the
   processor's memory; None while a program is traced.
 * `loop(condition, body, state, constants)`: `while condition(state): state =
@@ -16,8 +17,8 @@ Keras runs on is loaded here, and no other module names a framework.
 * `scan(step, carry, chunks)`: `carry, output = step(carry, chunk)` along the first
   axis; returns the last carry and the stacked outputs. Each step's temporaries are
   freed before the next.
-* `update_cache(cache, update, position)`: `cache` (..., L, K) with `update`
-  (..., 1, K) written at `position`.
+* `update_cache(cache, update, position)`: `cache` (..., L * n, K) with `update`
+  (..., n, K) written as its n entries from `position` * n on.
 * `to_numpy(variable)`: a copy of its whole value, also where devices share it.
 * `top_k(scores, k)`: the k largest along the last axis with their indices, descending,
   exact ties of finite scores in order of the index, the cut included.

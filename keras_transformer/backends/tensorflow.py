@@ -24,7 +24,7 @@ compiles_training = True
 use_cudnn = False  # XLA, which compiles loops well, knows no cuDNN operations
 
 
-def compile(function, model):
+def compile(function, model, few_rows=False):
     programs = {}  # one each: tf.function warns where one is traced again and again
 
     def run(*arguments, **options):
@@ -64,8 +64,17 @@ def scan(step, carry, chunks):
 
 def update_cache(cache, update, position):
     # A select, not a slice update: ONNX and LiteRT have no operation for that.
-    here = tf.equal(tf.range(tf.shape(cache)[-2]), position)[:, tf.newaxis]
-    return tf.where(here, tf.cast(update, cache.dtype), cache)
+    update = tf.cast(update, cache.dtype)
+    count = update.shape[-2]
+    if count == 1:
+        here = tf.equal(tf.range(tf.shape(cache)[-2]), position)[:, tf.newaxis]
+        return tf.where(here, update, cache)
+    shape = tf.shape(cache)
+    blocks = tf.concat([shape[:-2], [-1, count], shape[-1:]], axis=0)
+    blocks = tf.reshape(cache, blocks)  # (..., L, n, K)
+    here = tf.equal(tf.range(tf.shape(blocks)[-3]), position)[:, tf.newaxis, tf.newaxis]
+    blocks = tf.where(here, tf.expand_dims(update, -3), blocks)
+    return tf.ensure_shape(tf.reshape(blocks, shape), cache.shape)
 
 
 @chunked

@@ -32,7 +32,7 @@ compiles_training = False
 use_cudnn = "auto"
 
 
-def compile(function, model):
+def compile(function, model, few_rows=False):
     graphs = {}
 
     def run(*arguments, **options):
@@ -95,8 +95,11 @@ def scan(step, carry, chunks):
 
 def update_cache(cache, update, position):
     # In place: a fresh cache a step would cost more than the rest of the step.
-    index = torch.as_tensor(position, device=cache.device).reshape(1)
-    return cache.index_copy_(-2, index.long(), update.to(cache.dtype))
+    index = torch.as_tensor(position, device=cache.device).reshape(1).long()
+    count = update.shape[-2]
+    if count > 1:
+        index = index * count + torch.arange(count, device=cache.device)
+    return cache.index_copy_(-2, index, update.to(cache.dtype))
 
 
 def top_k(scores, k):

@@ -28,6 +28,17 @@ def views(num_groups):
     return split, join
 
 
+def of_all(beams, num_groups):
+    """Beams of groups (B * G, M), counted in each from 0, as beams of rows (B, W)."""
+    if num_groups == 1:
+        return beams
+    _, join = views(num_groups)
+    beams = join(beams)
+    width = beams.shape[1] // num_groups
+    groups = ops.arange(num_groups, dtype="int32")
+    return beams + ops.repeat(groups * width, width)
+
+
 def repeat(limits, num_groups):
     """(B,) to (B * G,)."""
     return limits if num_groups == 1 else ops.repeat(limits, num_groups, axis=0)

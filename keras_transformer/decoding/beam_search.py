@@ -40,7 +40,7 @@ class _State(NamedTuple):
     tokens: Any  # (B, W, L) int32, live hypotheses, best first
     log_probabilities: Any  # (B, W) float32
     lengths: Any  # (B,) int32, of the live hypotheses
-    cache: Any  # (B, W, ...)
+    cache: Any  # of the live hypotheses of all groups
     finished_tokens: Any  # (B, W, L) int32, finished hypotheses, best first
     finished_log_probabilities: Any  # (B, W) float32
     finished_scores: Any  # (B, W) float32, minus infinity: no hypothesis
@@ -62,6 +62,7 @@ def beam_search(
     length_penalty=0.6,
     patience=None,
     coverage=None,
+    reorder=None,
     num_beam_groups=1,
     diversity_penalty=0.0,
     start_id=1,
@@ -82,7 +83,7 @@ def beam_search(
         decode_step: `(tokens (B, W), position, constants, cache) -> logits
             (B, W, V), cache`.
         constants: nested tensors, once a row, handed to `decode_step`.
-        cache: nested tensors (B, W, ...), reordered as hypotheses are.
+        cache: nested tensors, reordered as hypotheses are.
         limits: (B,) int32, the most tokens of each row, end token included; 0 for a
             row that only fills the batch.
         beam_size: W.
@@ -95,6 +96,8 @@ def beam_search(
             R; with groups, in each group for its own part of W.
         coverage: a function of cache and constants, after a step, that gives what is
             added to the score of each hypothesis (B, W), at most 0.
+        reorder: `(cache, beams (B, W)) -> cache` after which hypothesis w continues
+            `beams[:, w]`; default: of tensors (B, W, ...) the hypotheses `beams`.
         num_beam_groups: G; must divide W.
         diversity_penalty: see `beam_groups.choose`.
         start_id: the first input.
@@ -120,12 +123,13 @@ def beam_search(
     _check(beam_size, top_beams, length_penalty)
     process = process or chain(suppressed=suppressed)
     score = partial(normalized, normalization=normalization, alpha=length_penalty)
+    reorder = reorder or _gathered
     split, join = beam_groups.views(num_beam_groups)
     choose = _chooser(num_beam_groups, diversity_penalty, end_id)
     width = beam_size // num_beam_groups
     wanted = min(top_beams, width)  # of each group, those that may be returned
     limits = beam_groups.repeat(limits, num_beam_groups)
-    state = _start(width, length, limits, tree.map_structure(split, cache), pad_id)
+    state = _start(width, length, limits, cache, pad_id)
     if coverage is not None:
         state = state._replace(coverage=ops.zeros_like(state.log_probabilities))
     if patience is not None:
@@ -135,25 +139,30 @@ def beam_search(
     def body(state, constants):
         limits, constants = constants
         last = join(_last_tokens(state, start_id))
-        cache = tree.map_structure(join, state.cache)
-        logits, cache = decode_step(last, state.position, constants, cache)
+        logits, cache = decode_step(last, state.position, constants, state.cache)
         logs = ops.log_softmax(logits, axis=-1)
         logs = process(logs, join(state.tokens), state.position, constants)
         added = _OFF if coverage is None else split(coverage(cache, constants))
         candidates = _continue(state, split(logs), added, 2 * width, choose)
         state = _keep_finished(state, candidates, end_id, score)
-        state = _keep_live(state, candidates, tree.map_structure(split, cache), end_id)
+        state, beams = _keep_live(state, candidates, end_id)
+        cache = reorder(cache, beam_groups.of_all(beams, num_beam_groups))
         position = state.position + 1
         best_possible = score(ops.max(state.log_probabilities, axis=1), limits)
         settled = state.finished_scores[:, wanted - 1] >= best_possible
         ended = ops.logical_or(settled, position >= limits)
         if patience is not None:
             ended = ops.logical_or(ended, state.num_ended >= enough)
-        return state._replace(position=position, done=ops.logical_or(state.done, ended))
+        done = ops.logical_or(state.done, ended)
+        return state._replace(position=position, done=done, cache=cache)
 
     state = backends.loop(running(length), body, state, (limits, constants))
     state = beam_groups.merge(state, num_beam_groups)
     return _result(state, top_beams, score, pad_id)
+
+
+def _gathered(cache, beams):
+    return tree.map_structure(lambda tensor: gather(tensor, beams), cache)
 
 
 def _check(beam_size, top_beams, length_penalty):
@@ -258,8 +267,11 @@ def _keep_finished(state, candidates, end_id, score):
     )
 
 
-def _keep_live(state, candidates, cache, end_id):
-    """The best W continuations that have not ended; rows that are done stay."""
+def _keep_live(state, candidates, end_id):
+    """The best W continuations that have not ended; rows that are done stay.
+
+    Also which hypotheses (B, W) they continue.
+    """
     width = state.log_probabilities.shape[1]
     going = ops.where(candidates.last == end_id, _NEVER, candidates.ranks)
     log_probabilities, places = backends.top_k(going, width)  # (B, W)
@@ -272,14 +284,14 @@ def _keep_live(state, candidates, cache, end_id):
         coverage = ops.take_along_axis(candidates.coverage, places, axis=1)
         coverage = ops.where(done, state.coverage, coverage)
         state = state._replace(coverage=coverage)
-    return state._replace(
+    state = state._replace(
         tokens=ops.where(
             ops.expand_dims(done, 2), state.tokens, gather(candidates.tokens, places)
         ),
         log_probabilities=ops.where(done, state.log_probabilities, log_probabilities),
         lengths=ops.where(state.done, state.lengths, state.position + 1),
-        cache=tree.map_structure(lambda tensor: gather(tensor, beams), cache),
     )
+    return state, beams
 
 
 def _result(state, top_beams, score, pad_id):

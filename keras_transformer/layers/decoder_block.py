@@ -26,11 +26,12 @@ class DecoderBlock(TransformerBlock):
         attention_mask: for self-attention: boolean, True = may attend, broadcasts
             to (B, H, T, T).
         attention_bias: float32 instead of it, see `masks.attention_bias`; with a
-            cache it broadcasts to (B, W, H, 1, L).
+            cache it broadcasts to (B, W, H, 1, L), if it is shared to
+            (B, H, W, L * W).
         cross_attention_mask: for cross-attention: broadcasts to (B, H, T, S).
         cross_attention_bias: float32 instead of it.
-        cache: keys (B, W, H, L, K) and values (B, W, H, L, value_dim), or for W = 1
-            without that axis.
+        cache: keys (B, W, H, L, K) and values (B, W, H, L, value_dim), or shared,
+            (B, H, L * W, K) and (B, H, L * W, value_dim); see `MultiHeadAttention`.
         position: scalar int32, where the cache is written.
         return_attention_weights: also return them.
 

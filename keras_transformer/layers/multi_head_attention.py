@@ -47,8 +47,10 @@ class MultiHeadAttention(keras.layers.Layer):
         cache: keys (B, W, H, L, K) and values (B, W, H, L, value_dim): each of the
             W = T queries is the next position of a hypothesis with a cache of its
             own, its key and value are written at `position` and it attends to the
-            cache. Mask and bias broadcast to (B, W, H, 1, L). Of a single hypothesis
-            a row, T = 1, they may lack the axis W.
+            cache. Mask and bias broadcast to (B, W, H, 1, L). Or keys (B, H, L * T, K)
+            and values (B, H, L * T, value_dim) that the T queries share: theirs are
+            written from place `position` * T on, and mask and bias (B, H, T, L * T)
+            say which they may see.
         position: scalar int32, where the cache is written.
         return_attention_weights: also return them.
 

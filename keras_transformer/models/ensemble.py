@@ -112,8 +112,20 @@ class Ensemble:
 
     def start(self, memory, source_mask, beam_size, length):
         """Constants and cache of all members; their bias is one."""
+        return self._start("start", memory, source_mask, beam_size, length)
+
+    def start_search(self, memory, source_mask, beam_size, length):
+        """As `start`, see `TranslationModel.start_search`."""
+        return self._start("start_search", memory, source_mask, beam_size, length)
+
+    def reorder(self, cache, beams):
+        """The caches of all members, see `TranslationModel.reorder`."""
+        pairs = zip(self.models, cache, strict=True)
+        return [model.reorder(each, beams) for model, each in pairs]
+
+    def _start(self, method, memory, *arguments):
         started = [
-            model.start(each, source_mask, beam_size, length)
+            getattr(model, method)(each, *arguments)
             for model, each in zip(self.models, memory, strict=True)
         ]
         constants, cache = zip(*started, strict=True)

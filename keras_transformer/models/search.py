@@ -9,6 +9,7 @@ from keras import ops
 from keras_transformer.decoding import beam_search
 from keras_transformer.decoding import greedy_search
 from keras_transformer.decoding import sample
+from keras_transformer.decoding.beam_groups import gather
 from keras_transformer.decoding.logits_processors import chain
 from keras_transformer.layers import masks
 from keras_transformer.losses import token_losses
@@ -64,7 +65,7 @@ def search(
     sampling = options.get("sampling", False)
     width = top_beams if sampling else beam_size
     beams = None if width == 1 else width
-    constants, cache = model.start(memory, source_mask, beams, length)
+    constants, cache = model.start_search(memory, source_mask, beams, length)
     constants["mask"] = ops.expand_dims(source_mask, (1, 2))  # (B, 1, 1, S)
     del constants["bias"]
     step = Step(model)
@@ -99,7 +100,8 @@ def search(
     shared |= {name: options[name] for name in _BEAMS if name in options}
     shared |= {"beam_size": beam_size, "top_beams": top_beams}
     coverage = step.penalty if beta else None
-    return beam_search(*arguments, coverage=coverage, **shared)
+    shared |= {"coverage": coverage, "reorder": step.reorder}
+    return beam_search(*arguments, **shared)
 
 
 class Step:
@@ -116,6 +118,10 @@ class Step:
     def __call__(self, tokens, position, constants, cache):
         constants = self.with_bias(constants)
         return self.model.decode_step(tokens, position, constants, cache)
+
+    def reorder(self, cache, beams):
+        """The cache after which hypothesis w continues `beams[:, w]`: (B, W) int32."""
+        return self.model.reorder(cache, beams)
 
     def with_bias(self, constants):
         """The constants of `decode_step`."""
@@ -148,6 +154,12 @@ class CoverageStep(Step):
         )
         sums = cache["coverage"] + word_attention(weights)
         return logits, {"model": model_cache, "coverage": sums}
+
+    def reorder(self, cache, beams):
+        return {
+            "model": self.model.reorder(cache["model"], beams),
+            "coverage": gather(cache["coverage"], beams),
+        }
 
     def penalty(self, cache, constants):
         """Beta * sum over the source of log(min(its sum, 1)): (B, W), at most 0."""

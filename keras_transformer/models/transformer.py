@@ -15,6 +15,7 @@ from keras_transformer.layers import LearnedPositionalEmbedding
 from keras_transformer.layers import SinusoidalPositionalEncoding
 from keras_transformer.layers import masks
 from keras_transformer.layers.dropout import Dropout
+from keras_transformer.models import shared_cache
 from keras_transformer.models.shared_layers import embeddings
 from keras_transformer.models.translation_model import TranslationModel
 
@@ -122,6 +123,24 @@ class Transformer(TranslationModel):
 
     # === Decoding ===
 
+    def start_search(self, memory, source_mask, beam_size, length):
+        """As `start`, laid out as a search's loop is fast on, its cache for `reorder`.
+
+        Up to `shared_cache.MOST_HYPOTHESES` share a cache. Keys of the source are
+        (B, H, K, S), as products take them: XLA would turn them at each step.
+        """
+        shared = beam_size is not None and beam_size <= shared_cache.MOST_HYPOTHESES
+        arguments = (None, length * beam_size) if shared else (beam_size, length)
+        constants, cache = self.start(memory, source_mask, *arguments)
+        pairs = constants.pop("memory")
+        constants["turned_memory"] = [(_turned(keys), values) for keys, values in pairs]
+        return constants, shared_cache.empty(cache, beam_size) if shared else cache
+
+    def reorder(self, cache, beams):
+        if isinstance(cache, shared_cache.SharedCache):
+            return shared_cache.reordered(cache, beams)
+        return super().reorder(cache, beams)
+
     def start(self, memory, source_mask, beam_size, length):
         """What a search needs before its first step.
 
@@ -162,15 +181,20 @@ class Transformer(TranslationModel):
         Args:
             tokens: (B, W) int32.
             position: scalar int32, 0 for `start_id`.
-            constants: from `start`.
-            cache: from `start` or the step before.
+            constants: from `start` or `start_search`.
+            cache: from there or the step before.
             return_attention_weights: also return N tensors (B, H, W, S) of
                 cross-attention.
 
         Returns:
             Logits (B, W, V) in float32, and the new cache.
         """
-        length = ops.shape(cache[0][0])[-2]
+        shared = isinstance(cache, shared_cache.SharedCache)
+        if shared:
+            cache = shared_cache.written(cache, position)
+            layers, length = cache.layers, ops.shape(cache.writers)[2]
+        else:
+            layers, length = cache, ops.shape(cache[0][0])[-2]
         # Positions come from a table that is there before L is known.
         rows = length if isinstance(length, int) else self.config.longest_sequence
         allowed = masks.causal_mask(1, length, offset=position)  # (1, L)
@@ -179,14 +203,17 @@ class Transformer(TranslationModel):
                 1, self.config.attention_window, length, offset=position
             )
             allowed = masks.combine(allowed, window)
-        hidden, cache, _, weights = self._decoder_stack(
+        if shared:
+            allowed = shared_cache.own_past(cache, allowed)
+        hidden, layers, _, weights = self._decoder_stack(
             self._embed("target", tokens, position=position, length=rows),
-            constants["memory"],
+            _memories(constants),
             masks.attention_bias(allowed),
             constants["bias"],
-            caches=cache,
+            caches=layers,
             position=position,
         )
+        cache = cache._replace(layers=layers) if shared else layers
         logits = self.logits(hidden)
         return (logits, cache, weights) if return_attention_weights else (logits, cache)
 
@@ -229,6 +256,17 @@ class Transformer(TranslationModel):
         if self.decoder_norm is not None:
             hidden = self.decoder_norm(hidden)
         return hidden, new_caches, self_weights, cross_weights
+
+
+def _memories(constants):
+    """Keys (B, H, S, K) and values of each layer, of both kinds of constants."""
+    if "memory" in constants:
+        return constants["memory"]
+    return [(_turned(keys), values) for keys, values in constants["turned_memory"]]
+
+
+def _turned(keys):
+    return ops.swapaxes(keys, -1, -2)
 
 
 def _embeddings(config, policy):

@@ -13,6 +13,7 @@ from keras import ops
 from keras import tree
 
 from keras_transformer import backends
+from keras_transformer.decoding.beam_groups import gather
 from keras_transformer.errors import InputError
 from keras_transformer.losses import LabelSmoothedCrossEntropy
 from keras_transformer.models.gradients import GradientNorm
@@ -87,6 +88,17 @@ class TranslationModel(keras.Model):
     def logits(self, hidden):
         """(..., D) -> (..., V) in float32."""
         return self.output_embedding(hidden, reverse=True)
+
+    def start_search(self, memory, source_mask, beam_size, length):
+        """As `start`, laid out as a search's loop is fast on, its cache for `reorder`.
+
+        The step that follows is `decode_step` all the same.
+        """
+        return self.start(memory, source_mask, beam_size, length)
+
+    def reorder(self, cache, beams):
+        """The cache after which hypothesis w continues `beams[:, w]`: (B, W) int32."""
+        return tree.map_structure(lambda tensor: gather(tensor, beams), cache)
 
     def call(self, inputs, training=None, mask=None):
         for side in ("source", "target"):

@@ -61,6 +61,21 @@ def test_a_compiled_loop_equals_one_that_is_not():
         assert numbers(function(tensor(3, 5), tensor(1, 1), count=3)) == [3.0, 40.0]
 
 
+def test_few_rows_are_the_same_numbers():
+    model = Scale()
+    run = backends.compile(model.powers, model, few_rows=True)
+    assert numbers(run(tensor(3, 5), tensor(1, 1), count=3)) == [3.0, 40.0]
+
+
+@pytest.mark.one_backend("jax")
+def test_a_compiler_without_the_option_for_few_rows_is_left_as_it_is(monkeypatch):
+    import keras_transformer.backends.jax as backend
+
+    assert backend._known(backend._FEW_ROWS) == backend._FEW_ROWS
+    monkeypatch.setattr(backend, "_FEW_ROWS", {"xla_cpu_no_such_option": "x"})
+    test_few_rows_are_the_same_numbers()
+
+
 def test_new_constants_of_the_same_shape_are_seen():
     model = Scale()
     run = backends.compile(model.powers, model)
@@ -139,14 +154,14 @@ def test_scan_carries_and_stacks(compiled):
     assert numbers(outputs["first"]) == [[1, 2], [3, 4], [5, 6]]
 
 
+@pytest.mark.parametrize("count", [1, 4])
 @pytest.mark.parametrize("position", [0, 3, 4])
-def test_update_cache_writes_one_position(position):
-    shape = (2, 3, 5, 7)
+def test_update_cache_writes_one_position(position, count):
     rng = np.random.default_rng(position)
-    cache = rng.normal(size=shape).astype("float32")
-    update = rng.normal(size=(2, 3, 1, 7)).astype("float32")
+    cache = rng.normal(size=(2, 3, 5 * count, 7)).astype("float32")
+    update = rng.normal(size=(2, 3, count, 7)).astype("float32")
     expected = cache.copy()
-    expected[:, :, position] = update[:, :, 0]
+    expected[:, :, position * count : (position + 1) * count] = update
     for index in (position, ops.convert_to_tensor(position, "int32")):
         result = backends.update_cache(
             ops.convert_to_tensor(cache.copy()), ops.convert_to_tensor(update), index

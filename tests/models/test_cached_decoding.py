@@ -6,6 +6,7 @@ from keras import ops
 from keras import tree
 
 from keras_transformer import backends
+from keras_transformer.models.shared_cache import MOST_HYPOTHESES
 from reference import models
 from reference import sizes
 from reference.models import logits_of
@@ -29,10 +30,10 @@ def teacher_forced(model, tokens):
     return logits.reshape(*tokens.shape, -1)
 
 
-def step_by_step(model, tokens, length, beam_size):
+def step_by_step(model, tokens, length, beam_size, start="start"):
     """The same through the decoding contract, with caches of `length` positions."""
     memory, mask = model.encode(ops.convert_to_tensor(sources()))
-    constants, cache = model.start(memory, mask, beam_size, length)
+    constants, cache = getattr(model, start)(memory, mask, beam_size, length)
     logits = []
     for position in range(tokens.shape[-1]):
         step, cache = model.decode_step(
@@ -71,10 +72,11 @@ def test_steps_are_teacher_forcing(name, beam_size):
     model = models.model(name)
     tokens = hypotheses(beam_size or 1)
     length = sizes.TARGET_LENGTH + 6  # the cache may be longer than the target
-    found = step_by_step(model, tokens, length, beam_size)
-    assert found.dtype == "float32"
     expected = teacher_forced(model, tokens)
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+    for start in ("start", "start_search"):
+        found = step_by_step(model, tokens, length, beam_size, start)
+        assert found.dtype == "float32"
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5, err_msg=start)
 
 
 def test_steps_are_teacher_forcing_in_mixed_precision():
@@ -143,3 +145,39 @@ def test_an_order_of_hypotheses_is_an_order_of_caches(name):
         return numpy(logits)
 
     np.testing.assert_allclose(run(True), run(False)[:, order], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "beam_size"),
+    [
+        ("paper", 3),
+        ("paper", MOST_HYPOTHESES),
+        ("paper", MOST_HYPOTHESES + 1),
+        ("window", 3),
+        ("recurrent", 3),
+        ("convolutional, dilated", 3),
+    ],
+)
+def test_a_reordered_hypothesis_has_the_past_of_the_one_it_continues(name, beam_size):
+    """As in a search: several may continue one, at each step others."""
+    model = models.model(name)
+    columns = hypotheses(beam_size)
+    rng = np.random.default_rng(0)
+    memory, mask = model.encode(ops.convert_to_tensor(sources()))
+    length = columns.shape[2]
+    constants, cache = model.start_search(memory, mask, beam_size, length)
+    pasts = np.zeros((sizes.BATCH, beam_size, 0), "int32")
+    for position in range(length):
+        column = columns[..., position]
+        logits, cache = model.decode_step(
+            ops.convert_to_tensor(column),
+            ops.convert_to_tensor(position, dtype="int32"),
+            constants,
+            cache,
+        )
+        pasts = np.concatenate([pasts, column[..., None]], axis=2)
+        expected = teacher_forced(model, pasts)[:, :, -1]
+        np.testing.assert_allclose(numpy(logits), expected, rtol=1e-5, atol=1e-5)
+        beams = rng.integers(beam_size, size=(sizes.BATCH, beam_size)).astype("int32")
+        cache = model.reorder(cache, ops.convert_to_tensor(beams))
+        pasts = np.take_along_axis(pasts, beams[..., None], axis=1)

@@ -1,0 +1,55 @@
+"""One cache for all hypotheses of a sentence, which a search need not copy.
+
+The key and value that hypothesis w makes at position p stay where they are written: in
+place p * W + w. Which of the W at each position are of a hypothesis's own past, a small
+table says, and a search reorders that alone. The price is that each of W queries is
+compared with W * L keys, of which L count.
+
+B batch, W beam width, L length of the cache, H heads, K head_dim.
+"""
+
+from typing import Any
+from typing import NamedTuple
+
+from keras import ops
+
+from keras_transformer.decoding.beam_groups import gather
+
+#: With more hypotheses the comparisons would cost more than the copies.
+MOST_HYPOTHESES = 8
+
+
+class SharedCache(NamedTuple):
+    """What a search hands from step to step."""
+
+    layers: Any  # of each layer keys (B, H, L * W, K) and values
+    writers: Any  # (B, W, L) int32, the hypothesis that wrote each position of a past
+
+
+def empty(layers, beam_size):
+    """The cache before its first step, of zeros (B, H, L * W, ...)."""
+    rows, _, places, _ = ops.shape(layers[0][0])
+    writers = ops.zeros((rows, beam_size, places // beam_size), dtype="int32")
+    return SharedCache(layers, writers)
+
+
+def written(cache, position):
+    """The cache with a table that says that each hypothesis writes at `position`."""
+    width, length = ops.shape(cache.writers)[1:]
+    here = ops.equal(ops.arange(length, dtype="int32"), position)  # (L,)
+    own = ops.expand_dims(ops.arange(width, dtype="int32"), 1)  # (W, 1)
+    return cache._replace(writers=ops.where(here, own, cache.writers))
+
+
+def own_past(cache, allowed):
+    """Where each hypothesis may look, of positions (1, L): (B, 1, W, L * W) bool."""
+    rows, width, _ = ops.shape(cache.writers)
+    hypotheses = ops.arange(width, dtype="int32")
+    own = ops.equal(ops.expand_dims(cache.writers, 3), hypotheses)  # (B, W, L, W)
+    own = ops.logical_and(own, ops.expand_dims(allowed, 2))
+    return ops.reshape(own, (rows, 1, width, -1))
+
+
+def reordered(cache, beams):
+    """The cache after which hypothesis w continues `beams[:, w]`: (B, W) int32."""
+    return cache._replace(writers=gather(cache.writers, beams))

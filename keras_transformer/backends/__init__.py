@@ -47,6 +47,8 @@ Keras runs on is loaded here, and no other module names a framework.
   its seed generators, as a uint8 array; empty, of which nothing is restored, where
   there is no such thing.
 * `compiles_training`: whether Keras' `fit` can have its steps compiled by XLA.
+* `hoists_invariants`: whether what `compile` gives does once, before a loop, what is
+  the same in all its steps.
 * `use_cudnn`: that argument of Keras' recurrent layers, such that they run in what
   `compile` gives.
 """
@@ -63,6 +65,7 @@ compiles_training = _backend.compiles_training
 concrete = _backend.concrete
 distributions = _backend.distributions
 feeding = _backend.feeding
+hoists_invariants = _backend.hoists_invariants
 loop = _backend.loop
 memory_limit = _backend.memory_limit
 num_programs = _backend.num_programs

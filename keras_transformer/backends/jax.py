@@ -19,6 +19,7 @@ from keras_transformer.backends.steps import divided
 from keras_transformer.backends.steps import replaced
 
 compiles_training = True
+hoists_invariants = True
 use_cudnn = "auto"
 
 

@@ -21,6 +21,7 @@ from keras_transformer.backends.tensorflow_distribution import several_workers
 from keras_transformer.errors import InputError
 
 compiles_training = True
+hoists_invariants = False  # where an exported program is not XLA's
 use_cudnn = False  # XLA, which compiles loops well, knows no cuDNN operations
 
 

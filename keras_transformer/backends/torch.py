@@ -29,6 +29,7 @@ EAGER_STEPS = 48
 _graphs = contextvars.ContextVar("graphs", default=None)
 
 compiles_training = False
+hoists_invariants = False
 use_cudnn = "auto"
 
 

@@ -140,17 +140,14 @@ class MultiHeadAttention(keras.layers.Layer):
         beams = cache is not None and len(cache[0].shape) == 5
         if beams:
             query = ops.expand_dims(query, 2)  # (B, W, 1, D)
-        if cache is not None:
-            key, value = self._project_keys_values(query, query)  # (B, W, H, 1, K)
-            keys = backends.update_cache(cache[0], key, position)
-            values = backends.update_cache(cache[1], value, position)
-        elif keys_values is not None:
+        if keys_values is not None:
+            queries = self._project(query, "query")
             keys, values = keys_values
         else:
-            value = query if value is None else value
-            key = value if key is None else key
-            keys, values = self._project_keys_values(key, value)
-        queries = self._project(query, "query")
+            queries, keys, values = self._project_all(query, key, value, training)
+        if cache is not None:
+            keys = backends.update_cache(cache[0], keys, position)
+            values = backends.update_cache(cache[1], values, position)
         output, weights = self._attend(queries, keys, values, attention_bias, training)
         output = self._merge_heads(output)
         if beams:
@@ -220,6 +217,31 @@ class MultiHeadAttention(keras.layers.Layer):
         heads = (*ops.shape(outputs)[:-1], self.num_heads, size)
         outputs = ops.reshape(outputs, heads)
         return ops.swapaxes(outputs, -3, -2)
+
+    def _project_all(self, query, key, value, training):
+        """Queries (..., H, T, K), keys (..., H, S, K) and values of layer inputs."""
+        alone = key is None and value is None
+        # Joined anew at each step: in training that is little to the rest of it; in a
+        # loop it is, unless the backend does it before the loop.
+        joined = training or backends.hoists_invariants
+        if alone and joined and self.value_dim == self.head_dim:
+            return self._project_self(query)
+        value = query if value is None else value
+        key = value if key is None else key
+        return self._project(query, "query"), *self._project_keys_values(key, value)
+
+    def _project_self(self, inputs):
+        """The same of self-attention, by one product instead of three."""
+        # Stacked, not joined end to end: heads may be split over devices.
+        kernels = [self.query_kernel, self.key_kernel, self.value_kernel]
+        outputs = ops.tensordot(inputs, ops.stack(kernels, axis=1), axes=1)
+        if self.use_bias:
+            biases = [self.query_bias, self.key_bias, self.value_bias]
+            outputs = outputs + ops.stack(biases)
+        heads = (*ops.shape(outputs)[:-1], self.num_heads, self.head_dim)
+        outputs = ops.reshape(outputs, heads)  # (..., T, 3, H, K)
+        outputs = ops.swapaxes(ops.moveaxis(outputs, -3, 0), -3, -2)
+        return ops.unstack(outputs, 3)
 
     def _project_keys_values(self, key, value):
         return self._project(key, "key"), self._project(value, "value")

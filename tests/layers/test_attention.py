@@ -140,6 +140,28 @@ def test_multi_head_attention_is_the_formula(arguments):
         assert (found[..., length:] == 0).all()
 
 
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize(
+    "arguments",
+    [{}, {"value_dim": None}, {"value_dim": None, "use_bias": False}],
+    ids=str,
+)
+def test_self_attention_is_the_formula(arguments, training):
+    """Also where its three projections are one product."""
+    layer = multi_head_attention(**arguments)
+    layer.build(TARGET.shape)
+    weights = read(randomize(layer))
+    output, attention_weights = layer(
+        *tensors(TARGET), return_attention_weights=True, training=training
+    )
+    for row in range(BATCH):
+        expected = numpy_layers.multi_head_attention(
+            weights, NUM_HEADS, TARGET[row], TARGET[row]
+        )
+        np.testing.assert_allclose(numpy(output)[row], expected[0], **CLOSE)
+        np.testing.assert_allclose(numpy(attention_weights)[row], expected[1], **CLOSE)
+
+
 def test_keys_may_come_from_elsewhere_than_values():
     layer = multi_head_attention()
     layer.build(TARGET.shape, SOURCE.shape)

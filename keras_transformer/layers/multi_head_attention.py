@@ -233,10 +233,13 @@ class MultiHeadAttention(keras.layers.Layer):
     def _project_self(self, inputs):
         """The same of self-attention, by one product instead of three."""
         # Stacked, not joined end to end: heads may be split over devices.
-        kernels = [self.query_kernel, self.key_kernel, self.value_kernel]
-        outputs = ops.tensordot(inputs, ops.stack(kernels, axis=1), axes=1)
+        kernels = (self.query_kernel, self.key_kernel, self.value_kernel)
+        # Values: TensorFlow stacks no Keras variables along the first axis.
+        kernels = ops.stack([kernel.value for kernel in kernels], axis=1)
+        outputs = ops.tensordot(inputs, kernels, axes=1)
         if self.use_bias:
-            biases = [self.query_bias, self.key_bias, self.value_bias]
+            biases = (self.query_bias, self.key_bias, self.value_bias)
+            biases = [bias.value for bias in biases]
             outputs = outputs + ops.stack(biases)
         heads = (*ops.shape(outputs)[:-1], self.num_heads, self.head_dim)
         outputs = ops.reshape(outputs, heads)  # (..., T, 3, H, K)

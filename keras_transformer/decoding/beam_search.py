@@ -49,6 +49,11 @@ class _State(NamedTuple):
     num_ended: Any = _OFF  # (B,) int32, hypotheses that have ended so far
 
 
+def gather_all(cache, beams):
+    """The hypotheses `beams` (B, M) of nested tensors (B, W, ...)."""
+    return tree.map_structure(lambda tensor: gather(tensor, beams), cache)
+
+
 def beam_search(
     decode_step,
     constants,
@@ -62,7 +67,7 @@ def beam_search(
     length_penalty=0.6,
     patience=None,
     coverage=None,
-    reorder=None,
+    reorder=gather_all,
     num_beam_groups=1,
     diversity_penalty=0.0,
     start_id=1,
@@ -97,7 +102,7 @@ def beam_search(
         coverage: a function of cache and constants, after a step, that gives what is
             added to the score of each hypothesis (B, W), at most 0.
         reorder: `(cache, beams (B, W)) -> cache` after which hypothesis w continues
-            `beams[:, w]`; default: of tensors (B, W, ...) the hypotheses `beams`.
+            `beams[:, w]`.
         num_beam_groups: G; must divide W.
         diversity_penalty: see `beam_groups.choose`.
         start_id: the first input.
@@ -123,7 +128,6 @@ def beam_search(
     _check(beam_size, top_beams, length_penalty)
     process = process or chain(suppressed=suppressed)
     score = partial(normalized, normalization=normalization, alpha=length_penalty)
-    reorder = reorder or _gathered
     split, join = beam_groups.views(num_beam_groups)
     choose = _chooser(num_beam_groups, diversity_penalty, end_id)
     width = beam_size // num_beam_groups
@@ -153,16 +157,12 @@ def beam_search(
         ended = ops.logical_or(settled, position >= limits)
         if patience is not None:
             ended = ops.logical_or(ended, state.num_ended >= enough)
-        done = ops.logical_or(state.done, ended)
-        return state._replace(position=position, done=done, cache=cache)
+        state = state._replace(position=position, cache=cache)
+        return state._replace(done=ops.logical_or(state.done, ended))
 
     state = backends.loop(running(length), body, state, (limits, constants))
     state = beam_groups.merge(state, num_beam_groups)
     return _result(state, top_beams, score, pad_id)
-
-
-def _gathered(cache, beams):
-    return tree.map_structure(lambda tensor: gather(tensor, beams), cache)
 
 
 def _check(beam_size, top_beams, length_penalty):

@@ -20,7 +20,11 @@ MOST_HYPOTHESES = 8
 
 
 class SharedCache(NamedTuple):
-    """What a search hands from step to step."""
+    """What a search hands from step to step: keys (B, H, L * W, K), values and a table.
+
+    Reference: the cached keys and values of Vaswani et al., 2017,
+    https://arxiv.org/abs/1706.03762, section 3.2.3, under a beam search.
+    """
 
     layers: Any  # of each layer keys (B, H, L * W, K) and values
     writers: Any  # (B, W, L) int32, the hypothesis that wrote each position of a past

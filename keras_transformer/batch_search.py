@@ -91,11 +91,7 @@ class BatchSearch:
 
     def __init__(self, model: TranslationModel | Ensemble) -> None:
         self.model = model
-        function = functools.partial(search, model)
-        self._searches = {
-            few: backends.compile(function, model, few_rows=few)
-            for few in (False, True)
-        }
+        self._search = backends.compile(functools.partial(search, model), model)
         self._scores = backends.compile(functools.partial(token_scores, model), model)
         self._reread = backends.compile(functools.partial(reread, model), model)
         self._attention = backends.compile(functools.partial(attention, model), model)
@@ -203,6 +199,11 @@ class BatchSearch:
 
     # === One batch ===
 
+    @functools.cached_property
+    def _search_few_rows(self) -> Callable:
+        function = functools.partial(search, self.model)
+        return backends.compile(function, self.model, few_rows=True)
+
     def _translate(self, sentences, options) -> Iterator[list[Found]]:
         config = self.model.config
         source = self._pad([sentence.ids for sentence in sentences])
@@ -221,7 +222,8 @@ class BatchSearch:
         arguments = (source, limits, *([inputs] if inputs else []))
         width = options.num_candidates if options.sampling else options.beam_size
         few = rows * width <= _FEW_ROWS and not self._is_small
-        result = self._searches[few](*arguments, length=L, **_program(options))
+        run = self._search_few_rows if few else self._search
+        result = run(*arguments, length=L, **_program(options))
         parts = [ops.convert_to_numpy(part)[: len(sentences)] for part in result]
         for row in zip(*parts, strict=True):
             yield _hypotheses(*row)

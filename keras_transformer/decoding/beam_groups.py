@@ -134,7 +134,7 @@ def merge(state, num_groups):
 def _sorted(tensors, scores):
     """Nested tensors (B, W, ...) in falling order of the scores (B, W)."""
     _, places = backends.top_k(scores, scores.shape[1])
-    return tree.map_structure(lambda tensor: gather(tensor, places), tensors)
+    return gather_all(tensors, places)
 
 
 def gather(tensor, places):
@@ -143,3 +143,8 @@ def gather(tensor, places):
     flat = ops.reshape(tensor, (rows * width, *rest))
     offsets = ops.expand_dims(ops.arange(rows, dtype="int32") * width, 1)
     return ops.take(flat, ops.cast(places, "int32") + offsets, axis=0)
+
+
+def gather_all(tensors, places):
+    """`gather` of nested tensors."""
+    return tree.map_structure(lambda tensor: gather(tensor, places), tensors)

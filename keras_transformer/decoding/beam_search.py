@@ -19,12 +19,12 @@ from typing import Any
 from typing import NamedTuple
 
 from keras import ops
-from keras import tree
 
 from keras_transformer import backends
 from keras_transformer.decoding import beam_groups
 from keras_transformer.decoding.beam_groups import best
 from keras_transformer.decoding.beam_groups import gather
+from keras_transformer.decoding.beam_groups import gather_all
 from keras_transformer.decoding.length_penalty import normalized
 from keras_transformer.decoding.logits_processors import chain
 from keras_transformer.decoding.running import running
@@ -47,11 +47,6 @@ class _State(NamedTuple):
     finished_lengths: Any  # (B, W) int32
     coverage: Any = _OFF  # (B, W) float32, at most 0, of the live hypotheses
     num_ended: Any = _OFF  # (B,) int32, hypotheses that have ended so far
-
-
-def gather_all(cache, beams):
-    """The hypotheses `beams` (B, M) of nested tensors (B, W, ...)."""
-    return tree.map_structure(lambda tensor: gather(tensor, beams), cache)
 
 
 def beam_search(

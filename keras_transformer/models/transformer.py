@@ -123,24 +123,6 @@ class Transformer(TranslationModel):
 
     # === Decoding ===
 
-    def start_search(self, memory, source_mask, beam_size, length):
-        """As `start`, laid out as a search's loop is fast on, its cache for `reorder`.
-
-        Up to `shared_cache.MOST_HYPOTHESES` share a cache. Keys of the source are
-        (B, H, K, S), as products take them: XLA would turn them at each step.
-        """
-        shared = beam_size is not None and beam_size <= shared_cache.MOST_HYPOTHESES
-        arguments = (None, length * beam_size) if shared else (beam_size, length)
-        constants, cache = self.start(memory, source_mask, *arguments)
-        pairs = constants.pop("memory")
-        constants["turned_memory"] = [(_turned(keys), values) for keys, values in pairs]
-        return constants, shared_cache.empty(cache, beam_size) if shared else cache
-
-    def reorder(self, cache, beams):
-        if isinstance(cache, shared_cache.SharedCache):
-            return shared_cache.reordered(cache, beams)
-        return super().reorder(cache, beams)
-
     def start(self, memory, source_mask, beam_size, length):
         """What a search needs before its first step.
 
@@ -172,6 +154,24 @@ class Transformer(TranslationModel):
             for _ in self.decoder_blocks
         ]
         return constants, cache
+
+    def start_search(self, memory, source_mask, beam_size, length):
+        """As `start`, laid out as a search's loop is fast on, its cache for `reorder`.
+
+        Up to `shared_cache.MOST_HYPOTHESES` share a cache. Keys of the source are
+        (B, H, K, S), as products take them: XLA would turn them at each step.
+        """
+        shared = beam_size is not None and beam_size <= shared_cache.MOST_HYPOTHESES
+        arguments = (None, length * beam_size) if shared else (beam_size, length)
+        constants, cache = self.start(memory, source_mask, *arguments)
+        pairs = constants.pop("memory")
+        constants["turned_memory"] = [(_turned(keys), values) for keys, values in pairs]
+        return constants, shared_cache.empty(cache, beam_size) if shared else cache
+
+    def reorder(self, cache, beams):
+        if isinstance(cache, shared_cache.SharedCache):
+            return shared_cache.reordered(cache, beams)
+        return super().reorder(cache, beams)
 
     def decode_step(
         self, tokens, position, constants, cache, return_attention_weights=False

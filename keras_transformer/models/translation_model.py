@@ -13,7 +13,7 @@ from keras import ops
 from keras import tree
 
 from keras_transformer import backends
-from keras_transformer.decoding.beam_groups import gather
+from keras_transformer.decoding.beam_groups import gather_all
 from keras_transformer.errors import InputError
 from keras_transformer.losses import LabelSmoothedCrossEntropy
 from keras_transformer.models.gradients import GradientNorm
@@ -98,7 +98,7 @@ class TranslationModel(keras.Model):
 
     def reorder(self, cache, beams):
         """The cache after which hypothesis w continues `beams[:, w]`: (B, W) int32."""
-        return tree.map_structure(lambda tensor: gather(tensor, beams), cache)
+        return gather_all(cache, beams)
 
     def call(self, inputs, training=None, mask=None):
         for side in ("source", "target"):

@@ -92,8 +92,8 @@ def test_after_the_warm_up_nothing_is_compiled(translator, monkeypatch):
     programs = []
     compile = backends.compile
 
-    def counted(function, model):
-        run = compile(function, model)
+    def counted(function, model, **how):
+        run = compile(function, model, **how)
 
         def counting(*arguments, **options):
             shapes = tuple(tuple(argument.shape) for argument in arguments)

@@ -181,6 +181,12 @@ def main(kind, devices, path, *variants):
         last = distribution.num_processes - 1
         assert distribution.any(distribution.process_index == last)
         assert not distribution.any(False)
+        # Of several processes, each gives another number.
+        number = -0.5 - distribution.process_index
+        assert distribution.max(number) == distribution.chiefs(number) == -0.5
+        number = 0.5 + distribution.process_index
+        assert distribution.max(number) == 0.5 + last
+        assert distribution.chiefs(number) == 0.5
         results["num_replicas"] = distribution.num_replicas
         if kind == "model_parallel":
             check_layouts(model)

@@ -258,6 +258,22 @@ def test_no_sentence_of_tatoeba_is_in_both_parts(prepare, tmp_path):
         assert not set(dev) & set(lines_of(folder / f"train.{language}.gz"))
 
 
+@pytest.mark.no_backend
+def test_a_download_that_breaks_off_is_not_kept(prepare, monkeypatch):
+    answer = io.BytesIO(b"half")
+    answer.headers = {"Content-Length": "8"}
+    monkeypatch.setattr(prepare.urllib.request, "urlopen", lambda request: answer)
+    with pytest.raises(SystemExit, match="broke off after 4 of 8 bytes; run this"):
+        prepare.fetch(prepare.TATOEBA)
+    assert not list((prepare.DATA / "downloads").iterdir())
+
+
+@pytest.mark.no_backend
+def test_text_of_another_length_is_told(prepare, capsys):
+    prepare.write(prepare.DATA / "iwslt14" / "test.de", b"a\n")
+    assert "1 lines; the published text has 6750" in capsys.readouterr().out
+
+
 # === The runs that are too long for a test ===
 
 #: Narrow and short, so that 20 steps take seconds; all else is the recipe's.

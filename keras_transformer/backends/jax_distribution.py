@@ -84,17 +84,17 @@ class _ModelParallel(keras.distribution.ModelParallel):
 def _described(num_replicas):
     process, processes = jax.process_index(), jax.process_count()
 
-    def any_process(flag):
+    def largest(number):
         if processes == 1:
-            return bool(flag)
-        return bool(multihost_utils.process_allgather(np.array(flag)).any())
+            return float(number)
+        return float(multihost_utils.process_allgather(np.float32(number)).max())
 
     return Distribution(
         num_replicas=num_replicas,
         process_index=process,
         num_processes=processes,
         part=(process, processes),
-        any=any_process,
+        max=largest,
     )
 
 

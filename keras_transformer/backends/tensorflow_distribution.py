@@ -48,25 +48,25 @@ def multi_worker(devices):
             tf.config.set_visible_devices(gpus[:devices], "GPU")
     strategy = tf.distribute.MultiWorkerMirroredStrategy()
 
-    def total(value):
+    def gather(value):
         context = tf.distribute.get_replica_context()
-        # A copy, which lies on the device of the replica: the sum is sent there.
-        return context.all_reduce(tf.distribute.ReduceOp.SUM, tf.identity(value))
+        # A copy, which lies on the device of the replica: what is sent goes there.
+        return context.all_gather(tf.identity(value), axis=0)
 
     @tf.function(autograph=False)
     def run(value):
-        return strategy.run(total, args=(value,))
+        return strategy.run(gather, args=(value,))
 
-    def any_process(flag):
-        totals = strategy.experimental_local_results(run(tf.constant(float(flag))))
-        return bool(totals[0] > 0)
+    def largest(number):
+        numbers = run(tf.constant([number], tf.float32))
+        return float(max(strategy.experimental_local_results(numbers)[0].numpy()))
 
     with strategy.scope():
         yield Distribution(
             num_replicas=strategy.num_replicas_in_sync,
             process_index=index,
             num_processes=workers,
-            any=any_process,
+            max=largest,
         )
 
 

@@ -37,10 +37,10 @@ def torchrun(devices):
         torch.cuda.set_device(local_rank)
     torch.distributed.init_process_group("nccl" if gpus else "gloo")
 
-    def any_process(flag):
-        total = torch.tensor(float(flag), device="cuda" if gpus else "cpu")
-        torch.distributed.all_reduce(total)
-        return bool(total > 0)
+    def largest(number):
+        number = torch.tensor(float(number), device="cuda" if gpus else "cpu")
+        torch.distributed.all_reduce(number, torch.distributed.ReduceOp.MAX)
+        return float(number)
 
     rank = torch.distributed.get_rank()
     processes = torch.distributed.get_world_size()
@@ -50,7 +50,7 @@ def torchrun(devices):
             process_index=rank,
             num_processes=processes,
             part=(rank, processes),
-            any=any_process,
+            max=largest,
         )
     finally:
         torch.distributed.destroy_process_group()

@@ -19,10 +19,14 @@ def average(
     last: Annotated[
         int, typer.Option(metavar="N", min=1, help="How many, the latest.")
     ] = 5,
+    best: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Instead, the best in validation."),
+    ] = None,
 ) -> None:
-    """Average the last checkpoints of a run."""
+    """Average checkpoints of a run, which may still be under way."""
     model_folder.check(run, "a run folder")
     backend.activate()
     from keras_transformer.training import averaging
 
-    averaging.average(run, last, output)
+    averaging.average(run, last, output, best)

@@ -171,7 +171,7 @@ def encode_stream(
         InputError: where a process ends by itself.
     """
     texts = iter(texts)
-    workers = workers or os.cpu_count() or 1
+    workers = workers or _num_processors()
     if workers > 1:
         yield from map(encoder, islice(texts, _FEW))
         following = next(texts, None)
@@ -179,6 +179,13 @@ def encode_stream(
             yield from _encode_elsewhere(chain([following], texts), encoder, workers)
     else:
         yield from map(encoder, texts)
+
+
+def _num_processors() -> int:
+    """Those that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _encode_elsewhere(

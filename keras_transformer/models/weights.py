@@ -11,6 +11,7 @@ import os
 from pathlib import Path
 
 import h5py
+import numpy as np
 
 from keras_transformer import backends
 from keras_transformer.errors import InputError
@@ -27,6 +28,14 @@ def weight_values(model):
         path: backends.to_numpy(weight).astype("float32")
         for path, weight in named_weights(model).items()
     }
+
+
+def first_broken(model):
+    """The path of a weight that holds a number that is not finite, or None."""
+    for path, values in weight_values(model).items():
+        if not np.isfinite(values).all():
+            return path
+    return None
 
 
 def write_arrays(arrays, path):

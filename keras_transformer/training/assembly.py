@@ -64,11 +64,12 @@ def assemble(config, folder, distribution, say):
 
     def find():
         keras.utils.set_random_seed(training.seed)
-        found = find_batch_tokens(compiled_model(config, tokenizers), text.pairs, rows)
+        model = compiled_model(config, tokenizers)
+        found = find_batch_tokens(model, text.pairs, rows, distribution.part)
         say(f"data.batch_tokens: {found} found")
         return found
 
-    batch_tokens = run_folder.batch_tokens(folder, config, find)
+    batch_tokens = run_folder.batch_tokens(folder, config, distribution, find)
     batches = TokenBatches(
         text.pairs,
         batch_tokens,

@@ -10,34 +10,67 @@ import numpy as np
 from keras_transformer.errors import InputError
 from keras_transformer.models.weights import assign
 from keras_transformer.models.weights import read_arrays
-from keras_transformer.training.checkpoints import list_checkpoints
+from keras_transformer.training.checkpoints import read_state
+from keras_transformer.training.checkpoints import regular_checkpoints
+from keras_transformer.training.config import load_config
+from keras_transformer.training.corpora import load_tokenizers
+from keras_transformer.training.model import new_model
+from keras_transformer.training.validation import best_steps
 from keras_transformer.translator import Translator
 
 
-def average(run_folder, last, output):
-    """Averages the last checkpoints of a run folder into a model folder.
+def average(run_folder, last, output, best=None):
+    """Averages checkpoints of a run folder, ended or not, into a model folder.
 
     Args:
         run_folder: what `train` wrote.
-        last: how many checkpoints.
+        last: how many, the latest; those that a signal left do not count.
         output: the model folder to write.
+        best: instead, how many, the best in validation; `last` is then of no account.
 
     Raises:
         InputError: where there are fewer checkpoints, or a folder is not right.
     """
     run_folder = Path(run_folder)
-    checkpoints = list_checkpoints(run_folder)
-    if not 1 <= last <= len(checkpoints):
+    if not (run_folder / "config.yaml").exists():
+        raise InputError(f"{run_folder} is not a run folder; give one that train wrote")
+    config = load_config(run_folder / "config.yaml")
+    checkpoints = regular_checkpoints(run_folder, config.training.checkpoint_every)
+    option, count, there = "last", last, checkpoints
+    scores = []
+    if best is not None:
+        scores = read_state(checkpoints[max(checkpoints)])["scores"]
+        there = [step for step, _ in scores if step in checkpoints]
+        option, count = "best", best
+    if not 1 <= count <= len(there):
         raise InputError(
-            f"{run_folder} has {len(checkpoints)} checkpoints; --last must be between "
-            f"1 and that, got {last}"
+            f"{run_folder} has {len(there)} checkpoints"
+            f"{' with a validation' if best is not None else ''}; --{option} must be "
+            f"between 1 and that, got {count}"
         )
-    translator = Translator.load(run_folder / "averaged")
-    steps = list(checkpoints)[-last:]
+    steps = steps_to_average(checkpoints, scores, last, best)
+    tokenizers = load_tokenizers(config.tokenizer, run_folder)
+    model = new_model(config, tokenizers)
     paths = [checkpoints[step] for step in steps]
-    assign(translator.model, average_checkpoints(paths), run_folder)
+    assign(model, average_checkpoints(paths), run_folder)
     listed = ", ".join(map(str, steps))
+    translator = Translator(model, *tokenizers, **config.decoding.model_dump())
     translator.save(output, f"# Average of the steps {listed} of {run_folder.name}\n")
+
+
+def steps_to_average(checkpoints, scores, last, best):
+    """The steps of the checkpoints whose mean is delivered, in rising order.
+
+    Args:
+        checkpoints: `{step: path}`; a full disk may have left some out.
+        scores: `[step, score]` of each validation.
+        last: how many, the latest.
+        best: instead, how many, the best of those with a score; None for `last`.
+    """
+    if best is None:
+        return list(checkpoints)[-last:]
+    known = [(step, score) for step, score in scores if step in checkpoints]
+    return sorted(best_steps(known, best))
 
 
 def average_checkpoints(paths):

@@ -1,7 +1,9 @@
 """Callbacks for `model.fit`: progress in words, BLEU after each epoch, a clean stop."""
 
 import collections
+import datetime
 import math
+import os
 import signal
 import sys
 import time
@@ -41,12 +43,12 @@ class Progress(keras.callbacks.Callback):
         if now - before < self.interval and self.step < self.steps:
             return
         speed = (self.step - step) / max(now - before, 1e-9)
-        minutes, seconds = divmod(int((self.steps - self.step) / speed), 60)
+        left = datetime.timedelta(seconds=int((self.steps - self.step) / speed))
         values = "  ".join(f"{name} {float(v):.4g}" for name, v in (logs or {}).items())
         print(
             f"step {self.step}/{self.steps}  {values}  "
             f"{speed * self.tokens_per_step:,.0f} tokens/s  "
-            f"{minutes}:{seconds:02d} left",
+            f"{left} left",
             file=sys.stderr,
             flush=True,
         )
@@ -106,9 +108,15 @@ class StopOnSignal(keras.callbacks.Callback):
 
     def on_train_batch_end(self, batch, logs=None):
         self.step += 1
-        if self.agree(self.signal is not None):
-            self.signal = self.signal or signal.SIGTERM
+        if self.agreed():
             self.model.stop_training = True
+
+    def agreed(self):
+        """Whether a signal came to any process, which is then `signal` in all."""
+        told = self.agree(self.signal is not None)
+        if told:
+            self.signal = self.signal or signal.SIGTERM
+        return told
 
     def __enter__(self):
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -121,6 +129,9 @@ class StopOnSignal(keras.callbacks.Callback):
     def _note(self, number, frame):
         self.signal = number
         self._restore()
+        name = signal.Signals(number).name
+        # Not `print`, which must not be called while it is at work.
+        os.write(2, f"\n{name}: stops after this step; again: at once\n".encode())
 
     def _restore(self):
         for number, handler in self._before.items():

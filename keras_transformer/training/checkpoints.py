@@ -1,6 +1,7 @@
 """Checkpoints of a run: all that training needs to go on where it was."""
 
 import json
+import os
 import re
 import shutil
 import tempfile
@@ -26,6 +27,13 @@ def list_checkpoints(folder):
         if match := _NAME.fullmatch(path.name):
             found[int(match[1])] = path
     return dict(sorted(found.items()))
+
+
+def regular_checkpoints(folder, interval):
+    """As `list_checkpoints`: of every so many steps, and the newest; not of signals."""
+    found = list_checkpoints(folder)
+    newest = max(found, default=None)
+    return {s: path for s, path in found.items() if s % interval == 0 or s == newest}
 
 
 class Snapshot(NamedTuple):
@@ -68,9 +76,12 @@ def save_checkpoint(folder, snapshot, step, state):
         write_arrays(snapshot.weights, new / "model.weights.h5")
         write_arrays(snapshot.others, new / "state.h5")
         (new / "state.json").write_text(json.dumps({"step": step, **state}))
+        for written in (*new.iterdir(), new):
+            _flush(written)
         if path.exists():
             _remove(path)
         new.rename(path)
+        _flush(path.parent)
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror}") from None
     finally:
@@ -78,18 +89,51 @@ def save_checkpoint(folder, snapshot, step, state):
             shutil.rmtree(new, ignore_errors=True)
 
 
-def restore_checkpoint(path, model):
-    """Gives the model what `save_checkpoint` kept.
+def _flush(path):
+    """Waits until a file or folder is on the disk: no power cut leaves half of it."""
+    if os.name == "nt":  # opens no folders
+        return
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
-    Returns:
-        Its `state`, and `(variable, value)` of the metrics: they are to be assigned
-        when `fit` has begun, which sets them to zero.
+
+def read_checkpoint(path):
+    """What `save_checkpoint` kept: a `Snapshot`, and `state`.
 
     Raises:
-        InputError: where a file is missing or cut off, or does not fit the model.
+        InputError: where a file is missing or cut off.
     """
-    assign(model, read_arrays(path / "model.weights.h5"), path / "model.weights.h5")
-    arrays = read_arrays(path / "state.h5")
+    arrays = [read_arrays(path / name) for name in ("model.weights.h5", "state.h5")]
+    return Snapshot(*arrays), read_state(path)
+
+
+def read_state(path):
+    """The `state` that `save_checkpoint` kept; errors as of `read_checkpoint`."""
+    try:
+        return json.loads((path / "state.json").read_text())
+    except (OSError, ValueError):
+        raise InputError(f"{path / 'state.json'} is missing or cut off") from None
+
+
+def restore_snapshot(snapshot, model, path):
+    """Gives the model the values of a snapshot.
+
+    Args:
+        snapshot: of an equal model.
+        model: compiled.
+        path: of the checkpoint, for the error.
+
+    Returns:
+        `(variable, value)` of the metrics: they are to be assigned when `fit` has
+        begun, which sets them to zero.
+
+    Raises:
+        InputError: where it does not fit the model.
+    """
+    arrays = dict(snapshot.others)
     random_state = arrays.pop("random_state", np.zeros((0,), np.uint8))
     variables = _other_variables(model)
     shapes = {name: tuple(variable.shape) for name, variable in variables.items()}
@@ -98,6 +142,7 @@ def restore_checkpoint(path, model):
             f"{path / 'state.h5'} does not fit the optimizer of this config; begin a "
             f"new run folder"
         )
+    assign(model, snapshot.weights, path / "model.weights.h5")
     metrics = []
     for name, variable in variables.items():
         if name.startswith("metrics/"):
@@ -105,7 +150,7 @@ def restore_checkpoint(path, model):
         else:
             variable.assign(arrays[name])
     backends.restore_random_state(random_state)
-    return json.loads((path / "state.json").read_text()), metrics
+    return metrics
 
 
 def remove_checkpoints(folder, keep):

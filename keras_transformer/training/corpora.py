@@ -197,13 +197,26 @@ def make_tokenizers(
     Raises:
         InputError: where a file is not right, or the text cannot fill the vocabulary.
     """
-    names = ["tokenizer.model"] if section.shared else ["source.model", "target.model"]
-    paths = [folder / name for name in names]
+    paths = _tokenizer_paths(section, folder)
     if not all(path.exists() for path in paths):
         for tokenizer, path in zip(_make(section, sample), paths, strict=True):
             tokenizer.save(path)
-    tokenizers = [Tokenizer.load(path) for path in paths]
+    return load_tokenizers(section, folder)
+
+
+def load_tokenizers(section: TokenizerSection, folder: Path) -> list[Tokenizer]:
+    """What `make_tokenizers` has kept in a run folder.
+
+    Raises:
+        InputError: where a file is missing or not right.
+    """
+    tokenizers = [Tokenizer.load(path) for path in _tokenizer_paths(section, folder)]
     return tokenizers * 2 if section.shared else tokenizers
+
+
+def _tokenizer_paths(section: TokenizerSection, folder: Path) -> list[Path]:
+    names = ["tokenizer.model"] if section.shared else ["source.model", "target.model"]
+    return [folder / name for name in names]
 
 
 def _make(

@@ -60,7 +60,8 @@ def open_distribution(kind="none", devices="all"):
 
     Yields:
         A `Distribution`: `num_replicas`, `part`, `process_index`, `num_processes`,
-        `is_chief`, and `any(flag)`, whether a flag is set in any process.
+        `is_chief`, and `max(number)`, the largest that any process gives, with
+        `any(flag)` and `chiefs(number)`.
 
     Raises:
         InputError: where the kind belongs to another backend, the devices are not
@@ -86,10 +87,11 @@ def open_distribution(kind="none", devices="all"):
             yield distribution
         except Exception as error:
             if distribution.num_processes > 1 and _tells_of_a_lost_peer(error):
+                cause = str(error).strip().partition("\n")[0]
                 raise WorkerLost(
-                    "another process of this training has ended; start all of them "
-                    "again with the same command, which goes on from the last "
-                    "checkpoint"
+                    f"another process of this training has ended; start all of them "
+                    f"again with the same command, which goes on from the last "
+                    f"checkpoint ({type(error).__name__}: {cause})"
                 ) from error
             raise
 

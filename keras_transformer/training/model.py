@@ -35,9 +35,7 @@ def compiled_model(config, tokenizers):
         InputError: where all of it is frozen, or the weights to begin with do not fit.
     """
     training = config.training
-    sizes = [tokenizer.vocabulary_size for tokenizer in tokenizers]
-    model_config = config.translation_config(*sizes)
-    model = KINDS[model_config.kind](model_config, dtype=training.precision)
+    model = new_model(config, tokenizers, training.precision)
     if folder := config.model.get("folder"):
         assign(model, read_weights(Path(folder), model.config), folder)
     _freeze(model, training.freeze)
@@ -56,6 +54,13 @@ def compiled_model(config, tokenizers):
     model.micro_batches = training.micro_batches
     optimizer.build(model.trainable_variables)
     return model
+
+
+def new_model(config, tokenizers, precision="float32"):
+    """The model of a `RunConfig` with fresh weights, not compiled."""
+    sizes = [tokenizer.vocabulary_size for tokenizer in tokenizers]
+    model_config = config.translation_config(*sizes)
+    return KINDS[model_config.kind](model_config, dtype=precision)
 
 
 def schedule(training, model_config):

@@ -11,9 +11,11 @@ from keras_transformer import backends
 from keras_transformer.errors import InputError
 from keras_transformer.evaluation import evaluate
 from keras_transformer.models.weights import assign
+from keras_transformer.models.weights import first_broken
 from keras_transformer.training import assembly
 from keras_transformer.training import run_folder
 from keras_transformer.training.averaging import average_checkpoints
+from keras_transformer.training.averaging import steps_to_average
 from keras_transformer.training.callbacks import Progress
 from keras_transformer.training.callbacks import ResumeState
 from keras_transformer.training.callbacks import StopOnNaN
@@ -21,8 +23,10 @@ from keras_transformer.training.callbacks import StopOnSignal
 from keras_transformer.training.callbacks import learning_rate
 from keras_transformer.training.checkpoints import list_checkpoints
 from keras_transformer.training.checkpoints import metric_variables
+from keras_transformer.training.checkpoints import read_checkpoint
+from keras_transformer.training.checkpoints import regular_checkpoints
 from keras_transformer.training.checkpoints import remove_checkpoints
-from keras_transformer.training.checkpoints import restore_checkpoint
+from keras_transformer.training.checkpoints import restore_snapshot
 from keras_transformer.training.checkpoints import save_checkpoint
 from keras_transformer.training.checkpoints import take_snapshot
 from keras_transformer.training.distribution import open_distribution
@@ -103,9 +107,7 @@ class Run:
         )
         self.is_chief = self.distribution.is_chief
         self._prepare()
-        checkpoints = list_checkpoints(self.folder)
-        if checkpoints:
-            self._restore(checkpoints[max(checkpoints)])
+        self._restore()
         if self.is_chief:
             self.log = RunLog(self.folder, self.state.step, self._say)
             self.stack.enter_context(self.log)
@@ -144,12 +146,26 @@ class Run:
     def _tokens_per_step(self):
         return self.batches.num_tokens / len(self.batches)
 
-    def _restore(self, path):
-        state, metrics = restore_checkpoint(path, self.model)
-        self.state = State(**state)
-        if all(self.state.step % interval for interval in self._intervals()):
-            self.metrics = metrics
-        self._say(f"resumed from step {self.state.step}")
+    def _restore(self):
+        """Goes on from the newest checkpoint that can be read, if there is any."""
+        paths = list(list_checkpoints(self.folder).values())
+        for path in reversed(paths):
+            try:
+                snapshot, state = read_checkpoint(path)
+            except InputError as error:
+                self._say(f"warning: {error}; an older checkpoint is taken")
+                continue
+            metrics = restore_snapshot(snapshot, self.model, path)
+            self.state = State(**state)
+            if all(self.state.step % interval for interval in self._intervals()):
+                self.metrics = metrics
+            self._say(f"resumed from step {self.state.step}")
+            return
+        if paths:
+            raise InputError(
+                f"no checkpoint in {self.folder} can be read; copy them again, or "
+                f"choose another output"
+            )
 
     # === The loop ===
 
@@ -168,14 +184,17 @@ class Run:
         else:
             variables = metric_variables(self.model)
             self.metrics = [(v, backends.to_numpy(v)) for v in variables]
-        if stop.signal is not None or self._done() or self._regular(state.step):
+        stopped = stop.agreed()  # also where it came while others had validated
+        kept = True
+        if stopped or self._done() or self._regular(state.step):
             snapshot = take_snapshot(self.model)
-            if self.is_chief:
-                self._checkpoint(snapshot)
-        if stop.signal is not None:
+            kept = not self.is_chief or self._checkpoint(snapshot)
+        if stopped:
+            newest = max(list_checkpoints(self.folder), default=0)
             raise Interrupted(
                 f"stopped by {signal.Signals(stop.signal).name} at step {state.step}; "
-                f"run the same command again to go on from there",
+                f"run the same command again to go on from "
+                f"{'there' if kept else f'step {newest}'}",
                 stop.signal,
             )
 
@@ -198,7 +217,10 @@ class Run:
         )
         seconds = time.monotonic() - began
         if nan.batch is not None:
-            self._refuse_nan(state.step + nan.batch)
+            self._refuse_nan(state.step + nan.batch, "the loss of")
+        # A gradient that is not finite shows in the loss of the next step alone.
+        if broken := first_broken(self.model):
+            self._refuse_nan(state.step + stop.step - 1, f"the weight {broken!r} after")
         state.step += stop.step
         state.seconds += seconds
         return {
@@ -208,12 +230,12 @@ class Run:
             "seconds": state.seconds,
         }
 
-    def _refuse_nan(self, index):
+    def _refuse_nan(self, index, what):
         epoch, batch = divmod(index, len(self.batches))
         kept = max(list_checkpoints(self.folder), default=None)
         raise InputError(
-            f"the loss of step {index + 1} (batch {batch + 1} of epoch {epoch + 1}) is "
-            f"not a finite number; "
+            f"{what} step {index + 1} (batch {batch + 1} of epoch {epoch + 1}) is not "
+            f"finite; "
             + (f"the checkpoint of step {kept} is kept; " if kept else "")
             + "lower training.learning_rate, lengthen training.warmup_steps, or set "
             "training.clip_norm, in a new output"
@@ -227,7 +249,9 @@ class Run:
             logs, samples = self.validation.run()
             text = "  ".join(f"{name} {value:.4g}" for name, value in logs.items())
             self._say(f"step {state.step}: {text}")
-            state.scores.append([state.step, self.validation.score(logs)])
+            # Computers that are unlike may round it otherwise.
+            score = self.distribution.chiefs(self.validation.score(logs))
+            state.scores.append([state.step, score])
             best = best_steps(state.scores, 1)[0]
             if self.is_chief:
                 self.log.add_samples(state.step, *samples)
@@ -240,21 +264,21 @@ class Run:
         return logs
 
     def _checkpoint(self, snapshot):
-        """A full disk stops no training: the older checkpoints are there."""
+        """Whether it is kept: a full disk stops no training."""
         state, training = self.state, self.config.training
         try:
             save_checkpoint(
                 self.folder, snapshot, state.step, dataclasses.asdict(state)
             )
         except InputError as error:
-            self._say(f"warning: {error}; training goes on without this checkpoint")
-            return
-        if not (self._done() or self._regular(state.step)):
-            return
-        last = max(training.keep_checkpoints, training.average_last or 0)
-        best = max(training.keep_best, training.average_best or 0)
-        keep = set(self._regular_checkpoints()[-last:])
-        remove_checkpoints(self.folder, keep | set(best_steps(state.scores, best)))
+            self._say(f"warning: {error}; this checkpoint is left out")
+            return False
+        if self._done() or self._regular(state.step):
+            last = max(training.keep_checkpoints, training.average_last or 0)
+            best = max(training.keep_best, training.average_best or 0)
+            keep = set(list(self._regular_checkpoints())[-last:])
+            remove_checkpoints(self.folder, keep | set(best_steps(state.scores, best)))
+        return True
 
     def _save_best(self, scores):
         card = model_card(
@@ -273,19 +297,20 @@ class Run:
         return step % self.config.training.checkpoint_every == 0
 
     def _regular_checkpoints(self):
-        """Steps of all but those that a signal left."""
-        steps = list_checkpoints(self.folder)
-        return [s for s in steps if self._regular(s) or s == self.state.step]
+        interval = self.config.training.checkpoint_every
+        return regular_checkpoints(self.folder, interval)
 
     # === After the last step ===
 
     def _finish(self, training):
-        steps = self._regular_checkpoints()[-(training.average_last or 1) :]
-        if training.average_best:
-            steps = sorted(best_steps(self.state.scores, training.average_best))
+        self.distribution.any(False)  # the others wait for the chief's last checkpoint
+        checkpoints = self._regular_checkpoints()
+        last, best = training.average_last, training.average_best
+        steps = []  # the weights at hand are the last
+        if best or (last or 1) > 1:
+            steps = steps_to_average(checkpoints, self.state.scores, last, best)
         with averaged(self.model):
-            if len(steps) > 1:
-                checkpoints = list_checkpoints(self.folder)
+            if steps:
                 paths = [checkpoints[step] for step in steps]
                 assign(self.model, average_checkpoints(paths), self.folder)
             scores = self._test()

@@ -5,18 +5,24 @@
 
 import contextlib
 import json
+import shutil
 from collections.abc import Callable
 from collections.abc import Iterator
 from pathlib import Path
 
 import filelock
 
+from keras_transformer.backends.distribution import Distribution
 from keras_transformer.errors import InputError
 from keras_transformer.training.config import RunConfig
 from keras_transformer.training.config import difference
 from keras_transformer.training.config import load_config
 from keras_transformer.training.corpora import Corpora
 from keras_transformer.training.corpora import changes
+
+_CONFIG = "config.yaml"
+_LOCK = ".lock"
+_TEMPORARY = ".tmp"
 
 
 @contextlib.contextmanager
@@ -29,9 +35,9 @@ def opened(config: RunConfig) -> Iterator[Path]:
     """
     folder = Path(config.output)
     try:
-        _check(folder, config)
+        _refuse_foreign(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        lock = filelock.FileLock(folder / ".lock")
+        lock = filelock.FileLock(folder / _LOCK)
         lock.acquire(blocking=False)
     except filelock.Timeout:
         raise InputError(
@@ -41,7 +47,9 @@ def opened(config: RunConfig) -> Iterator[Path]:
     except OSError as error:
         raise _unwritable(folder, error) from None
     with lock:
-        write(folder / "config.yaml", config.to_yaml())
+        _refuse_difference(folder, config)
+        _tidy(folder)
+        write(folder / _CONFIG, config.to_yaml())
         yield folder
 
 
@@ -51,7 +59,7 @@ def write(path: Path, text: str) -> None:
     Raises:
         InputError: where it cannot be written.
     """
-    temporary = path.with_name(f".{path.name}.tmp")
+    temporary = path.with_name(f".{path.name}{_TEMPORARY}")
     try:
         temporary.write_text(text, encoding="utf-8")
         temporary.replace(path)
@@ -79,40 +87,56 @@ def check_corpus(folder: Path, corpora: Corpora) -> None:
         )
 
 
-def batch_tokens(folder: Path, config: RunConfig, find: Callable[[], int]) -> int:
+def batch_tokens(
+    folder: Path, config: RunConfig, distribution: Distribution, find: Callable
+) -> int:
     """`data.batch_tokens`; where that is "auto", found once and kept.
 
     Args:
         folder: of the run.
         config: of the run.
-        find: finds it.
+        distribution: the least that any of its processes finds is what all take.
+        find: finds it: an int.
     """
     if config.data.batch_tokens != "auto":
         return config.data.batch_tokens
     path = folder / "batch_tokens"
-    if not path.exists():
-        write(path, f"{find()}\n")
-    return int(path.read_text())
+    # All look before any writes: they find it together, or none does.
+    if not distribution.any(not path.exists()):
+        return int(path.read_text())
+    found = -int(distribution.max(-find()))
+    if distribution.is_chief:
+        write(path, f"{found}\n")
+    return found
 
 
-def _check(folder: Path, config: RunConfig) -> None:
-    path = folder / "config.yaml"
-    if path.exists():
-        lines = difference(load_config(path), config)
-        if lines:
-            raise InputError(
-                f"{folder} was begun with another config ({'; '.join(lines)}); "
-                f"choose another output, or go back to that config"
-            )
-    elif folder.exists() and (not folder.is_dir() or _foreign(folder)):
+def _refuse_foreign(folder: Path) -> None:
+    if not folder.exists() or (folder / _CONFIG).exists():
+        return
+    # What a run leaves that was killed before it had written its config.
+    own = {_LOCK, f".{_CONFIG}{_TEMPORARY}"}
+    if not folder.is_dir() or {path.name for path in folder.iterdir()} - own:
         raise InputError(
             f"{folder} exists and is not a run folder; choose another output, or "
             f"remove it"
         )
 
 
-def _foreign(folder: Path) -> bool:
-    return any(path.name != ".lock" for path in folder.iterdir())
+def _refuse_difference(folder: Path, config: RunConfig) -> None:
+    path = folder / _CONFIG
+    lines = difference(load_config(path), config) if path.exists() else ()
+    if lines:
+        raise InputError(
+            f"{folder} was begun with another config ({'; '.join(lines)}); "
+            f"choose another output, or go back to that config"
+        )
+
+
+def _tidy(folder: Path) -> None:
+    """Drops what a run left that was killed while it wrote a model folder."""
+    for name in ("best", "averaged"):
+        for left in folder.glob(f".{name}.*"):
+            shutil.rmtree(left, ignore_errors=True)
 
 
 def _unwritable(folder: Path, error: OSError) -> InputError:

@@ -16,7 +16,7 @@ _TRIALS = (1024, 4096)
 _SHARE = 0.8  # of the memory; the rest is for validation, and for what else runs
 
 
-def find_batch_tokens(model, pairs, rows_multiple_of=1):
+def find_batch_tokens(model, pairs, rows_multiple_of=1, part=(0, 1)):
     """The most target tokens that a training step of this model can take, or 25 000.
 
     Takes steps of two sizes with the longest sentences, and a straight line through the
@@ -26,6 +26,8 @@ def find_batch_tokens(model, pairs, rows_multiple_of=1):
         model: compiled.
         pairs: `EncodedPairs` of the training.
         rows_multiple_of: of the batches.
+        part: the share of each batch that this process trains on, as
+            `TokenBatches.part` has it.
 
     Raises:
         InputError: where not even the smallest batch fits.
@@ -36,7 +38,7 @@ def find_batch_tokens(model, pairs, rows_multiple_of=1):
             pairs, trial, shuffle=False, rows_multiple_of=rows_multiple_of
         )
         rows, _, length = batches.shapes[0]
-        step = functools.partial(model.train_on_batch, *batches[0])
+        step = functools.partial(model.train_on_batch, *batches.part(*part)[0])
         step()  # to compile a program takes memory of its own
         peaks.append(backends.peak_memory(step))
         tokens.append(rows * length)

@@ -140,6 +140,8 @@ def test_average_passes_its_arguments_on(model, invoke, monkeypatch, tmp_path):
     monkeypatch.setattr(averaging, "average", lambda *call: calls.append(call))
     invoke("average", model, "--output", "new")
     invoke("average", model, "--output", "new", "--last", 2)
-    assert [(str(call[2]), call[1]) for call in calls] == [("new", 5), ("new", 2)]
+    invoke("average", model, "--output", "new", "--best", 3)
+    found = [(str(output), last, best) for _, last, output, best in calls]
+    assert found == [("new", 5, None), ("new", 2, None), ("new", 5, 3)]
     with pytest.raises(InputError, match=r"no folder .*missing; give a run folder"):
         invoke("average", tmp_path / "missing", "--output", "new")

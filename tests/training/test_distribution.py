@@ -24,9 +24,10 @@ def message(kind, devices="all"):
 
 def test_alone_is_one_replica_of_one_process():
     with open_distribution() as distribution:
-        assert distribution == Distribution(1, 0, 1, (0, 1), bool)
+        assert distribution == Distribution(1, 0, 1, (0, 1), float)
         assert distribution.is_chief
         assert distribution.any(True) and not distribution.any(False)
+        assert distribution.max(-2.5) == distribution.chiefs(-2.5) == -2.5
     assert "needs a distribution" in message("none", 2)
     for kind in OWN:
         assert kind in message("none", 2)

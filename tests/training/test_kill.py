@@ -14,8 +14,6 @@ from keras_transformer.models.weights import read_arrays
 
 pytestmark = pytest.mark.slow
 
-KILLS = 3
-
 CONFIG = """
 model: {preset: tiny, hidden_dim: 16, intermediate_dim: 24, num_heads: 2,
         num_encoder_layers: 1, num_decoder_layers: 1, dropout: 0.1}
@@ -25,28 +23,42 @@ data: {train: [{tsv: train.tsv}], validation: {tsv: validation.tsv}, batch_token
 training: {steps: 90, warmup_steps: 20, learning_rate: 0.01, validate_every: 30,
            checkpoint_every: 3, keep_checkpoints: 100}
 """
-# Kills itself so many seconds after the first checkpoint that it writes.
+# Kills itself before a file or folder gets its name for the so many'th time, or so many
+# seconds after the first checkpoint that it writes.
 KILLED = """
-import os, signal, sys, threading
+import os, pathlib, signal, sys, threading
 from keras_transformer.training import checkpoints, load_config, run
-save, delay = checkpoints.save_checkpoint, float(sys.argv[2])
+
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def named(path, target, name):
+    global left
+    left -= 1
+    if not left:
+        die()
+    return name(path, target)
 
 def save_and_wait(*arguments):
     global delay
     if delay:
-        threading.Timer(delay, os.kill, (os.getpid(), signal.SIGKILL)).start()
+        threading.Timer(delay, die).start()
         delay = None
     save(*arguments)
 
+left, delay, save = int(sys.argv[2]), float(sys.argv[3]), checkpoints.save_checkpoint
+for way in ("rename", "replace"):
+    name = getattr(pathlib.Path, way)
+    setattr(pathlib.Path, way, lambda p, to, name=name: named(p, to, name))
 run.save_checkpoint = save_and_wait
 run.train(load_config(sys.argv[1]))
 """
 
 
-def train(folder, delay=0.0):
+def train(folder, names=0, delay=0.0):
     """One process; returns its exit code and what it said."""
     done = subprocess.run(
-        [sys.executable, "-c", KILLED, "small.yaml", str(delay)],
+        [sys.executable, "-c", KILLED, "small.yaml", str(names), str(delay)],
         cwd=folder,
         capture_output=True,
         encoding="utf-8",
@@ -80,16 +92,19 @@ def test_killed_at_random_instants_a_run_ends_as_one_left_alone(folders):
     code, message = train(whole)
     assert code == 0, message
 
-    delays = [random.SystemRandom().uniform(0.05, 1.0) for _ in range(KILLS)]
-    codes = [train(killed, delay)[0] for delay in delays]
-    assert codes[0] == -signal.SIGKILL, delays
+    # Before the config is whole, in the midst of preparing or of the first checkpoints,
+    # and anywhere.
+    chance = random.SystemRandom()
+    moments = [(1, 0), (chance.randint(2, 30), 0), (0, chance.uniform(0.05, 1.0))]
+    codes = [train(killed, *moment)[0] for moment in moments]
+    assert codes[:2] == [-signal.SIGKILL] * 2, moments
     code, message = train(killed)
     assert code == 0, message
 
     runs = [folder / "runs" / "small" for folder in folders]
-    assert lines_of(runs[0]) == lines_of(runs[1]), delays
+    assert lines_of(runs[0]) == lines_of(runs[1]), moments
     steps = [int(path.name[5:]) for path in (runs[0] / "checkpoints").iterdir()]
-    assert sorted(steps) == list(range(3, 91, 3)), delays
+    assert sorted(steps) == list(range(3, 91, 3)), moments
     for step in (f"checkpoints/step-{steps[-1]:07d}", "averaged", "best"):
         one, other = (read_arrays(run / step / "model.weights.h5") for run in runs)
         assert one.keys() == other.keys()

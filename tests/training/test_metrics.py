@@ -10,6 +10,8 @@ from keras_transformer.training import NegativeLogLikelihood
 from keras_transformer.training import Perplexity
 from keras_transformer.training import TokenAccuracy
 from keras_transformer.training import paper_optimizer
+from keras_transformer.training.model import schedule
+from keras_transformer.training.training_section import TrainingSection
 
 RANDOM = np.random.default_rng(3)
 LOGITS = RANDOM.normal(size=(2, 5, 7)).astype("float32")
@@ -48,18 +50,29 @@ def test_any_split_into_batches_gives_the_same(metric_class):
 
 
 def test_the_schedule_is_equation_3():
-    schedule = InverseSquareRoot(hidden_dim=512, warmup_steps=4000)
+    paper = InverseSquareRoot(hidden_dim=512, warmup_steps=4000)
     for step in (1, 2, 3999, 4000, 4001, 100_000):
         expected = 512**-0.5 * min(step**-0.5, step * 4000**-1.5)
-        assert float(schedule(step - 1)) == pytest.approx(expected, rel=1e-5)
-    again = InverseSquareRoot.from_config(schedule.get_config())
-    assert float(again(10)) == float(schedule(10))
+        assert float(paper(step - 1)) == pytest.approx(expected, rel=1e-5)
+    again = InverseSquareRoot.from_config(paper.get_config())
+    assert float(again(10)) == float(paper(10))
     peaked = InverseSquareRoot.with_peak(5e-3, hidden_dim=128, warmup_steps=200)
     rates = [float(peaked(step)) for step in range(400)]
     assert max(rates) == pytest.approx(5e-3, rel=1e-5)
     assert int(np.argmax(rates)) == 199
     with pytest.raises(ValueError, match="warmup_steps must be at least 1, got 0"):
         InverseSquareRoot(512, 0)
+
+
+def test_the_cosine_falls_to_nothing_at_the_last_step():
+    training = TrainingSection(
+        steps=1000, warmup_steps=200, learning_rate=4e-3, schedule="cosine"
+    )
+    rate = schedule(training, TransformerConfig(vocabulary_size=10))
+    for step in (0, 1, 100, 199, 200, 201, 600, 999, 1000):
+        progress = max(step - 200, 0) / 800
+        expected = 4e-3 * min(step / 200, 0.5 * (1.0 + np.cos(np.pi * progress)))
+        assert float(rate(step)) == pytest.approx(expected, rel=1e-4, abs=1e-9)
 
 
 def test_the_first_update_takes_the_rate_of_step_1():

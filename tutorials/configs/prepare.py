@@ -33,6 +33,17 @@ WMT14 = {
     "commoncrawl": "https://www.statmt.org/wmt13/training-parallel-commoncrawl.tgz",
     "news-commentary-v9": "https://www.statmt.org/wmt14/training-parallel-nc-v9.tgz",
 }
+# What these files had when the papers were written; others give other scores.
+LINES = {
+    "iwslt14/train.de.gz": 160_239,
+    "iwslt14/valid.de": 7283,
+    "iwslt14/test.de": 6750,
+    "wmt14/europarl-v7.de.gz": 1_920_209,
+    "wmt14/commoncrawl.de.gz": 2_399_123,
+    "wmt14/news-commentary-v9.de.gz": 201_288,
+    "wmt14/newstest2013.de": 3000,
+    "wmt14/newstest2014.de": 3003,
+}
 TATOEBA = "https://www.manythings.org/anki/deu-eng.zip"
 
 
@@ -159,7 +170,14 @@ def fetch(url):
         temporary = path.with_name(f"{path.name}.tmp")
         request = urllib.request.Request(url, headers={"User-Agent": "prepare.py"})
         with urllib.request.urlopen(request) as source, temporary.open("wb") as target:
+            announced = source.headers.get("Content-Length")
             shutil.copyfileobj(source, target)
+        size = temporary.stat().st_size
+        if announced is not None and size != int(announced):
+            temporary.unlink()
+            raise SystemExit(
+                f"{url} broke off after {size} of {announced} bytes; run this again"
+            )
         temporary.replace(path)
     return path
 
@@ -186,7 +204,9 @@ def write(path, data):
     temporary.write_bytes(gzip.compress(data, mtime=0) if compressed else data)
     temporary.replace(path)
     num_lines = data.count(b"\n")
-    print(f"{path}: {num_lines} lines", flush=True)
+    known = LINES.get(f"{path.parent.name}/{path.name}", num_lines)
+    note = "" if num_lines == known else f"; the published text has {known}"
+    print(f"{path}: {num_lines} lines{note}", flush=True)
 
 
 CORPORA = {task.__name__: task for task in (multi30k, iwslt14, wmt14, tatoeba_en_de)}

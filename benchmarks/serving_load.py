@@ -4,7 +4,10 @@
 
 Starts `keras-transformer serve` on a free port of this machine, sends lines of TEXT for
 a bounded time and compares each answer with the translation that `Translator` gives.
-With --compare, a server that translates one sentence at a time is measured as well.
+With --compare, a server that translates one sentence at a time is measured as well;
+with --peers litserve mosec (pip install litserve mosec), the same model behind these.
+Exits with 1 where an answer is wrong or missing, or where batches are not five times as
+fast.
 """
 
 import argparse
@@ -17,6 +20,7 @@ import os
 import random
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -26,6 +30,7 @@ from pathlib import Path
 import numpy as np
 
 HOST = "127.0.0.1"
+_LEAST_GAIN = 5.0  # of batches over one sentence at a time
 
 
 @dataclasses.dataclass
@@ -45,9 +50,13 @@ class Result:
         return (
             f"{len(self.latencies)} requests, {self.sentences / self.seconds:.1f} "
             f"sentences/s, p50 {p50:.0f} ms, p99 {p99:.0f} ms, wrong "
-            f"{len(self.wrong)}, failed {len(self.failed)}, memory "
-            f"{self.memory[0]:.0f} -> {self.memory[-1]:.0f} MiB (most "
-            f"{max(self.memory):.0f})"
+            f"{len(self.wrong)}, failed {len(self.failed)}"
+            + (
+                f", memory {self.memory[0]:.0f} -> {self.memory[-1]:.0f} MiB (most "
+                f"{max(self.memory):.0f})"
+                if self.memory
+                else ""
+            )
         )
 
 
@@ -72,6 +81,34 @@ def server(model: Path, *options: str) -> Iterator[int]:
         process.send_signal(signal.SIGTERM)
         process.wait(60)
         print(f"  stopped with exit code {process.returncode}")
+
+
+@contextlib.contextmanager
+def peer(name: str, model: Path) -> Iterator[int]:
+    """A server of another library, as `server`."""
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        port = probe.getsockname()[1]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "peers.serving", name, model.resolve(), str(port)],
+        cwd=Path(__file__).parent,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,  # it has processes of its own
+    )
+    try:
+        body = json.dumps({"texts": ["a"]}).encode()
+        for _ in range(600):
+            with contextlib.suppress(OSError, EOFError):
+                asyncio.run(ask([], port, "POST", "/translate", body))
+                break
+            time.sleep(0.2)
+        else:
+            raise SystemExit(f"{name} did not become ready")
+        yield port
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 async def ask(streams: list, port: int, method: str, path: str, body: bytes) -> bytes:
@@ -125,7 +162,7 @@ async def watch(port, end, result):
         await asyncio.sleep(1)
 
 
-async def load(port, expected, clients, seconds, seed) -> Result:
+async def load(port, expected, clients, seconds, seed, watched=True) -> Result:
     """All clients at once; most requests are one sentence, some are a few."""
     result = Result(0.0, [], 0, [], [], [])
     texts = sorted(expected)
@@ -138,7 +175,7 @@ async def load(port, expected, clients, seconds, seed) -> Result:
     start = time.monotonic()
     end = start + seconds
     await asyncio.gather(
-        watch(port, end, result),
+        *([watch(port, end, result)] if watched else []),
         *(client(port, requests(i), expected, end, result) for i in range(clients)),
     )
     result.seconds = time.monotonic() - start
@@ -173,26 +210,39 @@ def main() -> int:
     parser.add_argument("--clients", type=int, default=64)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--compare", action="store_true")
+    parser.add_argument("--peers", nargs="+", choices=("litserve", "mosec"), default=())
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     lines = mixed_lengths(arguments.text)
     print(f"{len(lines)} texts, {os.cpu_count()} cores", flush=True)
     expected = offline(arguments.model, lines)
-    runs = {"batches": (), "one at a time": ("--batch-size", "1")}
+    runs = {"batches": server(arguments.model)}
+    if arguments.compare:
+        runs["one at a time"] = server(arguments.model, "--batch-size", "1")
+    runs |= {name: peer(name, arguments.model) for name in arguments.peers}
     speeds, faults = [], 0
-    for name, options in list(runs.items())[: 1 + arguments.compare]:
+    for name, running in runs.items():
         print(f"{name}:", flush=True)
-        with server(arguments.model, *options) as port:
+        with running as port:
             for seconds in (min(10, arguments.seconds), arguments.seconds):
                 result = asyncio.run(
-                    load(port, expected, arguments.clients, seconds, arguments.seed)
+                    load(
+                        port,
+                        expected,
+                        arguments.clients,
+                        seconds,
+                        arguments.seed,
+                        watched=name not in arguments.peers,
+                    )
                 )
                 print(f"  {seconds:g} s: {result.row()}", flush=True)
         print(*result.wrong[:3], *result.failed[:3], sep="\n", end="")
         faults += len(result.wrong) + len(result.failed)
         speeds.append(result.sentences / result.seconds)
     if arguments.compare:
-        print(f"batches are {speeds[0] / speeds[1]:.1f} times as fast")
+        ratio = speeds[0] / speeds[1]
+        print(f"batches are {ratio:.1f} times as fast")
+        faults += ratio < _LEAST_GAIN
     return 1 if faults else 0
 
 

@@ -3,13 +3,16 @@
 `tutorials/many_machines/` has a program for each of them.
 """
 
+from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pydantic
 
+from keras_transformer.config import describe
 from keras_transformer.config import nearest
 from keras_transformer.config.decoding import DecodingOptions
 from keras_transformer.errors import InputError
@@ -56,16 +59,17 @@ class BatchTranslator:
             count the lines of a batch, from 1.
 
     Call arguments:
-        batch: columns, `{name: array}`; or texts, an array or a list of strings. None
-            stays None.
+        batch: columns, as `{name: array}`, as a DataFrame of pandas, or as a Table or
+            RecordBatch of pyarrow; or texts, as an array, a Series or a list of
+            strings. None stays None, and what pandas has for it becomes None.
 
     Returns:
-        The columns with one more; or the translations, as array or list.
+        The same form: the columns with one more, or the translations.
 
     Raises:
-        InputError: at once where there is no such option; where there is no such
-            column, options do not go together, or a line is longer than the model can
-            take.
+        InputError: at once where there is no such option, or it has no such value;
+            where a batch has another form or no such column, options do not go
+            together, or a line is longer than the model can take.
 
     Example:
 
@@ -85,7 +89,10 @@ class BatchTranslator:
         batch_size: int = 64,
         **options: Any,
     ) -> None:
-        _check_names(options)
+        _check_options(options)
+        for name, value in (("batch_tokens", batch_tokens), ("batch_size", batch_size)):
+            if not isinstance(value, int) or value < 1:
+                raise InputError(f"{name} {value!r} must be a whole number from 1")
         self.model_folder = str(model_folder)
         self.source_column = source_column
         self.target_column = target_column
@@ -97,17 +104,26 @@ class BatchTranslator:
     def __call__(self, batch: Any) -> Any:
         """Translates one batch."""
         if isinstance(batch, Mapping):
-            if self.source_column not in batch:
-                raise InputError(
-                    f"a batch has the columns {', '.join(map(str, batch))}, but no "
-                    f"{self.source_column!r}; name the column of the text"
-                )
-            texts = list(batch[self.source_column])
-            return {**batch, self.target_column: _array(self._translations(texts))}
+            found = self._column(batch[self._named(batch)])
+            return {**batch, self.target_column: _array(found)}
         if isinstance(batch, np.ndarray):
-            texts = batch.ravel().tolist()
-            return _array(self._translations(texts)).reshape(batch.shape)
-        return self._translations(list(batch))
+            found = self._translations(batch.ravel().tolist())
+            return _array(found).reshape(batch.shape)
+        if hasattr(batch, "column_names"):  # of pyarrow
+            found = self._column(batch[self._named(batch.column_names)])
+            return _with_column(batch, self.target_column, found)
+        if hasattr(batch, "columns"):  # of pandas
+            found = self._column(batch[self._named(batch.columns)])
+            return batch.assign(**{self.target_column: _array(found)})
+        if hasattr(batch, "to_frame") and hasattr(batch, "index"):  # a Series
+            found = _array(self._column(batch))
+            return type(batch)(found, index=batch.index, name=batch.name)
+        if isinstance(batch, Sequence) and not isinstance(batch, str | bytes):
+            return self._translations(batch)
+        raise InputError(
+            f"a batch is {type(batch).__name__}, not columns or a list of texts; give "
+            f"one of the forms that BatchTranslator names"
+        )
 
     def make_predict_function(self) -> "BatchTranslator":
         """What Spark's `predict_batch_udf` calls once in each of its processes."""
@@ -117,7 +133,31 @@ class BatchTranslator:
         # The model stays where it is; another process loads its own.
         return {**self.__dict__, "_translator": None}
 
-    def _translations(self, texts: Sequence[str | None]) -> list[str | None]:
+    def _named(self, columns: Iterable[Any]) -> str:
+        """The name of the column of the text."""
+        count = list(columns).count(self.source_column)
+        if count != 1:
+            raise InputError(
+                f"a batch has the columns {', '.join(map(str, columns))}, but "
+                f"{'several' if count else 'no'} {self.source_column!r}; name the "
+                f"column of the text"
+            )
+        return self.source_column
+
+    def _column(self, column: Any) -> list[str | None]:
+        """The translations of an array of any library."""
+        for name in ("to_pylist", "tolist"):  # of pyarrow; of NumPy and pandas
+            if hasattr(column, name):
+                return self._translations(getattr(column, name)())
+        if isinstance(column, str):
+            raise InputError(
+                f"the column {self.source_column!r} is one string; give an array, or "
+                f"a list of strings"
+            )
+        return self._translations(list(column))
+
+    def _translations(self, values: Sequence[Any]) -> list[str | None]:
+        texts = [_text(number, value) for number, value in enumerate(values, 1)]
         if self._translator is None:
             from keras_transformer.translator import Translator
 
@@ -132,8 +172,11 @@ class BatchTranslator:
         return [None if text is None else translation for text, translation in pairs]
 
 
-def _check_names(options: Mapping[str, Any]) -> None:
-    """Refuses what is no option before any process loads the model."""
+def _check_options(options: Mapping[str, Any]) -> None:
+    """Refuses what is no option, or no value of it, before a process loads the model.
+
+    Whether they go together depends on the model's own.
+    """
     if "prefixes" in options:
         raise InputError(
             "prefixes belong to single lines, and a BatchTranslator has one set of "
@@ -145,6 +188,34 @@ def _check_names(options: Mapping[str, Any]) -> None:
             raise InputError(
                 f"unknown option {name}; did you mean {nearest(name, fields)!r}?"
             )
+    try:
+        DecodingOptions(**{k: v for k, v in options.items() if v is not None})
+    except pydantic.ValidationError as error:
+        if error.errors()[0]["loc"]:
+            raise InputError(describe(error, DecodingOptions, "")) from None
+
+
+def _text(number: int, value: Any) -> str | None:
+    """A text, or None where there is none."""
+    if value is None or isinstance(value, str):
+        return value
+    is_nan = isinstance(value, float | np.floating) and value != value
+    if is_nan or type(value).__name__ == "NAType":  # pandas.NA equals nothing either
+        return None
+    raise InputError(
+        f"line {number} of a batch is {type(value).__name__}, not text; name the "
+        f"column of the text"
+    )
+
+
+def _with_column(table: Any, name: str, texts: list[str | None]) -> Any:
+    """A Table or RecordBatch with a column more, or with another one of that name."""
+    import pyarrow
+
+    column = pyarrow.array(texts, pyarrow.string())
+    if name in table.column_names:
+        return table.set_column(table.column_names.index(name), name, column)
+    return table.append_column(name, column)
 
 
 def _array(texts: list[str | None]) -> np.ndarray:

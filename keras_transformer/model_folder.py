@@ -14,6 +14,8 @@ from typing import Any
 from typing import NamedTuple
 
 from keras_transformer.config import TranslationConfig
+from keras_transformer.data.plain_file import MOST_BYTES
+from keras_transformer.data.plain_file import plain_file
 from keras_transformer.data.tokenizer import Tokenizer
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.errors import InputError
@@ -27,7 +29,6 @@ from keras_transformer.output_folder import new_folder
 FORMAT_VERSION = 1
 _WEIGHTS = "model.weights.h5"
 _TOKENIZERS = ("tokenizer.model", "source.model", "target.model")
-_MOST_BYTES = 64 * 2**20  # of any file but the weights
 
 
 class Config(NamedTuple):
@@ -67,7 +68,7 @@ def read(folder: str | Path) -> Contents:
     folder = Path(folder)
     config = read_config(folder)
     tokenizers = [
-        Tokenizer.load(_plain_file(folder, name, _MOST_BYTES))
+        Tokenizer.load(plain_file(folder, name, MOST_BYTES))
         for name in config.tokenizers
     ]
     arrays = read_weights(folder, config.model)
@@ -124,7 +125,7 @@ def read_weights(folder: Path, config: TranslationConfig) -> dict[str, Any]:
         InputError: where they are missing, cut off, foreign, or far fewer than the
             config declares.
     """
-    path = _plain_file(folder, _WEIGHTS)
+    path = plain_file(folder, _WEIGHTS)
     arrays = read_arrays(path)
     _check_size(config, arrays, path)
     return arrays
@@ -132,7 +133,7 @@ def read_weights(folder: Path, config: TranslationConfig) -> dict[str, Any]:
 
 def card(folder: str | Path) -> str:
     """The text of a folder's README.md; none where there is no such file."""
-    path = _plain_file(Path(folder), "README.md", _MOST_BYTES)
+    path = plain_file(Path(folder), "README.md", MOST_BYTES)
     try:
         return path.read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -140,7 +141,7 @@ def card(folder: str | Path) -> str:
 
 
 def _read_json(folder: Path) -> dict[str, Any]:
-    path = _plain_file(folder, "config.json", _MOST_BYTES)
+    path = plain_file(folder, "config.json", MOST_BYTES)
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -162,28 +163,6 @@ def _read_json(folder: Path) -> dict[str, Any]:
             f"{FORMAT_VERSION}; update keras-transformer, or check the folder"
         )
     return config
-
-
-def _plain_file(folder: Path, name: str, most_bytes: float = float("inf")) -> Path:
-    """The path of a file, unless it is something else or leads out of the folder.
-
-    A missing one is left to its reader.
-    """
-    path = folder / name
-    try:
-        if not path.is_symlink() and not path.exists():
-            return path
-        real = path.resolve(strict=True)
-        is_inside = real.is_relative_to(folder.resolve())
-        size = real.stat().st_size if real.is_file() else None
-    except (OSError, RuntimeError):  # a loop of links
-        is_inside, size = False, None
-    if not is_inside or size is None or size > most_bytes:
-        raise InputError(
-            f"{path} is not a plain file of this folder, or is too large; copy the "
-            f"model folder again, without links to elsewhere"
-        )
-    return path
 
 
 def _check_numbers(path: Path, fields: dict[str, Any]) -> None:

@@ -48,9 +48,65 @@ def test_every_form_of_a_batch_comes_back_in_its_form(translator):
 
 
 @pytest.mark.one_backend
-def test_a_missing_column_is_named(translator):
-    with pytest.raises(InputError, match="the columns text, but no 'source'"):
-        translator({"text": np.array(["a"])})
+def test_a_frame_of_pandas_comes_back_as_one(translator):
+    pandas = pytest.importorskip("pandas")
+    columns = {"id": [3, 1, 2, 0], "source": [SOURCES[0], None, np.nan, SOURCES[1]]}
+    frame = pandas.DataFrame(columns, index=[7, 5, 6, 4])
+    right = [GREEDY[0], None, None, GREEDY[1]]
+    for texts in (frame, frame.astype({"source": "string"})):  # NaN, and pandas.NA
+        found = translator(texts)
+        assert list(found.columns) == ["id", "source", "translation"]
+        assert found.index.tolist() == [7, 5, 6, 4]
+        assert found["id"].tolist() == columns["id"]
+        filled = found["translation"].astype(object)
+        assert filled.where(filled.notna(), None).tolist() == right
+        assert "translation" not in texts.columns
+    series = translator(frame["source"])
+    assert type(series) is pandas.Series and series.index.tolist() == [7, 5, 6, 4]
+    assert series.tolist()[0] == GREEDY[0]
+    with pytest.raises(InputError, match="the columns source, source, but several"):
+        translator(frame[["source", "source"]])
+
+
+@pytest.mark.one_backend
+def test_a_table_of_arrow_comes_back_as_one(translator):
+    arrow = pytest.importorskip("pyarrow")
+    columns = {"id": [1, 2, 3], "source": [SOURCES[0], None, SOURCES[1]]}
+    right = {**columns, "translation": [GREEDY[0], None, GREEDY[1]]}
+    for form in (arrow.Table, arrow.RecordBatch):
+        found = translator(form.from_pydict(columns))
+        assert type(found) is form and found.to_pydict() == right
+        assert translator(found).to_pydict() == right  # in place of the old column
+        assert translator(found.slice(0, 0)).num_rows == 0
+        with pytest.raises(InputError, match="the columns id, but no 'source'"):
+            translator(form.from_pydict({"id": [1]}))
+
+
+@pytest.mark.one_backend
+def test_what_is_not_there_is_none(translator):
+    texts = [float("nan"), np.float32("nan"), SOURCES[0], None]
+    right = [None, None, GREEDY[0], None]
+    assert translator(texts) == right and translator(tuple(texts)) == right
+    assert translator({"source": texts})["translation"].tolist() == right
+
+
+@pytest.mark.no_backend
+@pytest.mark.parametrize(
+    ("batch", "message"),
+    [
+        ({"text": np.array(["a"])}, "the columns text, but no 'source'"),
+        ({"source": "a b"}, "the column 'source' is one string; give an array, or"),
+        ("a b", "a batch is str, not columns or a list of texts"),
+        (b"a b", "a batch is bytes, not columns or a list of texts"),
+        (7, "a batch is int, not columns or a list of texts"),
+        (["a", 7], "line 2 of a batch is int, not text"),
+        (np.array([b"a"]), "line 1 of a batch is bytes, not text"),
+        ({"source": [["a"]]}, "line 1 of a batch is list, not text"),
+    ],
+)
+def test_what_is_no_batch_is_named(batch, message):
+    with pytest.raises(InputError, match=message):
+        BatchTranslator("no/folder")(batch)
 
 
 @pytest.mark.one_backend
@@ -120,6 +176,21 @@ def test_a_wrong_name_is_told_at_once(option, message):
 
 
 @pytest.mark.no_backend
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"batch_tokens": 0}, "batch_tokens 0 must be a whole number from 1"),
+        ({"batch_size": "8"}, "batch_size '8' must be a whole number from 1"),
+        ({"beam_size": 0}, "beam_size: .* greater than or equal to 1, got 0"),
+        ({"long_lines": "drop"}, "long_lines: Input should be 'error', 'truncate' or"),
+    ],
+)
+def test_a_wrong_value_is_told_at_once(options, message):
+    with pytest.raises(InputError, match=message):
+        BatchTranslator("no/folder", **options)
+
+
+@pytest.mark.no_backend
 def test_a_batch_holds_no_more_tokens_than_it_may():
     lengths = [1, 200, 7, 33, 33, 33, 33, 33, 2000, 8]
     batches = [rows.tolist() for rows in batches_by_tokens(lengths, 256, 4)]
@@ -139,10 +210,10 @@ def test_making_it_loads_no_keras(run_python):
     assert run_python(code) == "False\n"
 
 
-def recipe(name, tmp_path, copies):
-    """Runs a program of `tutorials/many_machines` on the fixture's text, repeated."""
+def recipe(name, tmp_path, text):
+    """Runs a program of `tutorials/many_machines`."""
     source = tmp_path / "source.txt"
-    source.write_text("".join(f"{line}\n" for line in SOURCES) * copies, "utf-8")
+    source.write_bytes(text.encode())
     command = [sys.executable, ROOT / "tutorials" / "many_machines" / name, FOLDER]
     return subprocess.Popen(
         [*map(str, [*command, source, tmp_path / "out.txt"]), "--batch-size", "64"],
@@ -151,6 +222,20 @@ def recipe(name, tmp_path, copies):
         stderr=subprocess.STDOUT,
         encoding="utf-8",
     )
+
+
+def repeated(copies):
+    """The fixture's text with all that a file may have, and its translation."""
+    first, *rest = SOURCES * copies
+    lines = [f"\ufeff{first}\r", *rest, "a\rb"]
+    return "".join(f"{line}\n" for line in lines), EXPECTED * copies
+
+
+def check(output, expected):
+    """Fails unless each line is there once, and one for the line that was added."""
+    lines = output.read_bytes().decode().split("\n")
+    assert lines[:-2] == expected
+    assert lines[-2] and lines[-1] == ""
 
 
 def kill_a_worker(seconds=120):
@@ -169,13 +254,22 @@ def kill_a_worker(seconds=120):
     return False
 
 
+ray_is_there = pytest.mark.skipif(
+    not importlib.util.find_spec("ray"), reason="Ray is not installed"
+)
+spark_is_there = pytest.mark.skipif(
+    not (importlib.util.find_spec("pyspark") and shutil.which("java")),
+    reason="Spark or Java is not installed",
+)
+
+
 @pytest.mark.slow
 @pytest.mark.no_backend
-@pytest.mark.skipif(not importlib.util.find_spec("ray"), reason="Ray is not installed")
+@ray_is_there
 @pytest.mark.parametrize("killed", [False, True], ids=["whole", "killed"])
 def test_ray_gives_each_line_once_in_its_order(killed, tmp_path):
-    copies = 60
-    process = recipe("translate_with_ray.py", tmp_path, copies)
+    text, expected = repeated(60)
+    process = recipe("translate_with_ray.py", tmp_path, text)
     deaths = []
     if killed:
         thread = threading.Thread(target=lambda: deaths.append(kill_a_worker()))
@@ -185,17 +279,31 @@ def test_ray_gives_each_line_once_in_its_order(killed, tmp_path):
     if killed:
         thread.join()
         assert deaths == [True]
-    assert (tmp_path / "out.txt").read_text("utf-8").splitlines() == EXPECTED * copies
+    check(tmp_path / "out.txt", expected)
 
 
 @pytest.mark.slow
 @pytest.mark.no_backend
-@pytest.mark.skipif(
-    not (importlib.util.find_spec("pyspark") and shutil.which("java")),
-    reason="Spark or Java is not installed",
-)
+@spark_is_there
 def test_spark_gives_each_line_once_in_its_order(tmp_path):
-    process = recipe("translate_with_spark.py", tmp_path, 3)
+    text, expected = repeated(3)
+    process = recipe("translate_with_spark.py", tmp_path, text)
     output, _ = process.communicate(timeout=600)
     assert process.returncode == 0, output
-    assert (tmp_path / "out.txt").read_text("utf-8").splitlines() == EXPECTED * 3
+    check(tmp_path / "out.txt", expected)
+
+
+@pytest.mark.slow
+@pytest.mark.no_backend
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("translate_with_ray.py", marks=ray_is_there, id="ray"),
+        pytest.param("translate_with_spark.py", marks=spark_is_there, id="spark"),
+    ],
+)
+def test_nothing_to_translate_is_a_file_without_lines(name, tmp_path):
+    process = recipe(name, tmp_path, "")
+    output, _ = process.communicate(timeout=600)
+    assert process.returncode == 0, output
+    assert (tmp_path / "out.txt").read_bytes() == b""

@@ -1,4 +1,4 @@
-"""Model folders changed at random: each loads, or is refused with one clear line."""
+"""Folders changed at random: each loads, or is refused with one clear line."""
 
 from pathlib import Path
 
@@ -6,16 +6,33 @@ import pytest
 
 FOLDER = Path(__file__).with_name("fixtures") / "en-de.format-1"
 FILES = ("config.json", "model.weights.h5", "tokenizer.model")
+EXPORT = (
+    *("model.bin", "model.json", "config.json"),
+    *("shared_vocabulary.json", "tokenizer.model"),
+)
+LOAD = """
+import keras_transformer as kt
+load = kt.Translator.load
+"""
+#: The library may write to standard error in C++; what it does is seen by its end.
+LOAD_EXPORT = """
+from keras_transformer.serving.ctranslate2_engine import CTranslate2Engine
+from keras_transformer.serving.engine import Options
+from keras_transformer.serving.limits import Limits
+
+def load(folder):
+    engine = CTranslate2Engine(folder, Limits())
+    engine.translate(["a b", "c"], Options(engine.beam_size, attention=True))
+"""
 
 FUZZ = """
 import random, resource, sys, time
 from pathlib import Path
-import keras_transformer as kt
 from keras_transformer.errors import InputError
-
+{load}
 folder, fixture = Path({folder!r}), Path({fixture!r})
 files = {{name: (fixture / name).read_bytes() for name in {files!r}}}
-kt.Translator.load(fixture)  # what is loaded on first use, is
+load(fixture)  # what is loaded on first use, is
 random = random.Random({seed})
 begin = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 forbidden = []
@@ -67,7 +84,7 @@ while time.monotonic() < stop and sum(ends.values()) < 2000:
         change = random.choice([flip, cut, repeat, drop, other_numbers])
         (folder / name).write_bytes(change(files[name]))
     try:
-        kt.Translator.load(folder)
+        load(folder)
         ends[True] += 1
     except InputError as error:
         assert "\\n" not in str(error), error
@@ -84,9 +101,31 @@ print(ends[True], ends[False])
 
 @pytest.mark.one_backend
 def test_folders_changed_at_random_load_or_are_refused(tmp_path, run_python):
+    fuzz(run_python, tmp_path, FOLDER, FILES, LOAD)
+
+
+@pytest.mark.one_backend
+@pytest.mark.export
+def test_exports_changed_at_random_load_or_are_refused(tmp_path, run_python):
+    pytest.importorskip("ctranslate2")
+    pytest.importorskip("prometheus_client")
+    from keras_transformer.export import ctranslate2
+    from keras_transformer.translator import Translator
+
+    export = ctranslate2.export(Translator.load(FOLDER), tmp_path / "export")
+    (tmp_path / "changed").mkdir()
+    fuzz(run_python, tmp_path / "changed", export, EXPORT, LOAD_EXPORT)
+
+
+def fuzz(run_python, folder, fixture, files, load):
     code = FUZZ.format(
-        folder=str(tmp_path), fixture=str(FOLDER), files=FILES, seed=1, seconds=5
+        folder=str(folder),
+        fixture=str(fixture),
+        files=files,
+        load=load,
+        seed=1,
+        seconds=5,
     )
-    loaded, refused = map(int, run_python(code).split())
+    loaded, refused = map(int, run_python(code).split()[-2:])
     assert refused > 10
     assert loaded > 0

@@ -18,20 +18,58 @@ pytestmark = pytest.mark.one_backend
 
 FOLDER = Path(__file__).with_name("fixtures") / "en-de.format-1"
 FILES = ("config.json", "model.weights.h5", "tokenizer.model")
+EXPORT = (
+    *("model.bin", "model.json", "config.json"),
+    *("shared_vocabulary.json", "tokenizer.model"),
+)
+each_file = pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        *(("model", name) for name in FILES),
+        *(("export", name) for name in EXPORT),
+    ],
+)
+each_kind = pytest.mark.parametrize("kind", ["model", "export"])
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    """An export to CTranslate2, which `serve` takes too."""
+    pytest.importorskip("ctranslate2")
+    pytest.importorskip("prometheus_client")
+    from keras_transformer.export import ctranslate2
+
+    folder = tmp_path_factory.mktemp("export") / "model"
+    return ctranslate2.export(kt.Translator.load(FOLDER), folder)
 
 
 @pytest.fixture
-def folder(tmp_path):
+def kind():
+    return "model"
+
+
+@pytest.fixture
+def folder(kind, tmp_path, request):
+    whole = request.getfixturevalue("exported") if kind == "export" else FOLDER
     (tmp_path / "model").mkdir()
-    for name in FILES:
-        shutil.copy(FOLDER / name, tmp_path / "model")
+    for name in EXPORT if kind == "export" else FILES:
+        shutil.copy(whole / name, tmp_path / "model")
     return tmp_path / "model"
+
+
+def load(folder):
+    if not os.path.lexists(folder / "model.bin"):
+        return kt.Translator.load(folder)
+    from keras_transformer.serving.ctranslate2_engine import CTranslate2Engine
+    from keras_transformer.serving.limits import Limits
+
+    return CTranslate2Engine(folder, Limits())
 
 
 def refused(folder, message):
     before = sorted(path.name for path in folder.iterdir())
     with pytest.raises(InputError, match=message) as error:
-        kt.Translator.load(folder)
+        load(folder)
     assert "\n" not in str(error.value)
     assert len(str(error.value)) < 1000
     assert sorted(path.name for path in folder.iterdir()) == before
@@ -40,7 +78,7 @@ def refused(folder, message):
 # === Files that are none, or lie elsewhere ===
 
 
-@pytest.mark.parametrize("name", FILES)
+@each_file
 def test_links_that_leave_the_folder_are_refused(folder, tmp_path, name):
     (folder / name).rename(tmp_path / name)
     (folder / name).symlink_to(tmp_path / name)
@@ -53,7 +91,7 @@ def test_links_that_leave_the_folder_are_refused(folder, tmp_path, name):
     refused(folder, "is not a plain file of this folder")
 
 
-@pytest.mark.parametrize("name", FILES)
+@each_file
 def test_what_is_no_plain_file_is_refused(folder, name):
     (folder / name).unlink()
     (folder / name).mkdir()
@@ -63,18 +101,30 @@ def test_what_is_no_plain_file_is_refused(folder, name):
     refused(folder, "is not a plain file of this folder")
 
 
+@each_kind
 def test_links_within_the_folder_and_to_it_are_followed(folder, tmp_path):
     (folder / "tokenizer.model").rename(folder / "spm.model")
     (folder / "tokenizer.model").symlink_to("spm.model")
     (tmp_path / "link").symlink_to(folder)
-    assert kt.Translator.load(tmp_path / "link").beam_size == 4
+    assert load(tmp_path / "link").beam_size == 4
 
 
-@pytest.mark.parametrize("name", ["config.json", "tokenizer.model"])
+@each_file
 def test_a_file_of_gigabytes_is_not_read(folder, name):
     with (folder / name).open("r+b") as file:
         file.truncate(2**33)
-    refused(folder, "is too large")
+    if name == "model.weights.h5":  # of which only what HDF5 names is read
+        load(folder)
+    else:
+        refused(folder, r"is too large|is cut off, damaged or of another kind")
+
+
+@each_file
+def test_a_file_that_is_missing_is_named(folder, name):
+    (folder / name).unlink()
+    if name == "model.bin":  # then it is no export
+        (folder / name).symlink_to("nowhere")
+    refused(folder, name)
 
 
 def test_the_card_is_read_with_the_same_care(folder, tmp_path):
@@ -270,7 +320,7 @@ class Trap:
         return os.mkdir, (self.path,)
 
 
-@pytest.mark.parametrize("name", FILES)
+@each_file
 def test_a_pickle_is_not_run(folder, tmp_path, name):
     (folder / name).write_bytes(pickle.dumps(Trap(tmp_path / "sprung")))
     refused(folder, name)
@@ -280,8 +330,9 @@ def test_a_pickle_is_not_run(folder, tmp_path, name):
     assert not (tmp_path / "sprung").exists()
 
 
-@pytest.mark.parametrize("name", FILES)
+@each_file
 def test_a_file_in_the_place_of_another_is_refused(folder, name):
-    for other in set(FILES) - {name}:
-        shutil.copy(FOLDER / other, folder / name)
+    contents = {path.name: path.read_bytes() for path in folder.iterdir()}
+    for other in contents.keys() - {name}:
+        (folder / name).write_bytes(contents[other])
         refused(folder, f"{name}|tokenizer")

@@ -51,9 +51,9 @@ def serve(
     """
     options.check_length_penalty(length_penalty)
     model_folder.check(model, "a model folder")
-    source, _, target = languages.partition("-")
     try:
         from keras_transformer.serving import loading
+        from keras_transformer.serving import naming
         from keras_transformer.serving.limits import Limits
         from keras_transformer.serving.server import serve as run
         from keras_transformer.serving.service import Service
@@ -61,6 +61,8 @@ def serve(
         raise InputError(
             f"{error.name} is not installed; run pip install 'keras-transformer[serve]'"
         ) from None
+    naming.check_name(name)  # now: a model takes long to load
+    pair = naming.parse_languages(languages)
     if not loading.is_ctranslate2(model):
         backend.activate()
     limits = Limits(batch_size=batch_size, queue_sentences=queue)
@@ -70,7 +72,7 @@ def serve(
         ),
         name,
         limits,
-        languages=(source or None, target or None),
+        languages=pair,
         warm_up_tokens=warm_up,
     )
     run(service, host, port, os.environ.get(KEY) or None)

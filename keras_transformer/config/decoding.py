@@ -32,9 +32,15 @@ GREEDY = {
     "mbr_candidates": None,
 }
 
+_N_BEST = 4
 _NUM_SAMPLES = 32  # of which MBR chooses
 _BEAM_SEARCH = ("coverage_penalty", "patience", "num_beam_groups")
 _SAMPLING = ("temperature", "top_k", "top_p")
+
+
+def n_best_size(beam_size: int) -> int:
+    """W and R where several hypotheses are wanted: greedy search has no others."""
+    return beam_size if beam_size > 1 else _N_BEST
 
 
 def _as_tuple(value: Any) -> Any:

@@ -52,14 +52,15 @@ Signatures, each with its inputs and outputs:
 * `translate_n_best`: `text` -> `translations`, `scores`, `log_probabilities`,
   `num_tokens`, `finished`, `truncated`: {n_best} hypotheses a line, best first
 * `translate_ids`: `ids`, `lengths` -> `ids`, `num_tokens`, `score`, `finished`,
-  `truncated`, for clients with a tokenizer of their own
+  `truncated`, `replaced`, for clients with a tokenizer of their own
 * `encode`: `text` -> `memory`, `mask`, `truncated`
 * `score`: `source`, `target` -> `log_probability`, `num_tokens`, `truncated`
 
 The batch is the first axis of each. `finished` is false where a translation reached its
 limit of {extra} tokens more than its line; `truncated` is true where a line had more
 tokens than the model takes ({longest}, its end included), and only its beginning was
-translated. An empty line gives an empty translation.
+translated. `replaced` is true where a special id, or one outside of the vocabulary, was
+read as the unknown one. An empty line gives an empty translation.
 """
 
 

@@ -9,15 +9,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from keras_transformer import backends
+from keras_transformer.config.decoding import n_best_size
 from keras_transformer.errors import InputError
 from keras_transformer.export import process
 from keras_transformer.export.card import saved_model_card
 from keras_transformer.models.search import EXTRA_LENGTH
 from keras_transformer.output_folder import new_folder
 from keras_transformer.translator import Translator
-
-#: Hypotheses of `translate_n_best` where the beam size is 1.
-N_BEST = 4
 
 _BATCHING = """\
 # tensorflow_model_server --enable_batching --batching_parameters_file=<this file>
@@ -57,7 +55,9 @@ def export(
       without a hypothesis has 0 tokens and the lowest float32 as its score.
     * `translate_ids`: `ids` (B, S) and `lengths` (B,) without special ids, what is
       beyond a length does not count -> `ids` (B, T), `num_tokens`, `score`, `finished`,
-      `truncated`.
+      `truncated`, True too where a length is not from 0 to S, and `replaced` (B,), True
+      where the row held a special id or none of the vocabulary, and the unknown id took
+      its place.
     * `encode`: `text` -> `memory` (B, S, D), `mask` (B, S), `truncated`.
     * `score`: `source` and `target` (B,) -> `log_probability`, `num_tokens`,
       `truncated`.
@@ -67,7 +67,7 @@ def export(
         output: the folder of the model, whose name TF Serving knows it by.
         version: a positive number that is not there yet; default: the next one.
         beam_size: W of `serving_default` and `translate_ids`, and the number of
-            hypotheses of `translate_n_best` (`N_BEST` where W is 1); default: the
+            hypotheses of `translate_n_best`, where W is 1 four; default: the
             translator's.
         length_penalty: alpha; default: the translator's.
         warm_up: lines for the warm-up requests, of which the first eight with text
@@ -108,7 +108,7 @@ def export(
         )
     output = Path(os.path.abspath(output))  # "." has a name then
     version = _version(output, version)
-    n_best = beam_size if beam_size > 1 else N_BEST
+    n_best = n_best_size(beam_size)
     lines = _samples(translator) if warm_up is None else _first(warm_up)
     with new_folder(output / str(version), "a version") as folder:
         options = (beam_size, n_best, float(length_penalty))

@@ -4,8 +4,9 @@ B batch, S source positions, T target positions, D hidden_dim, W beam width, R
 hypotheses a row, L most tokens.
 
 Every input and output has B as its first axis, so that a server may put requests
-together and take the answers apart. For the same reason a line that is too long is cut
-and marked, not refused: an error would hit the other requests of the batch.
+together and take the answers apart. For the same reason what is too long is cut and
+marked, and what is no id replaced and marked, not refused: an error would hit the other
+requests of the batch.
 """
 
 import functools
@@ -15,6 +16,7 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_text
 
+from keras_transformer.config import UNKNOWN_ID
 from keras_transformer.models.search import EXTRA_LENGTH
 from keras_transformer.models.search import score
 from keras_transformer.models.search import search
@@ -109,6 +111,7 @@ class Signatures:
         }
 
     def _translate_ids(self, ids, lengths):
+        ids, replaced = self._known(ids, lengths)
         source, lengths, truncated = self._close(ids, lengths, "source")
         blank = lengths == 0
         result = self._search(source, lengths, blank, self._beam_size, 1)
@@ -119,6 +122,7 @@ class Signatures:
             "score": result.scores[:, 0],
             "finished": result.finished[:, 0],
             "truncated": truncated,
+            "replaced": replaced,
         }
 
     def _encode(self, text):
@@ -136,6 +140,16 @@ class Signatures:
         }
 
     # === Text to ids ===
+
+    def _known(self, ids, lengths):
+        """Ids (B, S), unknown where they were no piece of text, and where so (B,)."""
+        config = self._model.config
+        known = tf.logical_and(ids >= 0, ids < config.source_vocabulary_size)
+        for special in (config.pad_id, config.start_id, config.end_id):
+            known = tf.logical_and(known, ids != special)
+        counts = tf.sequence_mask(lengths, tf.shape(ids)[1])
+        foreign = tf.logical_and(counts, tf.logical_not(known))
+        return tf.where(foreign, UNKNOWN_ID, ids), tf.reduce_any(foreign, 1)
 
     def _read(self, text, side):
         """Ids (B, S), tokens (B,) without the end, cut (B,), blank (B,)."""
@@ -156,8 +170,9 @@ class Signatures:
         has_end = side == "target" or config.source_end
         limit = config.longest_sequence - has_end
         ids = ids[:, :limit]
-        truncated = lengths > limit
-        lengths = tf.clip_by_value(lengths, 0, tf.minimum(limit, tf.shape(ids)[1]))
+        whole = lengths
+        lengths = tf.clip_by_value(lengths, 0, tf.shape(ids)[1])
+        truncated = whole != lengths  # a client's may be above the width, or below 0
         # A row without any token would be fully masked: it gets an end all the same.
         ends = tf.where(tf.logical_or(has_end, lengths == 0), lengths, -1)
         ends = ends[:, tf.newaxis]

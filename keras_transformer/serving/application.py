@@ -30,13 +30,21 @@ _EMPTY = Hypothesis("", [], [], 0.0, 0.0, True)
 Parse = Callable[..., messages.Work]
 
 
-def application(service: Service, api_key: str | None = None) -> guard.Guard:
+def application(
+    service: Service,
+    api_key: str | None = None,
+    *,
+    local: bool = False,
+    crowded: Callable[[], bool] = lambda: False,
+) -> guard.Guard:
     """An ASGI application; any ASGI server runs it.
 
     Args:
         service: the model and its queue; whoever runs this starts and stops it.
         api_key: what clients must send, but for the page and for the questions whether
             the server lives and is ready.
+        local: see `guard.Guard`.
+        crowded: see `guard.Guard`.
     """
     routes = _Routes(service, api_key)
     model = "/v1/models/{name}"
@@ -63,7 +71,7 @@ def application(service: Service, api_key: str | None = None) -> guard.Guard:
             Exception: exchange.fault,
         },
     )
-    return guard.Guard(app, service.metrics)
+    return guard.Guard(app, service.metrics, local=local, crowded=crowded)
 
 
 class _Routes:
@@ -83,6 +91,7 @@ class _Routes:
     async def _answer(self, request: Request, parse: Parse) -> Response:
         service = self._service
         self._check_key(request)
+        self._check_thread()
         if not service.ready:
             raise Refusal(
                 503, "the model is being prepared; try again", exchange.retry_after(5)
@@ -100,8 +109,9 @@ class _Routes:
         filled = [i for i, text in enumerate(work.texts) if text.strip()]
         if not filled:
             return found
-        texts = [work.texts[i] for i in filled]
-        counts = await run_in_threadpool(self._service.engine.count_tokens, texts)
+        # Of all, so that a message counts the lines as the client does.
+        counts = await run_in_threadpool(self._service.engine.count_tokens, work.texts)
+        texts, counts = ([rows[i] for i in filled] for rows in (work.texts, counts))
         weights = sum(count * count for count in counts) * work.options.n_best
         if work.options.attention and weights > _MOST_WEIGHTS:
             raise InputError(
@@ -110,14 +120,14 @@ class _Routes:
             )
         try:
             futures = self._service.batcher.submit(texts, counts, work.options)
+            seconds = self._service.limits.answer_seconds
+            results = await exchange.results(request, futures, seconds)
         except QueueFull:
             raise Refusal(
                 429, "too many sentences wait; try again", exchange.retry_after(1)
             ) from None
         except Stopping:
             raise Refusal(503, "the server goes down", exchange.CLOSE) from None
-        seconds = self._service.limits.answer_seconds
-        results = await exchange.results(request, futures, seconds)
         for row, hypotheses in zip(filled, results, strict=True):
             found[row] = hypotheses
         return found
@@ -152,9 +162,11 @@ class _Routes:
         return Response(text, media_type="text/plain; version=0.0.4")
 
     async def health(self, request: Request) -> Response:
+        self._check_thread()
         return exchange.as_json({"status": "alive"})
 
     async def ready(self, request: Request) -> Response:
+        self._check_thread()
         if not self._service.ready:
             raise Refusal(503, "the model is not ready", exchange.retry_after(5))
         return exchange.as_json({"status": "ready"})
@@ -162,6 +174,10 @@ class _Routes:
     async def page(self, request: Request) -> Response:
         content, media_type = page.read(request.url.path)
         return Response(content, media_type=media_type, headers=page.HEADERS)
+
+    def _check_thread(self) -> None:
+        if self._service.failed:
+            raise Refusal(503, "the model has failed; start the server again")
 
     def _check_key(self, request: Request) -> None:
         if self._api_key is not None:

@@ -5,14 +5,18 @@ sentences arrive; the next batch takes the one that has waited longest and those
 are nearest to it in length and ask for the same.
 """
 
+import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import NamedTuple
 
 from keras_transformer.data.static_shapes import bucket
+from keras_transformer.errors import InputError
 from keras_transformer.serving.engine import Engine
 from keras_transformer.serving.engine import Options
 from keras_transformer.serving.limits import Limits
@@ -24,7 +28,7 @@ class QueueFull(Exception):
 
 
 class Stopping(Exception):
-    """The server is going down and takes nothing new."""
+    """The server is going down, or its model is gone, and takes nothing new."""
 
 
 class _Item(NamedTuple):
@@ -57,12 +61,20 @@ class Batcher:
         """Calls `prepare` in the thread of the model, then begins to translate."""
 
         def run() -> None:
-            prepare()
-            self._run()
+            try:
+                prepare()
+                self._run()
+            finally:
+                self._refuse_the_rest()
 
         # A daemon: a second ctrl-C ends the process, whatever the model does.
         self._thread = threading.Thread(target=run, name="model", daemon=True)
         self._thread.start()
+
+    @property
+    def ended(self) -> bool:
+        """Whether the thread of the model has run and runs no more."""
+        return self._thread is not None and not self._thread.is_alive()
 
     def stop(self) -> None:
         """Finishes what was submitted, then ends the thread."""
@@ -86,7 +98,7 @@ class Batcher:
 
         Raises:
             QueueFull: where they do not fit into the queue.
-            Stopping: after `stop`.
+            Stopping: after `stop`, or where the thread of the model has ended.
         """
         now = time.monotonic()
         new = [
@@ -112,8 +124,17 @@ class Batcher:
             live = [
                 item for item in batch if item.future.set_running_or_notify_cancel()
             ]
-            if live:
-                self._translate(live)
+            try:
+                if live:
+                    self._translate(live)
+            finally:  # what ends this thread leaves nobody waiting
+                _refuse(item for item in live if not item.future.done())
+
+    def _refuse_the_rest(self) -> None:
+        with self._changed:
+            self._stopping = True
+            rest, self._items = self._items, []
+        _refuse(item for item in rest if item.future.set_running_or_notify_cancel())
 
     def _next_batch(self) -> list[_Item] | None:
         """Waits for sentences; None when all is done and the server stops."""
@@ -159,12 +180,24 @@ class Batcher:
         try:
             with self._metrics.batch(len(items)):
                 found = self._engine.translate(texts, items[0].options)
+                if len(found) != len(items):
+                    raise RuntimeError(
+                        f"the engine gave {len(found)} rows for {len(items)} sentences"
+                    )
         except Exception as error:
             if len(items) == 1:
                 items[0].future.set_exception(error)
                 return
+            if not isinstance(error, InputError):
+                # Alone, each may succeed, and nobody would hear of it.
+                traceback.print_exception(error, file=sys.stderr)
             for item in items:  # one bad sentence fails alone
                 self._translate([item])
             return
         for item, hypotheses in zip(items, found, strict=True):
             item.future.set_result(hypotheses)
+
+
+def _refuse(items: Iterable[_Item]) -> None:
+    for item in items:
+        item.future.set_exception(Stopping())

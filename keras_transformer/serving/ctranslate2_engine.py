@@ -3,24 +3,21 @@
 T target positions, S source positions.
 """
 
-import json
 import os
 import platform
 from collections.abc import Iterator
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from keras_transformer.data.tokenizer import Tokenizer
+from keras_transformer.config.decoding import DecodingOptions
 from keras_transformer.errors import InputError
 from keras_transformer.hypothesis import Hypothesis
+from keras_transformer.serving import ctranslate2_folder
 from keras_transformer.serving.engine import Options
 from keras_transformer.serving.engine import check_lengths
 from keras_transformer.serving.limits import Limits
-
-_TOKENIZERS = ("tokenizer.model", "source.model", "target.model")
 
 
 class CTranslate2Engine:
@@ -37,7 +34,8 @@ class CTranslate2Engine:
         length_penalty: alpha; default: the model's.
 
     Raises:
-        InputError: where the folder is not whole, or `ctranslate2` not installed.
+        InputError: where the folder is not whole or not what an export wrote, it
+            cannot translate, or `ctranslate2` is not installed.
     """
 
     def __init__(
@@ -58,38 +56,43 @@ class CTranslate2Engine:
                 f"{folder} is a model of CTranslate2, which is not installed; run "
                 f"pip install ctranslate2"
             ) from None
-        folder = Path(folder)
-        description = _described(folder)
-        self._source, self._target = (
-            Tokenizer.load(folder / name) for name in description["tokenizers"]
-        )
-        self.beam_size = beam_size or description["beam_size"]
-        self._length_penalty = (
-            description["length_penalty"] if length_penalty is None else length_penalty
+        contents = ctranslate2_folder.read(Path(folder))
+        self._source, self._target = contents.source, contents.target
+        self._description = contents.description
+        search = contents.description.search
+        if length_penalty is None:
+            length_penalty = search.length_penalty
+        self.beam_size = beam_size or search.beam_size
+        self._length_penalty = length_penalty
+        DecodingOptions.of(
+            {"beam_size": self.beam_size, "length_penalty": length_penalty}
         )
         self._limits = limits
-        self._description = description
         self._pieces = self._target.pieces(range(self._target.vocabulary_size))
         self._ids = {piece: number for number, piece in enumerate(self._pieces)}
         try:
-            self._model = ctranslate2.Translator(str(folder), device="auto")
-        except (RuntimeError, ValueError) as error:
-            raise InputError(f"{folder} cannot be loaded: {error}") from None
+            self._model = ctranslate2.Translator(
+                str(folder), device="auto", files=contents.files
+            )
+            self.translate(["a"], Options(self.beam_size))
+        except (IndexError, MemoryError, RuntimeError, ValueError) as error:
+            why = " ".join(str(error).split())
+            raise InputError(f"{folder} cannot be used: {why}") from None
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Source tokens of each sentence, the end token included."""
-        end = self._description["source_end"]
+        end = self._description.source_end
         counts = [len(ids) + end for ids in self._source.encode(texts)]
-        return check_lengths(counts, self._description["longest"])
+        return check_lengths(counts, self._description.limits.longest_sequence)
 
     def translate(
         self, texts: Sequence[str], options: Options
     ) -> list[list[Hypothesis]]:
         """See `Engine.translate`."""
-        description = self._description
+        bounds = self._description.limits
         sources = [self._source.pieces(ids) for ids in self._source.encode(texts)]
         limits = [
-            min(len(pieces) + description["extra"], description["longest"])
+            min(len(pieces) + bounds.extra_length, bounds.longest_sequence)
             for pieces in sources
         ]
         results = self._model.translate_batch(
@@ -100,7 +103,9 @@ class CTranslate2Engine:
             max_decoding_length=max(limits),
             min_decoding_length=0,
             max_input_length=0,
-            suppress_sequences=[[self._pieces[i]] for i in description["suppressed"]],
+            suppress_sequences=[
+                [self._pieces[i]] for i in self._description.ids.suppressed
+            ],
             return_scores=True,
             return_attention=options.attention,
             max_batch_size=self._limits.batch_size,
@@ -125,8 +130,9 @@ class CTranslate2Engine:
 
     def _hypotheses(self, source, limit, result):
         attention = result.attention or [None] * len(result.hypotheses)
-        if self._description["source_end"]:
-            source = [*source, self._pieces[self._description["end"]]]
+        end = self._description.ids.end
+        if self._description.source_end:
+            source = [*source, self._pieces[end]]
         found = []
         for pieces, score, weights in zip(
             result.hypotheses, result.scores, attention, strict=True
@@ -137,7 +143,7 @@ class CTranslate2Engine:
             hypothesis = Hypothesis(
                 text=self._target.decode([ids])[0].replace("\n", " "),
                 tokens=tokens,
-                ids=[*ids, self._description["end"]] if finished else ids,
+                ids=[*ids, end] if finished else ids,
                 log_probability=score
                 * (len(tokens) + finished) ** self._length_penalty,
                 score=score,
@@ -159,43 +165,3 @@ def _weights(rows: list[list[float]], limit: int, columns: int) -> np.ndarray:
         rest = np.maximum(1 - weights.sum(1, keepdims=True), 0)
         weights = np.concatenate([weights, rest], axis=1)
     return weights[np.newaxis, np.newaxis]
-
-
-def _described(folder: Path) -> dict[str, Any]:
-    """What `model.json` says that translation needs.
-
-    Raises:
-        InputError: where it is missing, cut off or foreign.
-    """
-    path = folder / "model.json"
-    try:
-        described = json.loads(path.read_bytes())
-        found = {
-            "tokenizers": [
-                described["files"][f"{side}_tokenizer"] for side in ("source", "target")
-            ],
-            "beam_size": int(described["search"]["beam_size"]),
-            "length_penalty": float(described["search"]["length_penalty"]),
-            "longest": int(described["limits"]["longest_sequence"]),
-            "extra": int(described["limits"]["extra_length"]),
-            "suppressed": [int(i) for i in described["ids"]["suppressed"]],
-            "end": int(described["ids"]["end"]),
-            "source_end": bool(described["source_end"]),
-        }
-        version = described["format"], described["format_version"]
-    except OSError as error:
-        raise InputError(
-            f"{folder} is not a whole export to CTranslate2: cannot read {path.name} "
-            f"({error.strerror}); export the model again"
-        ) from None
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
-        raise InputError(
-            f"{path} is not what the export wrote ({error}); export the model again"
-        ) from None
-    foreign = [name for name in found["tokenizers"] if name not in _TOKENIZERS]
-    if version != ("ctranslate2", 1) or foreign:
-        raise InputError(
-            f"{path} names the format {version} and the tokenizers "
-            f"{found['tokenizers']}, which this version does not know; export again"
-        )
-    return found

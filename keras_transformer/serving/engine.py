@@ -23,7 +23,8 @@ class Options(NamedTuple):
 class Engine(Protocol):
     """A model that translates; one thread at a time calls it.
 
-    `beam_size` is the width of its search, the largest that `Options` may ask for.
+    `beam_size` is the width of its search, the largest that `Options` may ask for; of
+    a greedy one they may ask for `n_best_size` hypotheses too.
     """
 
     beam_size: int

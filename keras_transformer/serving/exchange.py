@@ -61,9 +61,14 @@ def error(status: int, message: str, headers: dict[str, str] | None = None) -> R
     return as_json({"error": message}, status, headers)
 
 
-async def refused(request: Request, reason: HTTPException) -> Response:
+def refusal(reason: HTTPException) -> Response:
     """The answer to a request that was refused."""
     return error(reason.status_code, reason.detail, reason.headers)
+
+
+async def refused(request: Request, reason: HTTPException) -> Response:
+    """See `refusal`."""
+    return refusal(reason)
 
 
 async def bad_input(request: Request, reason: InputError) -> Response:

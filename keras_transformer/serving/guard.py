@@ -1,9 +1,12 @@
-"""What stands before every route: the key, counts, and no silent fault."""
+"""What stands before every route: own names, the key, counts, and no silent fault."""
 
 import hmac
+import ipaddress
+import re
 import sys
 import time
 import traceback
+from collections.abc import Callable
 from collections.abc import MutableMapping
 from typing import Any
 
@@ -22,11 +25,24 @@ class Guard:
     Args:
         app: the application.
         metrics: where requests are counted.
+        local: whether to answer only those that ask this machine by a name of its own.
+            A page of any site could else have the browser of somebody here ask, under
+            the site's name, and read the answer (DNS rebinding).
+        crowded: whether more clients are there than are served.
     """
 
-    def __init__(self, app: Any, metrics: Metrics) -> None:
+    def __init__(
+        self,
+        app: Any,
+        metrics: Metrics,
+        *,
+        local: bool = False,
+        crowded: Callable[[], bool] = lambda: False,
+    ) -> None:
         self._app = app
         self._metrics = metrics
+        self._local = local
+        self._crowded = crowded
 
     async def __call__(self, scope: MutableMapping, receive: Any, send: Any) -> None:
         """Runs one request."""
@@ -41,13 +57,49 @@ class Guard:
             await send(message)
 
         try:
-            await self._app(scope, receive, send_on)
+            if (refusal := self._refusal(scope)) is None:
+                await self._app(scope, receive, send_on)
+            else:
+                answer = exchange.refusal(refusal)
+                await answer(scope, receive, send_on)
         except Exception:
             # Starlette has answered and raises what our handlers do not know.
             traceback.print_exc(file=sys.stderr)
         finally:
             route = getattr(scope.get("endpoint"), "__name__", "none")
             self._metrics.request(route, status, time.perf_counter() - start)
+
+    def _refusal(self, scope: MutableMapping) -> exchange.Refusal | None:
+        """Why a request gets no answer, whatever it asks."""
+        if scope["type"] != "http":
+            return None
+        hosts = [
+            value.decode("latin-1") for key, value in scope["headers"] if key == b"host"
+        ]
+        if self._local and not all(map(is_own_name, hosts)):
+            return exchange.Refusal(
+                421,
+                "this server answers to localhost alone; start it with an API key to "
+                "be asked by other names",
+                exchange.CLOSE,
+            )
+        if scope["path"] != "/health" and self._crowded():
+            return exchange.Refusal(
+                503,
+                "too many connections are open; try again",
+                {**exchange.retry_after(1), **exchange.CLOSE},
+            )
+        return None
+
+
+def is_own_name(host: str) -> bool:
+    """Whether a `Host`, with any port, is the machine's own name for itself."""
+    match = re.fullmatch(r"\[?([^][]*?)\]?(:\d*)?", host.strip())
+    name = match[1].lower() if match else ""
+    try:
+        return name == "localhost" or ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False
 
 
 def check_key(headers: MutableMapping[str, str], key: str) -> None:

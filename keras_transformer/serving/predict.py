@@ -10,6 +10,7 @@ import binascii
 import functools
 from typing import Any
 
+from keras_transformer.config.decoding import n_best_size
 from keras_transformer.errors import InputError
 from keras_transformer.hypothesis import Hypothesis
 from keras_transformer.serving.engine import Options
@@ -66,11 +67,14 @@ def parse_predict(value: Any, beam_size: int, limits: Limits) -> Work:
             raise InputError('"inputs" must be a list of strings, or {"text": [...]}')
         texts = [_text(row) for row in rows]
     check_texts(texts, limits)
-    width = 1 if signature == "translate_greedy" else beam_size
-    n_best = width if signature == "translate_n_best" else 1
-    several = signature == "translate_n_best"
-    answer = functools.partial(_answer, n_best if several else 0, by_row)
-    return Work(texts, Options(width, n_best), answer)
+    width = {
+        "serving_default": beam_size,
+        "translate_greedy": 1,
+        "translate_n_best": n_best_size(beam_size),
+    }[signature]
+    n_best = width if signature == "translate_n_best" else 0
+    answer = functools.partial(_answer, n_best, by_row)
+    return Work(texts, Options(width, n_best or 1), answer)
 
 
 def signature_definitions(beam_size: int) -> dict[str, Any]:
@@ -91,7 +95,7 @@ def signature_definitions(beam_size: int) -> dict[str, Any]:
             "inputs": tensors({"text": "DT_STRING"}, None),
             "outputs": tensors(
                 _MANY if signature == "translate_n_best" else _ONE,
-                beam_size if signature == "translate_n_best" else None,
+                n_best_size(beam_size) if signature == "translate_n_best" else None,
             ),
             "method_name": "tensorflow/serving/predict",
         }

@@ -8,10 +8,12 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from keras_transformer.errors import InputError
+from keras_transformer.serving import exchange
 from keras_transformer.serving.application import application
 from keras_transformer.serving.service import Service
 
@@ -33,9 +35,10 @@ def serve(service: Service, host: str, port: int, api_key: str | None = None) ->
     """
     listener = listen(host, port)
     address = listener.getsockname()[:2]
-    if not (ipaddress.ip_address(address[0]).is_loopback or api_key):
+    is_loopback = ipaddress.ip_address(address[0]).is_loopback
+    if not (is_loopback or api_key):
         _say(f"warning: {host} is open to other machines, and there is no API key")
-    server = http_server(service, api_key)
+    server = http_server(service, api_key, local=is_loopback and not api_key)
     failed = False
 
     def done(seconds: float | None) -> None:
@@ -69,12 +72,24 @@ class HttpServer(uvicorn.Server):
             self.on_startup()
 
 
-def http_server(service: Service, api_key: str | None = None) -> HttpServer:
-    """A server of uvicorn with the limits of a service."""
+def http_server(
+    service: Service, api_key: str | None = None, *, local: bool = False
+) -> HttpServer:
+    """A server of uvicorn with the limits of a service.
+
+    Args:
+        service: what answers.
+        api_key: see `application`.
+        local: see `guard.Guard`.
+    """
     limits = service.limits
-    return HttpServer(
+
+    def crowded() -> bool:
+        return len(server.server_state.connections) > limits.connections
+
+    server = HttpServer(
         uvicorn.Config(
-            application(service, api_key),
+            application(service, api_key, local=local, crowded=crowded),
             http=_protocol(limits.transfer_seconds),
             ws="none",
             lifespan="off",
@@ -83,11 +98,11 @@ def http_server(service: Service, api_key: str | None = None) -> HttpServer:
             access_log=False,
             proxy_headers=False,
             server_header=False,
-            limit_concurrency=limits.connections,
             timeout_keep_alive=limits.transfer_seconds,
             timeout_graceful_shutdown=limits.answer_seconds + limits.transfer_seconds,
         )
     )
+    return server
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -146,6 +161,19 @@ def _protocol(seconds: float) -> type[asyncio.Protocol]:
                 self.transport.abort()
             else:
                 super().timeout_keep_alive_handler()
+
+        def send_400_response(self, msg: str) -> None:
+            answer = exchange.error(
+                400, "this is no request of HTTP/1.1; send one", exchange.CLOSE
+            )
+            headers = answer.raw_headers
+            for event in (
+                h11.Response(status_code=400, headers=headers, reason=b"Bad Request"),
+                h11.Data(data=answer.body),
+                h11.EndOfMessage(),
+            ):
+                self.transport.write(self.conn.send(event))
+            self.transport.close()
 
         def _time_head(self) -> None:
             waits = self.cycle is None or self.cycle.response_complete

@@ -10,6 +10,7 @@ from keras_transformer.serving.batching import Batcher
 from keras_transformer.serving.engine import Engine
 from keras_transformer.serving.limits import Limits
 from keras_transformer.serving.metrics import Metrics
+from keras_transformer.serving.naming import check_name
 
 #: TF Serving's clients ask for versions; a model folder has one.
 VERSION = 1
@@ -25,6 +26,9 @@ class Service:
         languages: codes of source and target, where they are known; requests that
             name others are refused.
         warm_up_tokens: sentences up to this length never wait for a compiler.
+
+    Raises:
+        InputError: where no path can hold the name.
     """
 
     def __init__(
@@ -37,14 +41,25 @@ class Service:
         warm_up_tokens: int = 32,
     ) -> None:
         self.engine = engine
-        self.name = name
+        self.name = check_name(name)
         self.limits = limits or Limits()
         self.languages = languages
         self.metrics = Metrics()
         self.batcher = Batcher(engine, self.limits, self.metrics)
-        self.ready = False
+        self._prepared = False
         self._stopping = False
         self._warm_up_tokens = warm_up_tokens
+        self.metrics.ready.set_function(lambda: self.ready)
+
+    @property
+    def ready(self) -> bool:
+        """Whether sentences are translated."""
+        return self._prepared and not self._stopping and not self.batcher.ended
+
+    @property
+    def failed(self) -> bool:
+        """Whether the thread of the model has ended, though nobody stopped it."""
+        return self.batcher.ended and not self._stopping
 
     def start(
         self, done: Callable[[float | None], None] = lambda seconds: None
@@ -68,8 +83,7 @@ class Service:
                 return
             seconds = time.perf_counter() - start
             self.metrics.warm_up_seconds.set(seconds)
-            self.metrics.ready.set(1)
-            self.ready = True
+            self._prepared = True
             done(seconds)
 
         self.batcher.start(prepare)
@@ -78,8 +92,6 @@ class Service:
         """Finishes what was taken on."""
         self._stopping = True
         self.batcher.stop()
-        self.ready = False
-        self.metrics.ready.set(0)
 
     def check_languages(self, *asked: str | None) -> None:
         """Refuses a request for other languages than the model's.

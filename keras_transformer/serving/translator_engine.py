@@ -7,18 +7,21 @@ import dataclasses
 import functools
 from collections.abc import Iterator
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from keras import ops
 
 from keras_transformer import backends
 from keras_transformer.config.decoding import GREEDY
+from keras_transformer.config.decoding import n_best_size
 from keras_transformer.data.batching import pad_rows
 from keras_transformer.data.static_shapes import bucket
 from keras_transformer.hypothesis import Hypothesis
 from keras_transformer.models.word_attention import require_attention
 from keras_transformer.models.word_attention import word_attention
 from keras_transformer.serving.engine import Options
+from keras_transformer.serving.engine import check_lengths
 from keras_transformer.serving.limits import Limits
 from keras_transformer.translator import Translator
 
@@ -36,6 +39,9 @@ class TranslatorEngine:
         limits: of the server.
         beam_size: the largest W; default: the translator's.
         length_penalty: alpha; default: the translator's.
+
+    Raises:
+        InputError: where these do not go with the translator's other options.
     """
 
     def __init__(
@@ -52,12 +58,17 @@ class TranslatorEngine:
         self._length_penalty = (
             translator.length_penalty if length_penalty is None else length_penalty
         )
-        model = translator.model
+        model, options = translator.model, translator.decoding
+        options.updated(self._search(Options(self.beam_size)))
+        self._longest = model.config.longest_sequence
+        if options.long_lines == "error" and options.max_source_length:
+            self._longest = min(self._longest, options.max_source_length)
         self._attend = backends.compile(functools.partial(_attended, model), model)
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Source tokens of each sentence, the end token included."""
-        return self._translator.count_tokens(texts)
+        counts = [len(ids) for ids in self._source_ids(texts)]
+        return check_lengths(counts, self._longest)
 
     def translate(
         self, texts: Sequence[str], options: Options
@@ -68,18 +79,11 @@ class TranslatorEngine:
         length = bucket(max(self.count_tokens(texts)))
         sizes = [n for n in self._limits.row_counts(length) if n >= len(texts)]
         filler = [texts[-1]] * (sizes[0] - len(texts)) if sizes else []
-        search = {
-            # What the model's own options say of beams may not go with a single one.
-            **(GREEDY if options.beam_size == 1 else {}),
-            "beam_size": options.beam_size,
-            "top_beams": 1 if options.n_best == 1 else options.beam_size,
-            "length_penalty": self._length_penalty,
-        }
         found = self._translator.translate(
             [*texts, *filler],
             batch_size=len(texts) + len(filler),
             return_details=True,
-            **search,
+            **self._search(options),
         )
         found = [hypotheses[: options.n_best] for hypotheses in found[: len(texts)]]
         return self._with_attention(texts, found) if options.attention else found
@@ -87,14 +91,17 @@ class TranslatorEngine:
     def warm_up(self, longest: int) -> Iterator[str]:
         """See `Engine.warm_up`."""
         length = bucket(1)
-        most = bucket(longest) if longest else 0
-        while length <= most:
+        end = bucket(min(longest, self._longest)) if longest else 0
+        while length <= end:
             line = self._line(length)
             for rows in self._limits.row_counts(length):
                 self.translate([line] * rows, Options(self.beam_size))
                 yield f"{rows} x {length}"
             attention = self._translator.attends
             self.translate([line], Options(self.beam_size, self.beam_size, attention))
+            most = n_best_size(self.beam_size)
+            if most > self.beam_size:
+                self.translate([line], Options(most, most))
             yield f"all hypotheses {length}"
             length = bucket(length + 1)
 
@@ -109,10 +116,21 @@ class TranslatorEngine:
             "length_penalty": self._length_penalty,
         }
 
+    def _search(self, options: Options) -> dict[str, Any]:
+        """What `Translator.translate` is asked for."""
+        return {
+            # What the model's own options say of beams may not go with a single one.
+            **(GREEDY if options.beam_size == 1 else {}),
+            "beam_size": options.beam_size,
+            "top_beams": 1 if options.n_best == 1 else options.beam_size,
+            "length_penalty": self._length_penalty,
+        }
+
     def _line(self, length: int) -> str:
-        """A line whose tokens fill `length` as the model pads it, nearly."""
+        """A line of as many tokens as fit into `length` and into the model, nearly."""
+        most = min(length, self._longest)
         words = ["a"]
-        while bucket(self.count_tokens([" ".join([*words, "a"])])[0]) <= length:
+        while len(self._source_ids([" ".join([*words, "a"])])[0]) <= most:
             words.append("a")
         return " ".join(words)
 

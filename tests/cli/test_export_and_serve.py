@@ -139,6 +139,13 @@ def test_serve_obeys_its_options(model, invoke, served, monkeypatch):
     assert options == {"beam_size": 2, "length_penalty": 1.0}
 
 
+@pytest.mark.parametrize("option", ["--name=a/b", "--languages=en_de"])
+def test_serve_refuses_a_name_before_it_loads_the_model(option, model, invoke, served):
+    with pytest.raises(InputError, match=r"a/b' does not go|en_de' are not two codes"):
+        invoke("serve", model, option)
+    assert not served
+
+
 def test_serve_says_what_is_not_installed(model, invoke, monkeypatch):
     for name in [name for name in sys.modules if name.startswith("starlette")]:
         monkeypatch.delitem(sys.modules, name)

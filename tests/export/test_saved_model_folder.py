@@ -9,10 +9,11 @@ import keras
 import pytest
 
 from keras_transformer.errors import InputError
+from reference.fixture_folder import FOLDER
+from reference.fixture_folder import lines
 
 BACKEND = keras.backend.backend()
 ROOT = Path(__file__).resolve().parents[2]
-FOLDER = ROOT / "tests" / "fixtures" / "en-de.format-1"
 COMMITTED = ROOT / "saved_models" / "phrasebook-en-de"
 
 pytestmark = [pytest.mark.export]
@@ -51,6 +52,20 @@ def test_versions_follow_each_other(translator, tmp_path, monkeypatch):
     with pytest.raises(InputError, match="no line for the warm-up requests has text"):
         saved_model.export(translator, tmp_path / "new", warm_up=["", " "])
     assert not (tmp_path / "new").exists()
+
+
+@on_tensorflow
+@pytest.mark.parametrize(("beam_size", "n_best"), [(1, 4), (2, 2), (5, 5)])
+def test_a_greedy_model_has_several_hypotheses_too(
+    translator, tmp_path, monkeypatch, beam_size, n_best
+):
+    from keras_transformer.export import saved_model
+
+    written = []
+    monkeypatch.setattr(saved_model, "_write", lambda *all: written.append(all) or {})
+    saved_model.export(translator, tmp_path / "en-de", beam_size=beam_size)
+    ((_, _, options, _),) = written
+    assert options == (beam_size, n_best, translator.length_penalty)
 
 
 @on_tensorflow
@@ -96,16 +111,34 @@ def test_the_committed_model_is_small_and_has_its_card():
 # === From the other backends ===
 
 
+TRANSLATE = """
+import json
+import tensorflow as tf
+import tensorflow_text
+
+signatures = tf.saved_model.load({folder!r}).signatures
+text = tf.constant(json.loads({lines!r}))
+names = ("translate_greedy", "serving_default")
+found = [signatures[name](text=text)["translation"].numpy().tolist() for name in names]
+print(json.dumps(found, default=bytes.decode))
+"""
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(BACKEND != "torch", reason="of the other backends; once is enough")
-def test_another_backend_exports_through_tensorflow(run_python, tmp_path):
+def test_another_backend_exports_through_tensorflow(
+    translator, sources, run_python, tmp_path
+):
     pytest.importorskip("tensorflow_text")
     output = tmp_path / "en-de"
     command = ["keras_transformer.cli.main", "export", str(FOLDER), "--output"]
     options = ["--format", "saved_model", "--beam-size", "2"]
     done = run_python(["-m", *command, str(output), *options])
     assert done.splitlines()[-1] == str(output / "1")
-    assert (output / "1" / "saved_model.pb").is_file()
+    code = TRANSLATE.format(folder=str(output / "1"), lines=json.dumps(sources))
+    greedy, beam = json.loads(run_python(code).splitlines()[-1])
+    assert greedy == lines("greedy")
+    assert beam == translator.translate(sources, beam_size=2)
     assert "beam size 2" in (output / "README.md").read_text(encoding="utf-8")
     assert sorted(path.name for path in output.iterdir()) == ["1", "README.md"]
 

@@ -3,6 +3,8 @@
 import contextlib
 import http.client
 import json
+import os
+import socket
 import threading
 import time
 
@@ -16,6 +18,18 @@ def until(condition, seconds=20):
         if time.monotonic() > end:
             pytest.fail(f"not true after {seconds} s", pytrace=True)
         time.sleep(0.005)
+
+
+def open_files():
+    """How many this process has, as far as the system tells."""
+    files = "/proc/self/fd"
+    return len(os.listdir(files)) if os.path.isdir(files) else 0
+
+
+def threads():
+    """How many run, but for those that Starlette keeps, at most 40, and reuses."""
+    names = [thread.name for thread in threading.enumerate()]
+    return len([name for name in names if not name.startswith("AnyIO")])
 
 
 class Client:
@@ -57,6 +71,17 @@ class Client:
 
     until = staticmethod(until)
 
+    def connect(self):
+        """A connection for what no client should send."""
+        return socket.create_connection((self.host, self.port), timeout=10)
+
+    @contextlib.contextmanager
+    def leaking_nothing(self):
+        """Fails where what happens inside leaves files open or threads running."""
+        files, running = open_files(), threads()
+        yield
+        self.until(lambda: open_files() <= files + 3 and threads() <= running)
+
     def lives(self):
         """Whether it still answers correctly."""
         answer = self.post("/translate", {"texts": ["is it", "alive"]})
@@ -79,7 +104,7 @@ def starting():
     def start(engine=None, limits=None, key=None, wait=True, **options):
         service = Service(engine or FakeEngine(), limits=limits, **options)
         listener = servers.listen("127.0.0.1", 0)
-        server = servers.http_server(service, key)
+        server = servers.http_server(service, key, local=key is None)
         thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
         service.start()
         thread.start()

@@ -1,7 +1,7 @@
 """An engine that upper-cases, and a server in front of it in a process of its own.
 
 Some texts make it misbehave: `fault` raises, `wait` blocks until `go` is set, `slow`
-takes a tenth of a second.
+takes a tenth of a second, `lost` has no answer, `end` ends the thread that asks.
 """
 
 import sys
@@ -39,7 +39,9 @@ class FakeEngine:
             raise TimeoutError
         if "slow" in texts:
             time.sleep(0.1)
-        return [self._hypotheses(text, options) for text in texts]
+        if "end" in texts:
+            raise SystemExit
+        return [self._hypotheses(text, options) for text in texts if text != "lost"]
 
     def warm_up(self, longest):
         self.prepared.wait(30)

@@ -1,7 +1,6 @@
 """Clients that do what none should: the server lives, and leaks nothing."""
 
 import json
-import os
 import socket
 import threading
 import time
@@ -15,17 +14,13 @@ from keras_transformer.serving.limits import Limits  # noqa: E402
 
 pytestmark = pytest.mark.no_backend
 
-HEAD = b"POST /translate HTTP/1.1\r\nHost: x\r\n"
+HEAD = b"POST /translate HTTP/1.1\r\nHost: localhost\r\n"
 
 
 @pytest.fixture
 def hasty(start_server):
     """A server that gives its clients little time."""
     return start_server(limits=Limits(transfer_seconds=0.3))
-
-
-def connect(server):
-    return socket.create_connection((server.host, server.port), timeout=10)
 
 
 def received(connection):
@@ -45,12 +40,12 @@ def received(connection):
         b"",
         b"POST /trans",
         HEAD,
-        b"GET /health HTTP/1.1\r\nHost: x\r\n\r\nGET /hea",
+        b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\nGET /hea",
     ],
     ids=["nothing", "line", "head", "second"],
 )
 def test_a_head_that_never_ends_is_hung_up_on(start, hasty):
-    with connect(hasty) as connection:
+    with hasty.connect() as connection:
         connection.sendall(start)
         begin = time.monotonic()
         received(connection)
@@ -59,7 +54,7 @@ def test_a_head_that_never_ends_is_hung_up_on(start, hasty):
 
 
 def test_a_head_that_comes_in_drops_is_hung_up_on(hasty):
-    with connect(hasty) as connection, pytest.raises(OSError):
+    with hasty.connect() as connection, pytest.raises(OSError):
         for _ in range(100):
             connection.sendall(b"X")
             time.sleep(0.05)
@@ -67,7 +62,7 @@ def test_a_head_that_comes_in_drops_is_hung_up_on(hasty):
 
 
 def test_a_body_that_never_ends_is_408(hasty):
-    with connect(hasty) as connection:
+    with hasty.connect() as connection:
         connection.sendall(HEAD + b'Content-Length: 99\r\n\r\n{"text": ')
         answer = received(connection)
     assert answer.startswith(b"HTTP/1.1 408 ")
@@ -76,7 +71,7 @@ def test_a_body_that_never_ends_is_408(hasty):
 
 
 def test_a_head_that_is_too_large_is_400(server):
-    with connect(server) as connection:
+    with server.connect() as connection:
         try:
             connection.sendall(HEAD + b"X-Long: " + b"x" * 2**20)
         except ConnectionError:
@@ -89,7 +84,7 @@ def test_a_head_that_is_too_large_is_400(server):
 def test_a_body_without_a_length_is_bounded_too(start_server):
     server = start_server(limits=Limits(body_bytes=100))
     head = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
-    with connect(server) as connection:
+    with server.connect() as connection:
         connection.sendall(head + b"40\r\n" + b"x" * 64 + b"\r\n" * 1)
         connection.sendall(b"40\r\n" + b"x" * 64 + b"\r\n0\r\n\r\n")
         assert received(connection).startswith(b"HTTP/1.1 413 ")
@@ -105,7 +100,7 @@ def test_clients_that_leave_are_not_translated_for(start_server):
     server.until(lambda: server.engine.batches)
     body = json.dumps({"text": "gone"}).encode()
     for _ in range(20):
-        with connect(server) as connection:
+        with server.connect() as connection:
             connection.sendall(HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body)
             server.until(lambda: server.metric("waiting_sentences") > 0)
     gone = 'requests_total{route="translate",status="499"}'
@@ -133,7 +128,7 @@ def test_a_client_that_takes_no_answer_is_hung_up_on(start_server):
 
 def test_pipelined_requests_are_answered_in_order(server):
     bodies = [json.dumps({"text": text}).encode() for text in ("a", "b", "c")]
-    with connect(server) as connection:
+    with server.connect() as connection:
         for body in bodies:
             connection.sendall(HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body)
         answer = b""
@@ -193,7 +188,7 @@ def test_any_body_gets_an_answer_of_json(server, path, body):
     **BOUNDED,
 )
 def test_any_bytes_are_survived(server, noise):
-    with connect(server) as connection:
+    with server.connect() as connection:
         connection.sendall(noise)
         connection.shutdown(socket.SHUT_WR)
         received(connection)
@@ -202,10 +197,8 @@ def test_any_bytes_are_survived(server, noise):
 def test_afterwards_it_lives_and_holds_nothing(server):
     assert server.lives()
     server.until(lambda: server.metric("waiting_sentences") == 0)
-    if os.path.isdir("/proc/self/fd"):
-        open_files = len(os.listdir("/proc/self/fd"))
+    with server.leaking_nothing():
         for _ in range(50):
-            with connect(server) as connection:
+            with server.connect() as connection:
                 connection.sendall(HEAD)
             server.post("/translate", b"{")
-        server.until(lambda: len(os.listdir("/proc/self/fd")) <= open_files + 3)

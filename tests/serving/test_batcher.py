@@ -115,6 +115,47 @@ def test_a_sentence_that_fails_takes_no_other_with_it(held):
         bad.result(5)
 
 
+def test_an_engine_that_gives_too_few_rows_ends_nothing(held):
+    engine, batcher = held()
+    good, lost = submit(batcher, "a", "lost")
+    engine.go.set()
+    assert good.result(5)[0].text == "A"
+    with pytest.raises(RuntimeError, match="the engine gave 0 rows for 1 sentences"):
+        lost.result(5)
+    assert submit(batcher, "b")[0].result(5)[0].text == "B"
+
+
+def test_a_fault_that_goes_away_is_told_once(held, monkeypatch, capsys):
+    engine, batcher = held()
+    translate = engine.translate
+
+    def too_large(texts, options):
+        if len(texts) > 1:
+            raise MemoryError("a fault of many")
+        return translate(texts, options)
+
+    monkeypatch.setattr(engine, "translate", too_large)
+    futures = submit(batcher, "a", "b", "c")
+    engine.go.set()
+    assert [future.result(5)[0].text for future in futures] == ["A", "B", "C"]
+    assert capsys.readouterr().err.count("MemoryError: a fault of many") == 1
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_where_the_thread_ends_nobody_waits(held):
+    engine, batcher = held(batch_size=2)
+    futures = submit(batcher, "end", "a", "b")
+    assert not batcher.ended
+    engine.go.set()
+    for future in futures:
+        with pytest.raises(Stopping):
+            future.result(5)
+    with pytest.raises(Stopping):
+        submit(batcher, "late")
+    batcher.stop()
+    assert batcher.ended
+
+
 def test_a_stop_finishes_what_was_taken_and_takes_nothing_new(held):
     engine, batcher = held()
     futures = submit(batcher, *"abcdefghijkl")

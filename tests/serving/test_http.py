@@ -1,6 +1,5 @@
 """The HTTP interface: what each path answers, and what it refuses."""
 
-import base64
 import re
 import threading
 
@@ -13,8 +12,6 @@ from fake_engine import FakeEngine
 from keras_transformer.serving.limits import Limits
 
 pytestmark = pytest.mark.no_backend
-
-PREDICT = "/v1/models/default:predict"
 
 
 def test_one_text_or_several(server):
@@ -71,39 +68,6 @@ def test_languages_are_checked_where_they_are_known(server, start_server):
     status, answer = other.post("/translate", request)
     assert status == 400
     assert answer["error"] == "tgt_lang 'de' is not served here; give 'fr'"
-
-
-def test_predict_by_row_and_by_column(server):
-    row = {"translation": "A", "score": -1.0, "finished": True, "truncated": False}
-    encoded = {"b64": base64.b64encode(b"a").decode()}
-    for instances in (["a"], [{"text": "a"}], [encoded], [{"text": encoded}]):
-        body = {"instances": instances}
-        assert server.post(PREDICT, body) == (200, {"predictions": [row]})
-    columns = {name: [value, value] for name, value in row.items()}
-    for inputs in (["a", "a"], {"text": ["a", "a"]}):
-        body = {"signature_name": "serving_default", "inputs": inputs}
-        assert server.post(PREDICT, body) == (200, {"outputs": columns})
-    assert server.post(PREDICT, {"instances": []}) == (200, {"predictions": []})
-    columns = {name: [] for name in row}
-    assert server.post(PREDICT, {"inputs": []}) == (200, {"outputs": columns})
-
-
-def test_predict_with_the_other_signatures(server):
-    body = {"signature_name": "translate_greedy", "instances": ["a"]}
-    assert server.post(PREDICT, body)[1]["predictions"][0]["translation"] == "A"
-    assert server.engine.batches[-1][1].beam_size == 1
-    body = {"signature_name": "translate_n_best", "instances": ["a", ""]}
-    first, empty = server.post(PREDICT, body)[1]["predictions"]
-    assert first["translations"] == ["A", "A!", "A!!", ""]
-    assert first["num_tokens"] == [2, 2, 2, 0]
-    assert first["scores"][3] < -3e38
-    assert empty["translations"] == [""] * 4
-    body = {"signature_name": "translate_n_best", "inputs": ["a", "b"]}
-    outputs = server.post(PREDICT, body)[1]["outputs"]
-    assert [row[1] for row in outputs["translations"]] == ["A!", "B!"]
-    body = {"signature_name": "encode", "instances": ["a"]}
-    status, answer = server.post(PREDICT, body)
-    assert status == 400 and "translate_n_best" in answer["error"]
 
 
 def test_models_have_names_versions_and_states(start_server):
@@ -196,29 +160,6 @@ def test_a_bad_body_is_named(body, server):
     assert server.lives()
 
 
-@pytest.mark.parametrize(
-    ("body", "message"),
-    [
-        ({}, 'an object with "instances" or "inputs"'),
-        ({"instances": ["a"], "inputs": ["a"]}, 'an object with "instances" or'),
-        ({"instances": "a"}, '"instances" must be a list'),
-        ({"inputs": "a"}, '"inputs" must be a list'),
-        ({"instances": [1]}, "each text must be a string, got int"),
-        ({"instances": [{"txt": "a"}]}, "each text must be a string, got dict"),
-        ({"instances": [{"text": "a", "b": 1}]}, "unknown input 'b'"),
-        ({"instances": [{"b64": "%"}]}, "in base64"),
-        ({"instances": [{"b64": "/w=="}]}, "in base64"),
-        ({"instances": ["a"], "n_best": 2}, "unknown key 'n_best'"),
-        ({"instances": ["a"], "signature_name": ["x"]}, "is not served here"),
-        ({"instances": ["a\0"]}, "NUL"),
-        ({"instances": ["\ud800"]}, "surrogate"),
-    ],
-)
-def test_a_bad_prediction_is_named(body, message, server):
-    status, answer = server.post(PREDICT, body)
-    assert (status, message in answer["error"]) == (400, True), answer
-
-
 def test_limits_are_named(start_server):
     limits = Limits(sentences=2, characters=9, body_bytes=1000)
     server = start_server(limits=limits)
@@ -232,8 +173,8 @@ def test_limits_are_named(start_server):
         assert (found, message in answer["error"]) == (status, True), answer
     assert server.lives()
     long = start_server()
-    status, answer = long.post("/translate", {"texts": ["a", "a " * 60]})
-    assert status == 400 and "line 2 has 61 tokens" in answer["error"]
+    status, answer = long.post("/translate", {"texts": ["", "a", "a " * 60]})
+    assert status == 400 and "line 3 has 61 tokens" in answer["error"]
     many = {"texts": ["a " * 48] * 128, "n_best": 4, "attention": True}
     status, answer = long.post("/translate", many)
     assert status == 400 and "attention of so much text" in answer["error"]
@@ -290,6 +231,19 @@ def test_a_fault_of_ours_is_500_and_hits_no_other(server, capfd):
         lambda: errors.append(capfd.readouterr().err) or "a fault" in errors[-1]
     )
     assert server.lives()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_server_whose_model_is_gone_says_so(start_server):
+    server = start_server()
+    for text in ("end", "a"):
+        status, answer = server.post("/translate", {"text": text})
+        assert status == 503 and answer["error"]
+        server.until(lambda: server.service.batcher.ended)
+    for path in ("/health", "/ready"):
+        status, answer = server.get(path)
+        assert (status, "the model has failed" in answer["error"]) == (503, True)
+    assert server.metric("ready") == 0
 
 
 def test_unknown_paths_and_methods(server):

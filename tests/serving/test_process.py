@@ -88,6 +88,15 @@ def test_sigterm_under_load_finishes_what_was_taken(start):
     assert len(right) >= 16
 
 
+def test_a_server_of_an_export_to_ctranslate2_loads_no_keras(run_python):
+    code = (
+        "import keras_transformer.serving.ctranslate2_engine, sys\n"
+        "import keras_transformer.serving.server\n"
+        "print('keras' in sys.modules)"
+    )
+    assert run_python(code) == "False\n"
+
+
 def test_ctrl_c_is_130(start):
     process, _, _ = start()
     process.send_signal(signal.SIGINT)

@@ -28,6 +28,14 @@ def parse_arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def read_lines(path: Path) -> list[str]:
+    r"""The lines as `keras-transformer translate` has them: only `\n` ends one."""
+    lines = path.read_bytes().decode("utf-8-sig").split("\n")
+    if lines[-1] == "":
+        lines.pop()
+    return [line.removesuffix("\r") for line in lines]
+
+
 def main() -> None:
     arguments = parse_arguments()
     # The variables reach every worker; they are read before the backend loads.
@@ -43,9 +51,7 @@ def main() -> None:
     variables = {"KERAS_BACKEND": backend, **threads}
     ray.init(include_dashboard=False, runtime_env={"env_vars": variables})
     ray.data.DataContext.get_current().execution_options.preserve_order = True
-    lines = arguments.input.read_text(encoding="utf-8").split("\n")
-    if lines[-1] == "":
-        lines.pop()
+    lines = read_lines(arguments.input)
     rows = ray.data.from_items(
         [{"source": line} for line in lines],
         # Each is one unit of work: small enough for all workers to end together.

@@ -31,6 +31,14 @@ def parse_arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def read_lines(path: Path) -> list[str]:
+    r"""The lines as `keras-transformer translate` has them: only `\n` ends one."""
+    lines = path.read_bytes().decode("utf-8-sig").split("\n")
+    if lines[-1] == "":
+        lines.pop()
+    return [line.removesuffix("\r") for line in lines]
+
+
 def session(arguments: argparse.Namespace) -> SparkSession:
     """Spark on this machine, unless spark-submit names another master."""
     # Processes of Python inherit them; they are read before the backend loads.
@@ -53,9 +61,7 @@ def session(arguments: argparse.Namespace) -> SparkSession:
 def main() -> None:
     arguments = parse_arguments()
     spark = session(arguments)
-    lines = arguments.input.read_text(encoding="utf-8").split("\n")
-    if lines[-1] == "":
-        lines.pop()
+    lines = read_lines(arguments.input)
     translate = predict_batch_udf(
         BatchTranslator(arguments.model.resolve()).make_predict_function,
         return_type=StringType(),
@@ -63,7 +69,7 @@ def main() -> None:
     )
     parts = max(1, -(-len(lines) // arguments.batch_size))
     rows = spark.sparkContext.parallelize(list(enumerate(lines)), parts)
-    frame = rows.toDF(["line", "source"])
+    frame = rows.toDF("line: long, source: string")
     frame = frame.withColumn("translation", translate("source")).orderBy("line")
     temporary = arguments.output.with_name(f"{arguments.output.name}.tmp")
     with temporary.open("w", encoding="utf-8", newline="\n") as file:

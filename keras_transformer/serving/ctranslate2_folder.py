@@ -1,0 +1,199 @@
+"""A folder of `export --format ctranslate2`, read with the care of a model folder.
+
+It may come from anybody. Only plain files that lie in it are opened, and the library is
+given what was checked: it opens none itself.
+"""
+
+import json
+from pathlib import Path
+from typing import Annotated
+from typing import Any
+from typing import Literal
+from typing import NamedTuple
+
+import pydantic
+
+from keras_transformer.config import UNKNOWN_ID
+from keras_transformer.config import describe
+from keras_transformer.config.decoding import Beams
+from keras_transformer.data.plain_file import MOST_BYTES
+from keras_transformer.data.plain_file import plain_file
+from keras_transformer.data.tokenizer import Tokenizer
+from keras_transformer.errors import InputError
+from keras_transformer.serving.ctranslate2_weights import check_weights
+
+_WEIGHTS = "model.bin"
+_AGAIN = "export the model again"
+_LONGEST_REASON = 300  # characters: it shows what stands in the file
+
+_TokenizerFile = Literal["tokenizer.model", "source.model", "target.model"]
+_Id = Annotated[int, pydantic.Field(ge=0, lt=2**31)]
+_Length = Annotated[int, pydantic.Field(ge=2, lt=2**31)]
+
+
+class _Part(pydantic.BaseModel):
+    """Keys that translation needs; the others are for people and other programs."""
+
+    model_config = pydantic.ConfigDict(
+        frozen=True, extra="ignore", strict=True, allow_inf_nan=False
+    )
+
+
+class _Files(_Part):
+    source_tokenizer: _TokenizerFile
+    target_tokenizer: _TokenizerFile
+
+
+class _Ids(_Part):
+    pad: _Id
+    start: _Id
+    end: _Id
+    suppressed: list[_Id]
+
+
+class _Limits(_Part):
+    extra_length: _Id
+    longest_sequence: _Length
+
+
+class _Search(_Part):
+    beam_size: Beams
+    length_penalty: pydantic.NonNegativeFloat
+
+
+class Description(_Part):
+    """What `model.json` says that translation needs."""
+
+    format: Literal["ctranslate2"]
+    format_version: Literal[1]
+    files: _Files
+    ids: _Ids
+    source_end: bool
+    source_vocabulary_size: _Length
+    target_vocabulary_size: _Length
+    limits: _Limits
+    search: _Search
+
+
+class Contents(NamedTuple):
+    """What a folder holds; `files` are what the library loads, by name."""
+
+    description: Description
+    source: Tokenizer
+    target: Tokenizer
+    files: dict[str, bytes]
+
+
+def read(folder: Path) -> Contents:
+    """Reads an export.
+
+    Raises:
+        InputError: where a file is missing, cut off, foreign or not what it declares.
+    """
+    description = _described(folder)
+    files = description.files
+    source, target = (
+        Tokenizer.load(plain_file(folder, name, MOST_BYTES))
+        for name in (files.source_tokenizer, files.target_tokenizer)
+    )
+    sizes = description.source_vocabulary_size, description.target_vocabulary_size
+    ids = {f"{name}_id": getattr(description.ids, name) for name in ("pad", "start")}
+    for side, its, size in zip(
+        ("source", "target"), (source, target), sizes, strict=True
+    ):
+        where = f"{folder}, {side}"
+        its.check(vocabulary_size=size, end_id=description.ids.end, where=where, **ids)
+    if max(description.ids.suppressed, default=0) >= sizes[1]:
+        raise InputError(
+            f"{folder / 'model.json'}: ids.suppressed are not all below the size of "
+            f"the vocabulary, {sizes[1]}; {_AGAIN}"
+        )
+    try:
+        pieces = [its.pieces(range(its.vocabulary_size)) for its in (source, target)]
+    except UnicodeDecodeError:
+        raise InputError(
+            f"{folder}: a tokenizer has pieces that are no text; {_AGAIN}"
+        ) from None
+    contents = {
+        **_vocabularies(folder, *pieces),
+        "config.json": _config(folder, description, pieces[1]),
+    }
+    weights = plain_file(folder, _WEIGHTS)
+    check_weights(weights, sizes, description.limits.longest_sequence)
+    contents[_WEIGHTS] = weights.read_bytes()
+    return Contents(description, source, target, contents)
+
+
+def _described(folder: Path) -> Description:
+    described = _read_json(folder, "model.json")
+    try:
+        return Description.model_validate(described)
+    except pydantic.ValidationError as error:
+        why = describe(error, Description, "").removeprefix(": ")
+        raise InputError(
+            f"{folder / 'model.json'} is not what the export wrote: "
+            f"{why[:_LONGEST_REASON]}; {_AGAIN}"
+        ) from None
+
+
+def _vocabularies(
+    folder: Path, source: list[str], target: list[str]
+) -> dict[str, bytes]:
+    """The files of the vocabularies, where they are those of the tokenizers."""
+    if source == target:
+        expected = {"shared_vocabulary.json": target}
+    else:
+        expected = {
+            "source_vocabulary.json": source,
+            "target_vocabulary.json": target,
+        }
+    for name, pieces in expected.items():
+        if _read_json(folder, name) != pieces:
+            raise InputError(
+                f"{folder / name} has other pieces than the tokenizer; {_AGAIN}"
+            )
+    return {name: _as_json(pieces) for name, pieces in expected.items()}
+
+
+def _config(folder: Path, description: Description, pieces: list[str]) -> bytes:
+    """The library's own config, where it says what `model.json` says."""
+    start, end = pieces[description.ids.start], pieces[description.ids.end]
+    expected = {
+        "add_source_bos": False,
+        "add_source_eos": description.source_end,
+        "bos_token": start,
+        "decoder_start_token": start,
+        "eos_token": end,
+        "unk_token": pieces[UNKNOWN_ID],
+    }
+    found = _read_json(folder, "config.json")
+    epsilon = found.get("layer_norm_epsilon") if isinstance(found, dict) else None
+    if not isinstance(epsilon, float) or not 0 < epsilon < 1:
+        raise InputError(
+            f"{folder / 'config.json'} has no layer_norm_epsilon between 0 and 1; "
+            f"{_AGAIN}"
+        )
+    for name, value in expected.items():
+        if found.get(name) != value:
+            raise InputError(
+                f"{folder / 'config.json'}: {name} is not {value!r}, as the model has "
+                f"it; {_AGAIN}"
+            )
+    return _as_json({**expected, "layer_norm_epsilon": epsilon})
+
+
+def _read_json(folder: Path, name: str) -> Any:
+    path = plain_file(folder, name, MOST_BYTES)
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(
+            f"{folder} is not a whole export to CTranslate2: cannot read {name} "
+            f"({error.strerror}); {_AGAIN}"
+        ) from None
+    except (RecursionError, ValueError):
+        raise InputError(f"{path} is not JSON, or is cut off; {_AGAIN}") from None
+
+
+def _as_json(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False).encode()

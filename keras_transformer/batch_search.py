@@ -114,11 +114,7 @@ class BatchSearch:
         self._check(sentences, options)
         found: list[list[Found]] = [[] for _ in sentences]
         lengths = [len(sentence.ids) for sentence in sentences]
-        batch_size = self._share(len(sentences), batch_size)
-        if batch_tokens is None:
-            batches = batches_by_length(lengths, batch_size)
-        else:
-            batches = batches_by_tokens(lengths, batch_tokens, batch_size)
+        batches = self._batches(lengths, batch_size, batch_tokens)
 
         def translate(rows):
             return list(self._translate([sentences[i] for i in rows], options))
@@ -133,9 +129,18 @@ class BatchSearch:
         sources: Sequence[list[int]],
         targets: Sequence[list[int]],
         batch_size: int,
+        batch_tokens: int | None = None,
     ) -> list[np.ndarray]:
-        """The log-probability (T,) of each target id, after those before it."""
-        found = self._read(self._scores, sources, targets, batch_size)
+        """The log-probability (T,) of each target id, after those before it.
+
+        Args:
+            sources: ids.
+            targets: ids of the translation of each source.
+            batch_size: the most pairs of a batch.
+            batch_tokens: the most tokens of a batch, padding included, of either side;
+                a longer pair is read alone. Default: any number.
+        """
+        found = self._read(self._scores, sources, targets, batch_size, batch_tokens)
         return [
             scores[: len(target)] for target, scores in zip(targets, found, strict=True)
         ]
@@ -145,9 +150,10 @@ class BatchSearch:
         sources: Sequence[list[int]],
         targets: Sequence[list[int]],
         batch_size: int,
+        batch_tokens: int | None = None,
     ) -> list[tuple[np.ndarray, np.ndarray]]:
         """What `score` gives, and what each target position attends to (T, S)."""
-        found = self._read(self._reread, sources, targets, batch_size)
+        found = self._read(self._reread, sources, targets, batch_size, batch_tokens)
         return [
             (scores[: len(target)], weights[: len(target), : len(source)])
             for source, target, (scores, weights) in zip(
@@ -160,9 +166,11 @@ class BatchSearch:
         sources: Sequence[list[int]],
         targets: Sequence[list[int]],
         batch_size: int,
+        batch_tokens: int | None = None,
     ) -> list[dict[str, np.ndarray]]:
         """What all layers and heads attend to, see `Hypothesis.attention`."""
-        found = self._read(self._attention, sources, targets, batch_size)
+        pairs = sources, targets
+        found = self._read(self._attention, *pairs, batch_size, batch_tokens)
         rows = []
         for source, target, weights in zip(sources, targets, found, strict=True):
             S, T = len(source), len(target)
@@ -184,9 +192,15 @@ class BatchSearch:
         """
         return min(backends.num_programs(), _MOST_PROGRAMS) if self._is_small else 1
 
-    def _share(self, count: int, batch_size: int) -> int:
-        """The size of batches of `count` sentences of which each program has some."""
-        return min(batch_size, max(-(-count // self._num_programs()), 1))
+    def _batches(
+        self, lengths: Sequence[int], batch_size: int, batch_tokens: int | None
+    ) -> list[np.ndarray]:
+        """Row numbers in batches, of which each program has some."""
+        share = max(-(-len(lengths) // self._num_programs()), 1)
+        batch_size = min(batch_size, share)
+        if batch_tokens is None:
+            return batches_by_length(lengths, batch_size)
+        return batches_by_tokens(lengths, batch_tokens, batch_size)
 
     def _map(self, function: Callable, batches: Sequence[Any]) -> Iterator[Any]:
         """`function` of each batch, in their order."""
@@ -257,11 +271,11 @@ class BatchSearch:
             inputs["keys"] = ops.convert_to_tensor(keys)
         return inputs
 
-    def _read(self, program, sources, targets, batch_size):
+    def _read(self, program, sources, targets, batch_size, batch_tokens):
         """What a program gives of each pair, as NumPy arrays, padded."""
         found = [None] * len(sources)
         lengths = list(map(max, zip(map(len, sources), map(len, targets), strict=True)))
-        batches = batches_by_length(lengths, self._share(len(sources), batch_size))
+        batches = self._batches(lengths, batch_size, batch_tokens)
 
         def read(rows):
             parts = program(

@@ -6,6 +6,7 @@ from itertools import chain
 
 import numpy as np
 
+from keras_transformer.config.decoding import DecodingOptions
 from keras_transformer.data.long_lines import LinePart
 
 
@@ -16,9 +17,11 @@ class Hypothesis:
     Args:
         text: the translation.
         tokens: its pieces, `▁` for a space, without the end token.
-        ids: the same as ids, with the end token where there is one.
+        ids: the same as ids, with the end token where there is one; of a line that was
+            split, that of its last part.
         log_probability: natural, of all `ids`, as the search counts it: with a
-            repetition penalty, say, not the model's alone.
+            repetition penalty, say, not the model's alone; of a line that was split,
+            with the end tokens of all parts.
         score: what hypotheses are ranked by: `log_probability` normalized for its
             length, with a coverage penalty.
         finished: False where the length limit cut it.
@@ -57,6 +60,27 @@ class Hypothesis:
 EMPTY = Hypothesis("", [], [], 0.0, 0.0, True)
 
 
+def ranked(hypotheses: list[Hypothesis], options: DecodingOptions) -> list[Hypothesis]:
+    """Those of a sentence that are returned, chosen by MBR if that is wanted."""
+    if not hypotheses:  # where every token is forbidden
+        return [dataclasses.replace(EMPTY, finished=False)]
+    if options.mbr is None:
+        return hypotheses
+    # Here: what serves an export to CTranslate2 loads no Keras.
+    from keras_transformer.decoding import minimum_bayes_risk
+
+    found = minimum_bayes_risk.ranked(
+        [hypothesis.text for hypothesis in hypotheses],
+        [hypothesis.log_probability for hypothesis in hypotheses],
+        options.mbr,
+        sampled=options.sampling,
+    )
+    return [
+        dataclasses.replace(hypotheses[place], utility=utility)
+        for place, utility in found[: options.top_beams]
+    ]
+
+
 def join(
     parts: Sequence[list[Hypothesis]], sources: Sequence[LinePart]
 ) -> list[Hypothesis]:
@@ -83,12 +107,18 @@ def _joined(row: list[Hypothesis], sources: Sequence[LinePart]) -> Hypothesis:
             alignment.add((i + offsets[0], j + offsets[1]))
         source += part.text + part.separator
         text += hypothesis.text + (part.separator or _space(hypothesis.text))
-    scores = [hypothesis.token_scores for hypothesis in row]
+    # Within a line nothing ends: so ids and scores pair with tokens.
+    counts = [*(len(h.tokens) for h in row[:-1]), len(row[-1].ids)]
+    scores = [
+        None if h.token_scores is None else h.token_scores[:count]
+        for h, count in zip(row, counts, strict=True)
+    ]
+    ids = [h.ids[:count] for h, count in zip(row, counts, strict=True)]
     utilities = [hypothesis.utility for hypothesis in row]
     return Hypothesis(
         text=text.removesuffix(sources[-1].separator or _space(row[-1].text)),
         tokens=[token for hypothesis in row for token in hypothesis.tokens],
-        ids=[token for hypothesis in row for token in hypothesis.ids],
+        ids=list(chain(*ids)),
         log_probability=sum(hypothesis.log_probability for hypothesis in row),
         score=sum(hypothesis.score for hypothesis in row),
         finished=all(hypothesis.finished for hypothesis in row),

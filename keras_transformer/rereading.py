@@ -19,8 +19,9 @@ def with_details(
     tokenizer: Tokenizer,
     sources: Sequence[list[int]],
     rows: Sequence[list[Hypothesis]],
-    batch_size: int,
     *,
+    batch_size: int,
+    batch_tokens: int | None,
     token_scores: bool,
     alignments: bool,
 ) -> list[list[Hypothesis]]:
@@ -32,6 +33,7 @@ def with_details(
         sources: the ids of each source.
         rows: the hypotheses of each source.
         batch_size: the most hypotheses read at once.
+        batch_tokens: see `BatchSearch.score`.
         token_scores: whether to fill `Hypothesis.token_scores`.
         alignments: whether to fill `Hypothesis.alignment`.
     """
@@ -40,11 +42,12 @@ def with_details(
         for source, row in zip(sources, rows, strict=True)
         for hypothesis in row
     ]
-    arguments = [source for source, _ in pairs], [h.ids for _, h in pairs], batch_size
+    arguments = [source for source, _ in pairs], [h.ids for _, h in pairs]
+    sizes = {"batch_size": batch_size, "batch_tokens": batch_tokens}
     if alignments:
-        read = searcher.reread(*arguments)
+        read = searcher.reread(*arguments, **sizes)
     else:  # a model without attention has scores
-        read = [(scores, None) for scores in searcher.score(*arguments)]
+        read = [(scores, None) for scores in searcher.score(*arguments, **sizes)]
     end = searcher.model.config.source_end
     found = []
     for (source, hypothesis), (scores, weights) in zip(pairs, read, strict=True):
@@ -91,7 +94,9 @@ def with_attention(
     tokenizer: Tokenizer,
     sources: Sequence[list[int]],
     rows: Sequence[list[Hypothesis]],
+    *,
     batch_size: int,
+    batch_tokens: int | None,
 ) -> list[list[Hypothesis]]:
     """The hypotheses with the attention weights of all layers and heads.
 
@@ -101,6 +106,7 @@ def with_attention(
         sources: the ids of each source.
         rows: the hypotheses of each source.
         batch_size: the most hypotheses read at once.
+        batch_tokens: see `BatchSearch.score`.
     """
     pairs = [
         (source, hypothesis)
@@ -109,7 +115,10 @@ def with_attention(
         if hypothesis.ids
     ]
     read = searcher.attention(
-        [source for source, _ in pairs], [h.ids for _, h in pairs], batch_size
+        [source for source, _ in pairs],
+        [h.ids for _, h in pairs],
+        batch_size,
+        batch_tokens,
     )
     following = iter(read)
     return [

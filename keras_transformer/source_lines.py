@@ -1,5 +1,6 @@
 """Lines of text to the sentences that are searched; none is silently cut."""
 
+import sys
 import warnings
 from collections.abc import Iterator
 from collections.abc import Sequence
@@ -38,9 +39,14 @@ class SourceLines:
         return [ids + end for ids in self._tokenizer.encode(lines, numbers=numbers)]
 
     def encode_pairs(
-        self, sources: Sequence[str], targets: Sequence[str]
+        self, sources: Sequence[str], targets: Sequence[str], first_line: int = 1
     ) -> tuple[list[list[int]], list[list[int]]]:
         """Ids of each source, and of its translation with the end token.
+
+        Args:
+            sources: lines.
+            targets: a translation of each.
+            first_line: the number of the first pair.
 
         Raises:
             InputError: where the numbers of lines differ, or a line is too long.
@@ -50,12 +56,20 @@ class SourceLines:
                 f"{len(sources)} sources do not pair with {len(targets)} targets; give "
                 f"one translation for each line"
             )
-        numbers = range(1, len(sources) + 1)
+        numbers = range(first_line, first_line + len(sources))
         end = [self._config.end_id]
         source_ids = self.encode(sources, numbers)
-        target_ids = [ids + end for ids in self._target_tokenizer.encode(targets)]
-        for rows in (source_ids, target_ids):
-            check_lengths(rows, numbers, self._config.longest_sequence)
+        target_ids = self._target_tokenizer.encode(targets, numbers=numbers)
+        target_ids = [ids + end for ids in target_ids]
+        longest = self._config.longest_sequence
+        for side, rows in (("source", source_ids), ("target", target_ids)):
+            for number, ids in zip(numbers, rows, strict=True):
+                if len(ids) > longest:
+                    raise InputError(
+                        f"line {number} has {len(ids)} tokens in its {side}, but the "
+                        f"model takes at most {longest}; shorten the pair, or leave it "
+                        f"out"
+                    )
         return source_ids, target_ids
 
     def sentences(
@@ -78,7 +92,8 @@ class SourceLines:
             UserWarning: of each line that is cut.
 
         Raises:
-            InputError: where a line is too long, under `long_lines="error"`.
+            InputError: where a line is too long, under `long_lines="error"`, or a
+                single character is.
         """
         filled = [row for row, line in enumerate(lines) if line.strip()]
         numbers = [first_line + row for row in filled]
@@ -110,10 +125,9 @@ class SourceLines:
         elif options.long_lines == "error":
             check_lengths([ids], [number], longest)
         elif options.long_lines == "truncate":
-            warnings.warn(
+            _warn(
                 f"line {number} has {len(ids)} tokens: only the first {longest} are "
-                f"translated",
-                stacklevel=4,
+                f"translated"
             )
             end = self._config.source_end
             yield LinePart(line, ""), [*ids[: longest - end], *ids[len(ids) - end :]]
@@ -124,7 +138,22 @@ class SourceLines:
 
             for part in split_line(line, fits):
                 if part.text.strip():
-                    yield part, self.encode([part.text], [number])[0]
+                    part_ids = self.encode([part.text], [number])[0]
+                    if len(part_ids) > longest:
+                        raise InputError(
+                            f"line {number}: {part.text!r} alone has {len(part_ids)} "
+                            f"tokens, but a line may have {longest}; give a larger "
+                            f"max_source_length"
+                        )
+                    yield part, part_ids
+
+
+def _warn(message: str) -> None:
+    """A warning at the call of `Translator.translate`, however often it is the same."""
+    # `warnings.warn` drops what a place has said before: of other texts, it may be.
+    caller = sys._getframe(4)
+    place = caller.f_code.co_filename, caller.f_lineno, caller.f_globals.get("__name__")
+    warnings.warn_explicit(message, UserWarning, *place)
 
 
 def check_lengths(

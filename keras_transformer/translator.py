@@ -3,7 +3,6 @@
 T target positions, S source positions, R hypotheses a line.
 """
 
-import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,12 +13,12 @@ from keras_transformer.batch_search import BatchSearch
 from keras_transformer.batch_search import Found
 from keras_transformer.data.tokenizer import Tokenizer
 from keras_transformer.decoding import DecodingOptions
-from keras_transformer.decoding import minimum_bayes_risk
 from keras_transformer.errors import InputError
 from keras_transformer.hypothesis import EMPTY
 from keras_transformer.hypothesis import Hypothesis
 from keras_transformer.hypothesis import TranslationScore
 from keras_transformer.hypothesis import join
+from keras_transformer.hypothesis import ranked
 from keras_transformer.models import Ensemble
 from keras_transformer.models.translation_model import TranslationModel
 from keras_transformer.models.word_attention import attends
@@ -113,7 +112,8 @@ class Translator:
                 a token does: give whole words.
             batch_size: the most lines of a batch.
             batch_tokens: the most source tokens of a batch, padding included; a longer
-                line is translated alone. Default: any number.
+                line is translated alone. Where translations are read again, for scores
+                and attention, it holds for their tokens, too. Default: any number.
             return_details: give hypotheses, best first, instead of strings.
             return_token_scores: with `return_details`, fill `token_scores`.
             return_alignments: with `return_details`, fill `alignment`.
@@ -159,8 +159,9 @@ class Translator:
         found = self._searcher.translate(
             sentences, self._resolved(chosen), batch_size, batch_tokens
         )
-        rows = [self._ranked(list(map(self._hypothesis, row)), chosen) for row in found]
+        rows = [ranked(list(map(self._hypothesis, row)), chosen) for row in found]
         sources = [sentence.ids for sentence in sentences]
+        sizes = {"batch_size": batch_size, "batch_tokens": batch_tokens}
         if not return_details:
             rows = [row[:1] for row in rows]
         elif return_token_scores or return_alignments:
@@ -169,13 +170,13 @@ class Translator:
                 self.tokenizer,
                 sources,
                 rows,
-                batch_size,
                 token_scores=return_token_scores,
                 alignments=return_alignments,
+                **sizes,
             )
         if return_details and return_attention_weights:
-            arguments = (self._searcher, self.tokenizer, sources, rows, batch_size)
-            rows = rereading.with_attention(*arguments)
+            arguments = (self._searcher, self.tokenizer, sources, rows)
+            rows = rereading.with_attention(*arguments, **sizes)
         following = iter(rows)
         joined = [
             join([next(following) for _ in line], [part for part, _ in line])
@@ -186,14 +187,25 @@ class Translator:
         return joined if return_details else [row[0].text for row in joined]
 
     def score(
-        self, sources: Sequence[str], targets: Sequence[str], *, batch_size: int = 64
+        self,
+        sources: Sequence[str],
+        targets: Sequence[str],
+        *,
+        batch_size: int = 64,
+        first_line: int = 1,
     ) -> list[TranslationScore]:
         """The log-probability of each given translation, and of its tokens.
+
+        Args:
+            sources: one sentence each.
+            targets: a translation of each.
+            batch_size: the most lines of a batch.
+            first_line: the number of the first line, for messages.
 
         Raises:
             InputError: where the numbers of lines differ, or a line is too long.
         """
-        source_ids, target_ids = self._lines.encode_pairs(sources, targets)
+        source_ids, target_ids = self._lines.encode_pairs(sources, targets, first_line)
         found = self._searcher.score(source_ids, target_ids, batch_size)
         return [
             TranslationScore(
@@ -241,25 +253,6 @@ class Translator:
             score=found.score,
             finished=found.finished,
         )
-
-    def _ranked(
-        self, hypotheses: list[Hypothesis], options: DecodingOptions
-    ) -> list[Hypothesis]:
-        """Those that are returned, chosen by MBR if that is wanted."""
-        if not hypotheses:  # where every token is forbidden
-            return [dataclasses.replace(EMPTY, finished=False)]
-        if options.mbr is None:
-            return hypotheses
-        ranked = minimum_bayes_risk.ranked(
-            [hypothesis.text for hypothesis in hypotheses],
-            [hypothesis.log_probability for hypothesis in hypotheses],
-            options.mbr,
-            sampled=options.sampling,
-        )
-        return [
-            dataclasses.replace(hypotheses[place], utility=utility)
-            for place, utility in ranked[: options.top_beams]
-        ]
 
     # === The model folder ===
 

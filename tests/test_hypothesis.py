@@ -34,11 +34,11 @@ def test_parts_are_joined_rank_by_rank():
     best, second = join(rows, parts)
     assert best.text == "A B. C.  E."
     assert best.tokens == ["A", "B.", "C.", "E."]
-    assert best.ids == [0, 1, 2, 0, 1, 0, 1]
+    assert best.ids == [0, 1, 0, 0, 1]  # no end but that of the last part
     assert (best.log_probability, best.score, best.finished) == (-8.0, -4.0, False)
     assert best.alignment == [(0, 0), (1, 1), (2, 2), (3, 2), (4, 3)]
     assert best.pharaoh == "0-0 1-1 2-2 3-2 4-3"
-    assert best.token_scores == [-1.0] * 3 + [-3.0] * 2 + [-4.0] * 2
+    assert best.token_scores == [-1.0] * 2 + [-3.0] + [-4.0] * 2
     # A part with fewer hypotheses gives its last one.
     assert second.text == "X. C.  "
     assert second.alignment == [(1, 0), (2, 1), (3, 1)]

@@ -57,7 +57,7 @@ COMMANDS = {
         --sampling --temperature --top-k --top-p --seed --mbr --mbr-candidates
         --long-lines --max-source-length
     """,
-    "score": "MODEL --source --target",
+    "score": "MODEL --source --target --format --ensemble",
     "evaluate": """
         MODEL --source --reference --tokenize --lowercase --confidence --json --output
         --beam-size --normalization --length-penalty --coverage-penalty --patience
@@ -69,7 +69,7 @@ COMMANDS = {
     "compare": """
         BASELINE HYPOTHESES --reference --tokenize --lowercase --confidence --json
     """,
-    "average": "RUN --output --last",
+    "average": "RUN --output --last --best",
     "export": """
         MODEL --format --output --version --beam-size --length-penalty --examples
         --quantization

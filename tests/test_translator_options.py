@@ -79,6 +79,17 @@ def test_token_scores_and_alignments_come_with_the_translation(translator):
     assert found[-1][0].text == "" and found[-1][0].pharaoh is None
 
 
+def test_a_pair_that_is_too_long_is_named(translator):
+    long = "a " * 3000
+    for pair, side in (((long, "a"), "source"), (("a", long), "target")):
+        sources, targets = zip(("a", "a"), pair, strict=True)
+        message = rf"line 521 has \d+ tokens in its {side}, but .* shorten the pair"
+        with pytest.raises(InputError, match=message):
+            translator.score(sources, targets, first_line=520)
+    with pytest.raises(InputError, match="line 8 holds the lone surrogate"):
+        translator.score(["a"], ["\ud800"], first_line=8)
+
+
 def test_scores_of_tokens_add_up(translator):
     targets = translator.translate(SOURCES)
     for score, target in zip(translator.score(SOURCES, targets), targets, strict=True):
@@ -113,6 +124,62 @@ def test_a_long_line_is_refused_cut_with_a_warning_or_split(translator):
             return_attention_weights=True,
             **options,
         )
+
+
+def test_every_cut_is_told_also_where_it_is_like_one_before(translator):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("default", UserWarning)
+        for line in SOURCES[:2]:
+            options = {"beam_size": 1, "max_length": 1, "max_source_length": 2}
+            translator.translate(
+                ["a b c d", line[:5]], long_lines="truncate", **options
+            )
+    lines = [str(warning.message).split(" has ")[0] for warning in caught]
+    assert lines == ["line 1", "line 2"] * 2
+    assert {warning.filename for warning in caught} == {__file__}
+
+
+def test_a_character_that_does_not_fit_is_named(translator):
+    lines = ["a", "a \N{GRINNING FACE}"]
+    options = {"long_lines": "split", "max_source_length": 3, "first_line": 6}
+    message = r"line 7: '\S' alone has 5 tokens, but a line may have 3; give a larger"
+    with pytest.raises(InputError, match=message):
+        translator.translate(lines, **options)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"beam_size": 2}, {"sampling": True, "temperature": 0.1}]
+)
+def test_an_end_that_is_suppressed_is_never_written(translator, options):
+    end = {"beam_size": 1, "suppressed_tokens": ["</s>"], "max_length": 40, **options}
+    for row in translator.translate(SOURCES, return_details=True, **end):
+        assert [len(h.ids) for h in row] == [len(h.tokens) for h in row] == [40]
+        assert not row[0].finished and np.isfinite(row[0].score)
+
+
+def test_what_is_read_again_obeys_the_tokens_of_a_batch(translator, monkeypatch):
+    shapes = []
+    default = translator._searcher._pad  # looked at: the batches as they are run
+
+    def noted(rows):
+        padded = default(rows)
+        shapes.append(tuple(padded.shape))
+        return padded
+
+    monkeypatch.setattr(translator._searcher, "_pad", noted)
+    translator.translate(
+        SOURCES,
+        batch_tokens=128,
+        return_details=True,
+        return_alignments=True,
+        return_attention_weights=True,
+        beam_size=2,
+        top_beams=2,
+        max_length=30,
+    )
+    assert len(shapes) > 4
+    assert all(rows == 1 or rows * length <= 128 for rows, length in shapes), shapes
 
 
 def test_options_of_the_folder_hold_unless_others_are_given(translator, tmp_path):

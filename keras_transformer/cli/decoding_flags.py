@@ -9,6 +9,8 @@ from typing import Any
 
 import typer
 
+from keras_transformer.cli import unsetting
+
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
 #: Field -> type, how its value is shown, and its help. The default is the model's.
@@ -18,12 +20,12 @@ FLAGS: dict[str, tuple[Any, str | None, str]] = {
     "normalization": (str, "gnmt|average|none", "How scores account for lengths."),
     "length_penalty": (float, "A", "Of gnmt: the higher, the longer translations."),
     "coverage_penalty": (float, "B", "Of source tokens that get no attention."),
-    "patience": (float, "P", "End once P * beam size hypotheses have ended."),
+    "patience": (float, "P|none", "End once P * beam size hypotheses have ended."),
     "min_length": (int, "N", "The fewest tokens of a translation."),
-    "max_length": (int, "N", "The most; else as many as the line has and 50 more."),
+    "max_length": (int, "N|none", "The most; else as many as the line has + 50."),
     "no_repeat_ngram_size": (int, "N", "No sequence of N tokens comes twice."),
     "repetition_penalty": (float, "R", "Above 1: shun tokens that have come already."),
-    "suppressed_tokens": (list[str], "PIECE", "Never write it. May be repeated."),
+    "suppressed_tokens": (list[str], "PIECE|none", "Never write it. May be repeated."),
     "num_beam_groups": (int, "N", "Groups of beams that shun each other's tokens."),
     "diversity_penalty": (float, "D", "How much they do."),
     "sampling": (bool, None, "Draw tokens at random instead of searching."),
@@ -31,10 +33,10 @@ FLAGS: dict[str, tuple[Any, str | None, str]] = {
     "top_k": (int, "N", "Draw of the N most probable tokens."),
     "top_p": (float, "P", "Draw of the fewest tokens that hold probability P."),
     "seed": (int, "N", "Of draws."),
-    "mbr": (str, "chrf|bleu", "Choose what is most like the other candidates."),
-    "mbr_candidates": (int, "N", "How many; else the beam size, of samples 32."),
+    "mbr": (str, "chrf|bleu|none", "Choose what is most like the other candidates."),
+    "mbr_candidates": (int, "N|none", "How many; else the beam size, of samples 32."),
     "long_lines": (str, "error|truncate|split", "What happens to lines too long."),
-    "max_source_length": (int, "N", "Tokens of a line; else what the model takes."),
+    "max_source_length": (int, "N|none", "Tokens of a line; else all the model takes."),
 }
 
 
@@ -54,7 +56,7 @@ def with_decoding_flags(
         flags = {name: arguments.pop(name) for name in chosen}
         # A flag that may be repeated is an empty list where it is not given.
         given = {n: v for n, v in flags.items() if v is not None and v != []}
-        command(**arguments, decoding=given)
+        command(**arguments, decoding=unsetting.with_unset(given))
 
     flags = [_parameter(name, *flag) for name, flag in chosen.items()]
     own = inspect.signature(command).parameters.values()
@@ -68,6 +70,7 @@ def _parameter(
     name: str, kind: Any, metavar: str | None, text: str
 ) -> inspect.Parameter:
     least = int(name in ("beam_size", "top_beams")) if kind in (int, float) else None
-    option = typer.Option(metavar=metavar, help=text, min=least)
+    parser = unsetting.parser(name, kind)
+    option = typer.Option(metavar=metavar, help=text, min=least, parser=parser)
     annotation = Annotated[kind | None, option]
     return inspect.Parameter(name, _KEYWORD, default=None, annotation=annotation)

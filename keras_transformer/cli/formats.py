@@ -25,7 +25,7 @@ def as_json(source: str, hypotheses: "list[Hypothesis]") -> str:
 
 
 def _as_object(hypothesis: "Hypothesis") -> dict[str, Any]:
-    keys = ("text", "score", "log_probability", "tokens", "token_scores")
+    keys = ("text", "score", "log_probability", "finished", "tokens", "token_scores")
     found = {key: getattr(hypothesis, key) for key in keys}
     found["token_scores"] = found["token_scores"] or []
     found["alignment"] = hypothesis.pharaoh or ""

@@ -4,10 +4,8 @@ import contextlib
 import sys
 from collections.abc import Iterable
 from collections.abc import Iterator
-from itertools import islice
 from itertools import repeat
 from pathlib import Path
-from typing import Any
 from typing import BinaryIO
 
 from keras_transformer.errors import InputError
@@ -70,10 +68,3 @@ def with_prefixes(
             yield line, start
         if prefixes and next(starts, None) is not None:
             raise InputError(f"{prefixes} has more lines than the input; give as many")
-
-
-def pieces(lines: Iterable[Any], size: int) -> Iterator[list[Any]]:
-    """The lines in lists of `size`, the last one shorter."""
-    lines = iter(lines)
-    while piece := list(islice(lines, size)):
-        yield piece

@@ -1,14 +1,20 @@
 """`keras-transformer score`."""
 
+import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 from typing import Annotated
 
 import typer
 
+from keras_transformer.cli import formats
 from keras_transformer.cli import model_folder
 from keras_transformer.cli import options
-from keras_transformer.cli import reading
 from keras_transformer.cli import writing
+from keras_transformer.cli.pieces import pieces
+
+if TYPE_CHECKING:
+    from keras_transformer.hypothesis import TranslationScore
 
 _LINES_AT_ONCE = 512
 
@@ -22,17 +28,38 @@ def score(
             metavar="FILE", help="A translation of each line, plain or gzipped."
         ),
     ],
+    format: Annotated[
+        formats.Format, typer.Option(metavar="text|jsonl", help="See above.")
+    ] = formats.Format.text,
+    ensemble: options.Ensemble = None,
 ) -> None:
     """Print the log-probability of given translations.
 
-    One natural logarithm a line.
+    The format text is one natural logarithm a line. The format jsonl is one object a
+    line: 'source', 'target', 'log_probability', and of each token, the end included,
+    'tokens' and 'token_scores'.
     """
     from keras_transformer.data.corpus import read_parallel
 
     text = read_parallel([source], [target])
-    translator = model_folder.load(model)
+    translator = model_folder.load(model, *(ensemble or ()))
     pairs = zip(text.source, text.target, strict=True)
+    first = 1
     with writing.writer(None) as write:
-        for piece in reading.pieces(pairs, _LINES_AT_ONCE):
-            scores = translator.score(*map(list, zip(*piece, strict=True)))
-            write("".join(f"{score.log_probability:.6f}\n" for score in scores))
+        for piece in pieces(pairs, _LINES_AT_ONCE):
+            sources, targets = map(list, zip(*piece, strict=True))
+            scores = translator.score(sources, targets, first_line=first)
+            rows = zip(sources, targets, scores, strict=True)
+            if format is formats.Format.jsonl:
+                write("".join(_as_json(*row) for row in rows))
+            else:
+                write("".join(f"{row[2].log_probability:.6f}\n" for row in rows))
+            first += len(piece)
+
+
+def _as_json(source: str, target: str, score: "TranslationScore") -> str:
+    """One JSON object on one line."""
+    row = {"source": source, "target": target}
+    for key in ("log_probability", "tokens", "token_scores"):
+        row[key] = getattr(score, key)
+    return json.dumps(row, ensure_ascii=False) + "\n"

@@ -9,10 +9,12 @@ import typer
 from keras_transformer.cli import formats
 from keras_transformer.cli import model_folder
 from keras_transformer.cli import options
+from keras_transformer.cli import pipe
 from keras_transformer.cli import progress
 from keras_transformer.cli import reading
 from keras_transformer.cli import writing
 from keras_transformer.cli.decoding_flags import with_decoding_flags
+from keras_transformer.cli.pieces import pieces
 
 _BATCHES_AT_ONCE = 8  # lines of similar length share a batch, and memory is bounded
 
@@ -44,22 +46,21 @@ def translate(
     line; with --top-beams above 1, one hypothesis a line: the number of the source
     line, a rank from 1, the score and the translation, with tabs between. The format
     jsonl is one object a line: 'source' and, best first, 'hypotheses' with 'text',
-    'score', 'log_probability', 'tokens', 'token_scores' (the last is the end's) and
-    'alignment' (pairs of source and target words, from 0; '' where the model has no
-    attention); with --mbr, 'utility'.
-    Options of the search that are left out are those of the model.
+    'score', 'log_probability', 'finished' (else cut at the length limit), 'tokens',
+    'token_scores' (after theirs the end's, if finished) and 'alignment' (pairs of words
+    of source and target, from 0; '' where the model has no attention); with --mbr,
+    'utility'. Options left out are the model's; 'none' unsets one that it has.
     """
     with reading.opened(source) as file, writing.writer(output) as write:
         options.check_length_penalty(decoding.get("length_penalty"))
         translator = model_folder.load(model, *(ensemble or ()))
         top_beams = translator.decoding.updated(decoding).top_beams
-        # Whoever types lines wants each answered.
-        size = 1 if file.isatty() else _BATCHES_AT_ONCE * batch_size
         details = format == "jsonl"
-        lines = reading.with_prefixes(reading.decoded(file, source), prefixes)
+        lines, ready = pipe.lines(file)
+        lines = reading.with_prefixes(reading.decoded(lines, source), prefixes)
         first = 1
         with progress.bar(file, output) as advance:
-            for piece in reading.pieces(lines, size):
+            for piece in pieces(lines, _BATCHES_AT_ONCE * batch_size, ready):
                 texts, starts = map(list, zip(*piece, strict=True))
                 if prefixes:
                     decoding["prefixes"] = starts

@@ -5,8 +5,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 # What ends a sentence, closing marks after it, and white space, which writing systems
-# with a full-width full stop do without.
-_END = re.compile(r"[.!?…]+[\"'”’»)\]]*(?:\s+|$)|[。！？]+[”’」』）]*\s*")
+# with a full-width full stop do without. A row of marks is tried once, as a whole: in
+# parts it would cost the square of its length.
+_END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’»)\]]*+(?:\s+|$)|[。！？]+[”’」』）]*\s*")
 
 
 class LinePart(NamedTuple):
@@ -25,7 +26,8 @@ def split_line(line: str, fits: Callable[[str], bool]) -> list[LinePart]:
 
     Args:
         line: any text; joined, texts and separators give it back.
-        fits: whether a text is short enough; a single character always is.
+        fits: whether a text is short enough. A single character stays, though it be
+            not.
 
     Example:
 
@@ -49,8 +51,8 @@ def _windows(text: str, fits: Callable[[str], bool]) -> list[LinePart]:
     if len(content) < 2 or fits(content):
         return [LinePart(content, separator)]
     middle = len(content) // 2
-    spaces = [match.end() for match in re.finditer(r"\s+(?=\S)", content)]
-    spaces = [place for place in spaces if content[:place].strip()]
+    found = re.finditer(r"\s+(?=\S)", content)
+    spaces = [match.end() for match in found if match.start()]
     cut = min(spaces, key=lambda place: abs(place - middle), default=middle)
     first, second = content[:cut], content[cut:]
     last = _windows(second, fits)

@@ -44,6 +44,14 @@ def repeat(limits, num_groups):
     return limits if num_groups == 1 else ops.repeat(limits, num_groups, axis=0)
 
 
+def in_all(flags, num_groups):
+    """Of flags (B * G,), whether all groups of a row have theirs: (B * G,)."""
+    if num_groups == 1:
+        return flags
+    whole = ops.all(ops.reshape(flags, (-1, num_groups)), axis=1)
+    return repeat(whole, num_groups)
+
+
 def best(scores, count):
     """The highest of scores (B, W, V): values, tokens and beams, (B, C) each."""
     # First within each hypothesis, then among them: the same as over all W * V at
@@ -109,13 +117,17 @@ def choose(scores, count, *, num_groups, penalty, end_id, done):
 
 
 def merge(state, num_groups):
-    """The state of a search, its groups together again, best first."""
+    """The state of a search, its groups together again, best first.
+
+    What several groups have found is one hypothesis: its repeats become none.
+    """
     if num_groups == 1:
         return state
     _, join = views(num_groups)
     lengths = ops.zeros_like(state.finished_lengths) + ops.expand_dims(state.lengths, 1)
     live = [state.tokens, state.log_probabilities, lengths, state.coverage]
     live = tree.map_structure(join, live)
+    live[1] = _once(live[0], live[1])
     finished = [
         state.finished_tokens,
         state.finished_log_probabilities,
@@ -123,7 +135,9 @@ def merge(state, num_groups):
         state.finished_lengths,
     ]
     finished = tree.map_structure(join, finished)
-    live, finished = _sorted(live, live[1]), _sorted(finished, finished[2])
+    finished[2] = _once(finished[0], finished[2])
+    finished[1] = ops.where(finished[2] > _NEVER, finished[1], _NEVER)
+    live, finished = sort(live, live[1]), sort(finished, finished[2])
     names = ("tokens", "log_probabilities", "lengths", "coverage")
     fields = dict(zip(names, live, strict=True))
     names = ("tokens", "log_probabilities", "scores", "lengths")
@@ -131,7 +145,18 @@ def merge(state, num_groups):
     return state._replace(**fields, **dict(zip(names, finished, strict=True)))
 
 
-def _sorted(tensors, scores):
+def _once(tokens, scores):
+    """The scores (B, W), minus infinity where the tokens (B, W, L) come again."""
+    pairs = ops.expand_dims(tokens, 2), ops.expand_dims(tokens, 1)
+    same = ops.all(ops.equal(*pairs), axis=3)  # (B, W, W)
+    places = ops.arange(scores.shape[1], dtype="int32")
+    earlier = places < ops.expand_dims(places, 1)  # (W, W)
+    there = ops.expand_dims(scores > _NEVER, 1)  # a place without one has any tokens
+    repeated = ops.logical_and(ops.logical_and(same, earlier), there)
+    return ops.where(ops.any(repeated, axis=2), _NEVER, scores)
+
+
+def sort(tensors, scores):
     """Nested tensors (B, W, ...) in falling order of the scores (B, W)."""
     _, places = backends.top_k(scores, scores.shape[1])
     return gather_all(tensors, places)

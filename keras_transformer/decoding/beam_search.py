@@ -108,9 +108,10 @@ def beam_search(
             `logits_processors.chain`; instead of `suppressed`.
 
     Returns:
-        `SearchResult` with R hypotheses a row. Where none has ended within its limit,
-        the live ones at the limit are returned, with `finished` False. Exact ties go
-        to the lower beam, then the lower id.
+        `SearchResult` with R hypotheses a row; what several groups have found counts
+        once. Where none has ended within its limit, the live ones at the limit are
+        returned, with `finished` False. Exact ties go to the lower beam, then the
+        lower id.
 
     Raises:
         ValueError: `top_beams` above `beam_size`, or a negative `length_penalty`.
@@ -131,6 +132,7 @@ def beam_search(
     state = _start(width, length, limits, cache, pad_id)
     if coverage is not None:
         state = state._replace(coverage=ops.zeros_like(state.log_probabilities))
+    enough = None
     if patience is not None:
         state = state._replace(num_ended=ops.zeros_like(limits))
         enough = max(math.ceil(patience * width), wanted)
@@ -146,14 +148,11 @@ def beam_search(
         state = _keep_finished(state, candidates, end_id, score)
         state, beams = _keep_live(state, candidates, end_id)
         cache = reorder(cache, beam_groups.of_all(beams, num_beam_groups))
-        position = state.position + 1
+        state = state._replace(position=state.position + 1, cache=cache)
         best_possible = score(ops.max(state.log_probabilities, axis=1), limits)
         settled = state.finished_scores[:, wanted - 1] >= best_possible
-        ended = ops.logical_or(settled, position >= limits)
-        if patience is not None:
-            ended = ops.logical_or(ended, state.num_ended >= enough)
-        state = state._replace(position=position, cache=cache)
-        return state._replace(done=ops.logical_or(state.done, ended))
+        settled = ops.logical_or(settled, state.position >= limits)
+        return state._replace(done=_done(state, settled, enough, num_beam_groups))
 
     state = backends.loop(running(length), body, state, (limits, constants))
     state = beam_groups.merge(state, num_beam_groups)
@@ -289,8 +288,18 @@ def _keep_live(state, candidates, end_id):
     return state, beams
 
 
+def _done(state, settled, enough, num_groups):
+    """Which groups (B,) end: one by patience, else those of a row together."""
+    done = state.done
+    if enough is not None:
+        done = ops.logical_or(done, state.num_ended >= enough)
+    # What a settled group goes on with, the groups after it still shun.
+    settled = beam_groups.in_all(ops.logical_or(done, settled), num_groups)
+    return ops.logical_or(done, settled)
+
+
 def _result(state, top_beams, score, pad_id):
-    """The finished hypotheses; the live ones of a row that has none."""
+    """The best finished hypotheses; of a row that has none, live ones."""
     none = ops.expand_dims(ops.max(state.finished_scores, axis=1) == _NEVER, 1)
     live_lengths = state.lengths
     if len(live_lengths.shape) == 1:  # all of a row are as long
@@ -313,4 +322,6 @@ def _result(state, top_beams, score, pad_id):
         scores=scores,
         finished=ops.logical_and(there, ops.logical_not(none)),
     )
+    if state.coverage is not _OFF:  # without it, log-probabilities order live ones
+        result = beam_groups.sort(result, scores)
     return SearchResult(*(tensor[:, :top_beams] for tensor in result))

@@ -14,6 +14,8 @@ from keras_transformer.decoding.logits_processors import chain
 from keras_transformer.decoding.running import running
 from keras_transformer.decoding.search_result import SearchResult
 
+_NEVER = -float("inf")
+
 
 class _State(NamedTuple):
     position: Any  # () int32, tokens written so far
@@ -110,19 +112,19 @@ def greedy_search(
         )
 
     state = backends.loop(running(length), body, state, (limits, constants))
-    return _result(state, normalization, length_penalty)
+    return _result(state, pad_id, normalization, length_penalty)
 
 
-def _result(state, normalization, alpha):
-    log_probabilities = ops.where(
-        state.lengths > 0, state.log_probabilities, -float("inf")
-    )
+def _result(state, pad_id, normalization, alpha):
+    # Minus infinity: every token was forbidden somewhere.
+    there = ops.logical_and(state.lengths > 0, state.log_probabilities > _NEVER)
+    log_probabilities = ops.where(there, state.log_probabilities, _NEVER)
     result = SearchResult(
-        tokens=state.tokens,
-        lengths=state.lengths,
+        tokens=ops.where(ops.expand_dims(there, 1), state.tokens, pad_id),
+        lengths=ops.where(there, state.lengths, 0),
         log_probabilities=log_probabilities,
         scores=normalized(log_probabilities, state.lengths, normalization, alpha),
-        finished=state.finished,
+        finished=ops.logical_and(there, state.finished),
     )
     return SearchResult(*(ops.expand_dims(tensor, 1) for tensor in result))
 

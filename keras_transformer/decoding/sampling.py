@@ -24,6 +24,7 @@ from keras_transformer.decoding.search_result import SearchResult
 # Odd numbers that spread the bits of what they multiply, as signed 32-bit integers.
 _FIRST, _SECOND = np.uint32([0x7FEB352D, 0x846CA68B]).view("int32")
 _STEP = np.uint32([0x9E3779B9]).view("int32")[0]
+_NEVER = -float("inf")
 
 
 class _State(NamedTuple):
@@ -100,6 +101,8 @@ def sample(
         chosen = ops.cast(ops.argmax(scores + noise, axis=-1), "int32")  # (B, R)
         places = ops.expand_dims(chosen, 2)
         drawn = ops.take_along_axis(log_probabilities, places, axis=2)[:, :, 0]
+        best = ops.max(scores, axis=-1)
+        drawn = ops.where(best > _NEVER, drawn, _NEVER)  # every token is forbidden
         chosen = ops.where(state.done, pad_id, chosen)
         drawn = ops.where(state.done, 0.0, drawn)
         here = ops.arange(length, dtype="int32") == state.position  # (L,)
@@ -119,7 +122,7 @@ def sample(
         )
 
     state = backends.loop(running(length), body, state, (limits, keys, constants))
-    return _result(state, normalization, length_penalty)
+    return _result(state, pad_id, normalization, length_penalty)
 
 
 def _start(keys, limits, length, cache, start_id, pad_id):
@@ -146,15 +149,16 @@ def _narrowed(scores, temperature, top_k, top_p):
     return keep_top_p(scores, top_p) if top_p < 1.0 else scores
 
 
-def _result(state, normalization, alpha):
-    there = state.lengths > 0
-    log_probabilities = ops.where(there, state.log_probabilities, -float("inf"))
+def _result(state, pad_id, normalization, alpha):
+    # Minus infinity: every token was forbidden somewhere.
+    there = ops.logical_and(state.lengths > 0, state.log_probabilities > _NEVER)
+    log_probabilities = ops.where(there, state.log_probabilities, _NEVER)
     return SearchResult(
-        tokens=state.tokens,
-        lengths=state.lengths,
+        tokens=ops.where(ops.expand_dims(there, 2), state.tokens, pad_id),
+        lengths=ops.where(there, state.lengths, 0),
         log_probabilities=log_probabilities,
         scores=normalized(log_probabilities, state.lengths, normalization, alpha),
-        finished=state.finished,
+        finished=ops.logical_and(there, state.finished),
     )
 
 

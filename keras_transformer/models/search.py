@@ -76,7 +76,8 @@ def search(
     if "prefix" in inputs:
         constants["prefix"] = inputs["prefix"]
 
-    suppressed = {config.pad_id, config.start_id, *options.get("suppressed_tokens", ())}
+    suppressed = {config.pad_id, config.start_id} - {config.end_id}
+    suppressed |= set(options.get("suppressed_tokens", ()))
     shared = {
         "length": length,
         "normalization": normalization,
@@ -85,7 +86,7 @@ def search(
         "end_id": config.end_id,
         "pad_id": config.pad_id,
         "process": chain(
-            suppressed=tuple(sorted(suppressed - {config.end_id})),
+            suppressed=tuple(sorted(suppressed)),
             prefix="prefix" in inputs,
             end_id=config.end_id,
             **{name: options[name] for name in _CHAIN if name in options},

@@ -88,10 +88,16 @@ class Translator:
             for i in range(options.get("top_beams", 1))
         ]
 
-    def score(self, sources, targets):
+    def score(self, sources, targets, *, first_line=1):
         self.calls.append(list(zip(sources, targets, strict=True)))
+        if "bad" in targets:
+            raise InputError(f"line {targets.index('bad') + first_line} is bad")
         return [
-            types.SimpleNamespace(log_probability=-float(len(target)))
+            types.SimpleNamespace(
+                log_probability=-float(len(target)),
+                tokens=[*target, "</s>"],
+                token_scores=[-1.0] * len(target) + [0.0],
+            )
             for target in targets
         ]
 

@@ -3,6 +3,7 @@
 import gzip
 import json
 
+import fake_program
 import pytest
 
 from keras_transformer import evaluation
@@ -96,3 +97,45 @@ def test_compare_loads_no_backend(run_python, files):
         "assert not {'keras', 'tensorflow', 'jax', 'torch'} & sys.modules.keys()\n"
     )
     assert "BLEU = " in run_python(program)
+
+
+# === score ===
+
+
+@pytest.fixture
+def pairs(tmp_path):
+    """Files of 600 pairs, the 521st of which the fake model refuses."""
+    source, target = tmp_path / "s", tmp_path / "t"
+    source.write_text("x\n" * 600)
+    target.write_text("a\n" * 520 + "bad\n" + "b\n" * 79)
+    return ["--source", source, "--target", target]
+
+
+def test_score_names_a_bad_line_by_its_number_in_the_file(model, invoke, pairs):
+    with pytest.raises(InputError, match="line 521 is bad"):
+        invoke("score", model, *pairs)
+
+
+def test_score_as_json_lines_with_several_models(model, invoke, tmp_path):
+    (tmp_path / "s").write_text("x\n\u2028\n", encoding="utf-8")
+    (tmp_path / "t").write_text("ä\n\n", encoding="utf-8")
+    files = ["--source", tmp_path / "s", "--target", tmp_path / "t"]
+    result = invoke("score", model, *files, "--format", "jsonl", "--ensemble", model)
+    rows = [json.loads(line) for line in result.stdout.strip().split("\n")]
+    assert rows == [
+        {
+            "source": "x",
+            "target": "ä",
+            "log_probability": -1.0,
+            "tokens": ["ä", "</s>"],
+            "token_scores": [-1.0, 0.0],
+        },
+        {
+            "source": "\u2028",
+            "target": "",
+            "log_probability": 0.0,
+            "tokens": ["</s>"],
+            "token_scores": [0.0],
+        },
+    ]
+    assert fake_program.Translator.last.others == (model,)

@@ -4,10 +4,12 @@ import contextlib
 import json
 import os
 import resource
+import select
 
 import fake_program
 import pytest
 
+from keras_transformer.cli import unsetting
 from keras_transformer.cli.decoding_flags import FLAGS
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.errors import InputError
@@ -60,6 +62,26 @@ def test_options_reach_the_model(model, invoke):
 
 def test_every_option_of_a_search_has_a_flag():
     assert list(FLAGS) == list(DecodingOptions.model_fields)
+
+
+def test_what_the_model_has_can_be_unset(model, invoke):
+    fields = DecodingOptions.model_fields
+    empty = {name for name in fields if fields[name].default in (None, ())}
+    assert empty == unsetting.NAMES
+    flags = [f"--{name.replace('_', '-')}=none" for name in sorted(empty)]
+    invoke("translate", model, *flags, "--normalization=none", input="a\n")
+    found = fake_program.Translator.last.options
+    assert {name: found[name] for name in empty} == {
+        **dict.fromkeys(empty),
+        "suppressed_tokens": (),
+    }
+    assert found["normalization"] == "none"
+    own = DecodingOptions(patience=2.0, mbr="chrf", mbr_candidates=2, max_length=9)
+    chosen = {name: found[name] for name in empty} | {"beam_size": 1}
+    assert own.updated(chosen).changed() == {"beam_size": 1}
+    result = invoke("translate", model, "--patience", "nine", input="a\n")
+    assert result.exit_code == 2
+    assert "'nine' is neither a valid float nor none" in result.stderr
 
 
 def test_prefixes_go_with_their_lines(model, invoke, tmp_path):
@@ -123,6 +145,7 @@ def test_jsonl_is_an_object_a_line(model, invoke):
             "text": "Ä\u2028",
             "score": -1.0,
             "log_probability": -2.0,
+            "finished": True,
             "tokens": ["Ä", "\u2028"],
             "token_scores": [-1.0, -1.0],
             "alignment": "0-0",
@@ -196,6 +219,17 @@ def test_output_follows_input_before_its_end(model, start):
     process.stdin.flush()
     assert [process.stdout.readline() for _ in range(8)] == [b"A\n"] * 8
     assert process.communicate(b"b\n")[0] == b"B\n"
+
+
+def test_a_pause_of_the_input_has_what_came_before_it_translated(model, start):
+    process = start("translate", model)
+    for lines in (b"a\nb\n", b"c\n"):
+        process.stdin.write(lines + b"begun")
+        process.stdin.flush()
+        came, _, _ = select.select([process.stdout], [], [], 60)
+        assert came, "it waits for more lines"
+        assert os.read(process.stdout.fileno(), 99).endswith(lines.upper())
+    assert process.communicate(b"\nd")[0] == b"BEGUN\nD\n"
 
 
 def test_text_is_utf8_whatever_the_locale(model, start):

@@ -43,3 +43,35 @@ def test_nothing_is_lost_and_all_fits():
         if len(parts) > 1:
             assert all(len(part.text) <= 5 for part in parts)
             assert not any(part.separator.strip() for part in parts)
+
+
+class Copied(str):
+    """A text that counts the characters of its parts."""
+
+    count = 0
+
+    def __getitem__(self, key):
+        return self.noted(super().__getitem__(key))
+
+    def rstrip(self):
+        return self.noted(super().rstrip())
+
+    def noted(self, text):
+        Copied.count += len(text)
+        return Copied(text)
+
+
+@pytest.mark.parametrize("line", ["ab " * 20_000, "ab" * 30_000, "ab. " * 15_000])
+def test_the_work_grows_with_the_line_not_with_its_square(line, monkeypatch):
+    monkeypatch.setattr(Copied, "count", 0)
+    split_line(Copied(line), lambda text: len(text) <= 50)
+    halvings = 11  # of 60,000 characters, until they are 50
+    assert Copied.count < 5 * halvings * len(line)
+
+
+@pytest.mark.parametrize("marks", ["." * 300_000, ".'" * 150_000, "?" * 300_000 + "'"])
+def test_a_long_row_of_marks_is_read_once(marks):
+    """Else this takes minutes."""
+    line = f"a {marks}b. c"
+    parts = split_line(line, lambda text: text in ("c", line[:-2]))
+    assert [part.text for part in parts] == [line[:-2], "c"]

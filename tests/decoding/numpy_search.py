@@ -113,15 +113,18 @@ def any_beam_search(
             for tokens, _ in live:
                 taken[tokens[-1]] = taken.get(tokens[-1], 0) + 1
             groups[number] = live, finished, num_ended
-    found = best_first([h for _, finished, _ in groups for h in finished])
+    found = [h for _, finished, _ in groups for h in finished]
     if not found:
         found = [
             Hypothesis(t, total, score(total, len(t)) + coverage_of(t[:-1]), False)
             for live, _, _ in groups
             for t, total in live
         ]
-        found.sort(key=lambda h: -h.log_probability)
-    return found[:top_beams]
+    return best_first(without_repeats(found))[:top_beams]
+
+
+def without_repeats(hypotheses):
+    return list({h.tokens: h for h in reversed(hypotheses)}.values())[::-1]
 
 
 def best_first(hypotheses):
@@ -167,6 +170,55 @@ def greedy_search(logits_of, limit, alpha, end_id, suppressed=()):
         total += scores[tokens[-1]]
     score = total / penalty(len(tokens), alpha)
     return Hypothesis(tokens, total, score, end_id in tokens)
+
+
+def mixed(bits):
+    """The hash of the noise, in whole numbers without end."""
+    bits = ((bits ^ (bits >> 16)) * 0x7FEB352D) % 2**32
+    bits = ((bits ^ (bits >> 15)) * 0x846CA68B) % 2**32
+    return bits ^ (bits >> 16)
+
+
+def noise(key, position, token):
+    first, second = (int(part) % 2**32 for part in key)
+    row = mixed((first + position * 0x9E3779B9) % 2**32)
+    bits = mixed((token * 0x9E3779B9 + row) % 2**32)
+    bits = mixed((bits + second) % 2**32) >> 9
+    return -np.log(-np.log((bits + 0.5) / 2**23))
+
+
+def kept(scores, top_k, top_p):
+    """The scores that may be drawn."""
+    order = sorted(range(len(scores)), key=lambda token: -scores[token])
+    order = order[: top_k or None]
+    total = sum(np.exp(scores[token]) for token in order)
+    found, mass = np.full(len(scores), -np.inf), 0.0
+    for token in order:
+        if mass < top_p:
+            found[token] = scores[token]
+        mass += np.exp(scores[token]) / total
+    return found
+
+
+def sample(
+    log_probabilities_of,
+    process,
+    limit,
+    key,
+    end_id,
+    temperature=1.0,
+    top_k=0,
+    top_p=1.0,
+):
+    """Tokens drawn with the noise of a key, and their log-probability."""
+    tokens, total = (), 0.0
+    while len(tokens) < limit and end_id not in tokens:
+        logs = log_probabilities_of(tokens)
+        scores = kept(process(tokens, logs) / temperature, top_k, top_p)
+        noises = [noise(key, len(tokens), token) for token in range(len(logs))]
+        tokens += (int(np.argmax(scores + noises)),)
+        total += logs[tokens[-1]]
+    return tokens, total
 
 
 def all_finished(logits_of, limit, vocabulary_size, alpha, end_id):

@@ -1,5 +1,7 @@
 """Samples: the random numbers, what is drawn, and independence of the batch."""
 
+import functools
+
 import lattices
 import numpy as np
 import numpy_search
@@ -10,32 +12,18 @@ from lattices import Lattice
 
 from keras_transformer import backends
 from keras_transformer.decoding import sample
+from keras_transformer.decoding.logits_processors import chain
 from keras_transformer.decoding.sampling import gumbel
 from keras_transformer.decoding.sampling import sample_keys
 
 ROWS, SAMPLES, VOCABULARY_SIZE, LENGTH = 6, 4, 7, 6
 
 
-def mixed(bits):
-    """The same in whole numbers without end."""
-    bits = ((bits ^ (bits >> 16)) * 0x7FEB352D) % 2**32
-    bits = ((bits ^ (bits >> 15)) * 0x846CA68B) % 2**32
-    return bits ^ (bits >> 16)
-
-
-def noise_of(key, position, token):
-    first, second = (int(part) % 2**32 for part in key)
-    row = mixed((first + position * 0x9E3779B9) % 2**32)
-    bits = mixed((token * 0x9E3779B9 + row) % 2**32)
-    bits = mixed((bits + second) % 2**32) >> 9
-    return -np.log(-np.log((bits + 0.5) / 2**23))
-
-
 def test_the_noise_is_that_of_the_definition():
     keys = np.stack([sample_keys(3, (number,), 2) for number in (1, 2, 3)])
     found = gumbel(ops.convert_to_tensor(keys), ops.convert_to_tensor(5), 11)
     expected = [
-        [[noise_of(key, 5, token) for token in range(11)] for key in row]
+        [[numpy_search.noise(key, 5, token) for token in range(11)] for key in row]
         for row in keys
     ]
     np.testing.assert_allclose(ops.convert_to_numpy(found), expected, rtol=1e-4)
@@ -65,7 +53,8 @@ def test_fewer_samples_have_the_first_keys():
     assert not np.array_equal(sample_keys(7, (3,), 9), many)
 
 
-def run(limits, keys, constants, cache, **options):
+def run(limits, keys, constants, cache, suppressed=(), **options):
+    options["process"] = chain(suppressed=suppressed, end_id=END)
     return sample(lattices.decode_step, constants, cache, limits, keys, **options)
 
 
@@ -79,17 +68,8 @@ def samples(lattice, limits, keys, **options):
     return lattices.hypotheses(result)
 
 
-def kept(scores, top_k, top_p):
-    """The scores that may be drawn, in plain Python."""
-    order = sorted(range(len(scores)), key=lambda token: -scores[token])
-    order = order[: top_k or None]
-    total = sum(np.exp(scores[token]) for token in order)
-    found, mass = np.full(len(scores), -np.inf), 0.0
-    for token in order:
-        if mass < top_p:
-            found[token] = scores[token]
-        mass += np.exp(scores[token]) / total
-    return found
+def log_probabilities(logits_of, tokens):
+    return numpy_search.log_softmax(logits_of(tokens))
 
 
 @pytest.mark.parametrize(
@@ -102,17 +82,14 @@ def test_what_is_drawn_is_the_maximum_with_noise(options):
     found = samples(lattice, limits, keys, length=LENGTH, **options)
     for row, hypotheses in enumerate(found):
         for key, hypothesis in zip(keys[row], hypotheses, strict=True):
-            tokens, total = (), 0.0
-            while len(tokens) < limits[row] and END not in tokens:
-                logs = numpy_search.log_softmax(lattice.logits_of(row)(tokens))
-                scores = kept(
-                    logs / options.get("temperature", 1.0),
-                    options.get("top_k", 0),
-                    options.get("top_p", 1.0),
-                )
-                noise = [noise_of(key, len(tokens), t) for t in range(VOCABULARY_SIZE)]
-                tokens += (int(np.argmax(scores + noise)),)
-                total += logs[tokens[-1]]
+            tokens, total = numpy_search.sample(
+                functools.partial(log_probabilities, lattice.logits_of(row)),
+                lambda tokens, scores: scores,
+                limits[row],
+                key,
+                END,
+                **options,
+            )
             assert hypothesis.tokens == tokens
             np.testing.assert_allclose(hypothesis.log_probability, total, rtol=1e-5)
     # A row alone, the others empty: what they are does not matter.
@@ -132,3 +109,11 @@ def test_tokens_are_as_frequent_as_they_are_probable():
         share = drawn.count(token) / len(drawn)
         error = np.sqrt(probability * (1 - probability) / len(drawn))
         assert abs(share - probability) < 5 * error
+
+
+@pytest.mark.parametrize("options", [{}, {"top_k": 2, "top_p": 0.5}])
+def test_where_every_token_is_forbidden_there_is_no_sample(options):
+    lattice = Lattice.random(1, ROWS, VOCABULARY_SIZE)
+    keys = np.zeros((ROWS, 2, 2), "int32")
+    options["suppressed"] = tuple(range(VOCABULARY_SIZE))
+    assert samples(lattice, [3] * ROWS, keys, length=3, **options) == [[]] * ROWS

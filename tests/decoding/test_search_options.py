@@ -133,6 +133,61 @@ def test_equals_the_reference(name):
         assert_same(found[row], alone, tolerance=1e-6)
 
 
+@pytest.mark.parametrize("seed", range(200, 210))
+def test_groups_see_those_that_are_settled(seed):
+    """Until a row ends, its settled groups still tell the others what they take."""
+    options = {"beam_size": 4, "top_beams": 4, "num_beam_groups": 4}
+    options["diversity_penalty"] = 1.5
+    lattice = Lattice.random(seed, ROWS, VOCABULARY_SIZE, spread=3.0)
+    found = results(lattice, LIMITS, **options)
+    for row, hypotheses in enumerate(found):
+        assert_same(hypotheses, reference(lattice, row, **options))
+
+
+def test_what_several_groups_find_is_given_once():
+    a, b = 3, 4
+    ends = {(t,): {END: 1.0} for t in (a, b)}
+    lattice = Lattice.of({(): {a: 0.9, b: 0.1}, **ends}, 6)
+    options = {"beam_size": 4, "top_beams": 4, "num_beam_groups": 2}
+    (found,) = results(lattice, [4], diversity_penalty=1e-3, **options)
+    assert [h.tokens for h in found] == [(a, END), (b, END)]
+    # Nothing ends: of what is alive, too.
+    options |= {"rules": {"suppressed": (END,)}, "diversity_penalty": 1e-3}
+    lattice = Lattice.random(3, ROWS, VOCABULARY_SIZE)
+    found = results(lattice, LIMITS, **options)
+    for row, hypotheses in enumerate(found):
+        assert len({h.tokens for h in hypotheses}) == len(hypotheses)
+        assert_same(hypotheses, reference(lattice, row, **options))
+    assert any(len(hypotheses) == 2 for hypotheses in found)
+
+
+def test_what_has_not_ended_is_in_order_of_its_score():
+    options = {"covered": True, "rules": {"suppressed": (END,)}, "beam_size": 4}
+    lattice = Lattice.random(8, ROWS, VOCABULARY_SIZE)
+    turned = 0
+    for groups in ({}, {"num_beam_groups": 2, "diversity_penalty": 0.5}):
+        options |= groups
+        found = results(lattice, LIMITS, top_beams=2, **options)
+        for row, hypotheses in enumerate(found):
+            expected = reference(lattice, row, top_beams=4, **options)
+            assert_same(hypotheses, expected[:2])
+            totals = [h.log_probability for h in expected]
+            turned += totals != sorted(totals, reverse=True)
+    assert turned > ROWS // 2, "coverage must turn the order"
+
+
+@pytest.mark.parametrize("width", [None, 1, 3])
+def test_where_every_token_is_forbidden_there_is_no_hypothesis(width):
+    lattice = Lattice.random(2, 3, VOCABULARY_SIZE)
+    options = {} if width is None else {"beam_size": width}
+    forbidden = tuple(range(VOCABULARY_SIZE))
+    prefixes = [(), (3, 4), (3, END)]
+    found = results(
+        lattice, [3, 3, 3], prefixes, rules={"suppressed": forbidden}, **options
+    )
+    assert [[h.tokens for h in row] for row in found] == [[], [], [(3, END)]]
+
+
 def test_greedy_follows_rules_and_prefixes():
     lattice = Lattice.random(3, ROWS, VOCABULARY_SIZE)
     found = results(lattice, LIMITS, PREFIXES, rules=RULES, normalization="average")

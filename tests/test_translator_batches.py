@@ -1,0 +1,87 @@
+"""Lines of very unequal lengths in one batch, under every option: each as if alone."""
+
+from pathlib import Path
+
+import pytest
+
+import keras_transformer as kt
+
+FOLDER = Path(__file__).with_name("fixtures") / "en-de.format-1"
+LINES = (FOLDER / "source.txt").read_text(encoding="utf-8").splitlines()
+NUM_TOKENS = (20, 1, 60)
+PREFIXES = ("Der", "", "Die Garantie")
+
+#: Where there is no max_length, each line has a limit of its own.
+OPTIONS = {
+    "greedy": {
+        "beam_size": 1,
+        "min_length": 9,
+        "no_repeat_ngram_size": 3,
+        "repetition_penalty": 1.2,
+        "suppressed_tokens": ["▁"],
+        "prefixes": PREFIXES,
+    },
+    "beams": {
+        "beam_size": 3,
+        "top_beams": 3,
+        "normalization": "average",
+        "coverage_penalty": 0.2,
+        "patience": 1.5,
+        "max_length": 40,
+        "prefixes": PREFIXES,
+    },
+    "groups": {
+        "beam_size": 4,
+        "top_beams": 3,
+        "num_beam_groups": 2,
+        "diversity_penalty": 0.8,
+        "length_penalty": 1.0,
+        "min_length": 5,
+        "no_repeat_ngram_size": 2,
+        "max_length": 40,
+        "mbr": "chrf",
+    },
+    "samples": {
+        "sampling": True,
+        "top_beams": 2,
+        "temperature": 1.2,
+        "top_k": 20,
+        "top_p": 0.9,
+        "seed": 3,
+        "max_length": 40,
+        "mbr": "bleu",
+        "mbr_candidates": 4,
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def translator():
+    return kt.Translator.load(FOLDER)
+
+
+def lines_of(tokenizer):
+    (ids,) = tokenizer.encode([" ".join(LINES)])
+    lines = tokenizer.decode([ids[:count] for count in NUM_TOKENS])
+    assert [len(row) for row in tokenizer.encode(lines)] == list(NUM_TOKENS)
+    return lines
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_each_line_is_what_it_is_alone(translator, name):
+    options = dict(OPTIONS[name])
+    prefixes = options.pop("prefixes", None)
+    options |= {"return_details": True, "return_token_scores": True}
+    lines = lines_of(translator.tokenizer)
+    together = translator.translate(lines, prefixes=prefixes, **options)
+    for row, line in enumerate(lines):
+        prefix = None if prefixes is None else prefixes[row : row + 1]
+        (alone,) = translator.translate(
+            [line], prefixes=prefix, first_line=row + 1, **options
+        )
+        assert [h.ids for h in together[row]] == [h.ids for h in alone]
+        for one, other in zip(together[row], alone, strict=True):
+            assert one.score == pytest.approx(other.score, abs=1e-4)
+            assert one.token_scores == pytest.approx(other.token_scores, abs=1e-3)
+            assert one.finished == other.finished
+            assert one.utility == pytest.approx(other.utility, abs=0.01)

@@ -157,7 +157,9 @@ def measure(arguments, beam_size):
         code = RUN.format(use=USES[use])
         found, first, seconds, busy = in_process(code, task, backend, arguments.threads)
         ours = found if ours is None else ours
-        (bleu,) = evaluate(found, references, metrics=[METRIC])
+        (bleu,) = evaluate(
+            found, references, metrics=[METRIC], tokenize=arguments.tokenize
+        )
         same = sum(a == b for a, b in zip(ours, found, strict=True))
         if full and not (beam_size > 1 and name.startswith("ctranslate2")):
             exact[name] = found  # CTranslate2's beam search has rules of its own
@@ -180,6 +182,7 @@ def main():
     parser.add_argument("--formats", nargs="*", default=list(FORMATS))
     parser.add_argument("--beam-sizes", nargs="*", type=int, default=[1, 4])
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--tokenize", default="13a", help="of BLEU; none: it is done")
     parser.add_argument("--threads", type=int, default=0, help="0: as each likes")
     arguments = parser.parse_args()
     lines = arguments.source.read_text("utf-8").split("\n")[:-1]

@@ -107,7 +107,7 @@ def test_texts_that_cannot_be_read_are_refused(translator):
         kt.visualization.attention_maps(translator, " ")
     short = of_kind(translator.tokenizer, "paper")
     for pair in ((LINE * 9, "a"), ("a", LINE * 9)):
-        with pytest.raises(InputError, match=r"has \d+ tokens in its source, but"):
+        with pytest.raises(InputError, match=r"has \d+ tokens in its \w+, but"):
             kt.visualization.attention_maps(short, *pair)
 
 

@@ -90,7 +90,13 @@ def peer(name: str, model: Path) -> Iterator[int]:
         probe.bind((HOST, 0))
         port = probe.getsockname()[1]
     process = subprocess.Popen(
-        [sys.executable, "-m", "peers.serving", name, model.resolve(), str(port)],
+        [
+            sys.executable,
+            "-m",
+            f"peers.serving_with_{name}",
+            model.resolve(),
+            str(port),
+        ],
         cwd=Path(__file__).parent,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

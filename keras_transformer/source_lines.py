@@ -13,6 +13,8 @@ from keras_transformer.data.tokenizer import Tokenizer
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.errors import InputError
 
+_SPLIT = 'split it into sentences, or set long_lines to "split" or "truncate"'
+
 
 class SourceLines:
     """What a model reads of lines.
@@ -63,13 +65,8 @@ class SourceLines:
         target_ids = [ids + end for ids in target_ids]
         longest = self._config.longest_sequence
         for side, rows in (("source", source_ids), ("target", target_ids)):
-            for number, ids in zip(numbers, rows, strict=True):
-                if len(ids) > longest:
-                    raise InputError(
-                        f"line {number} has {len(ids)} tokens in its {side}, but the "
-                        f"model takes at most {longest}; shorten the pair, or leave it "
-                        f"out"
-                    )
+            advice = "shorten the pair, or leave it out"
+            check_lengths(rows, numbers, longest, f" in its {side}", advice)
         return source_ids, target_ids
 
     def sentences(
@@ -157,9 +154,20 @@ def _warn(message: str) -> None:
 
 
 def check_lengths(
-    rows: Sequence[Sequence[int]], numbers: Sequence[int], longest: int
+    rows: Sequence[Sequence[int]],
+    numbers: Sequence[int],
+    longest: int,
+    side: str = "",
+    advice: str = _SPLIT,
 ) -> None:
     """Refuses rows of more than `longest` tokens, naming the line.
+
+    Args:
+        rows: ids.
+        numbers: of their lines.
+        longest: the most tokens.
+        side: of the line that has them, as the message shall say it.
+        advice: how to mend it.
 
     Raises:
         InputError: where one has more.
@@ -167,7 +175,6 @@ def check_lengths(
     for number, ids in zip(numbers, rows, strict=True):
         if len(ids) > longest:
             raise InputError(
-                f"line {number} has {len(ids)} tokens, but the model takes at most "
-                f'{longest}; split it into sentences, or set long_lines to "split" or '
-                f'"truncate"'
+                f"line {number} has {len(ids)} tokens{side}, but the model takes at "
+                f"most {longest}; {advice}"
             )

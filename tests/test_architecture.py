@@ -19,7 +19,8 @@ FILES = {str(path.relative_to(FOLDER)): path for path in sorted(FOLDER.rglob("*.
 
 #: Who stands on which floor, from the ground up.
 ROOMS = (
-    "errors config backends output_folder",
+    "errors processors",
+    "config backends output_folder",
     "layers decoding data losses evaluation",
     "models",
     "batch_search model_folder hypothesis alignment",
@@ -142,7 +143,7 @@ def import_fault(importer: str, imported: str) -> str | None:
     here, there = room(importer), room(imported)
     if there == "":
         return "takes a name from the package itself; import it from its module"
-    if here in {there, ""} or there == "errors" or (here, there) in SIDEWAYS:
+    if here in {there, ""} or (here, there) in SIDEWAYS:
         return None
     if FLOORS[there] < FLOORS[here]:
         return None

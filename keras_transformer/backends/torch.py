@@ -70,6 +70,8 @@ def loop(condition, body, state, constants):
             state = body(state, constants)
         return state
     graphs, options, numbers = _graphs.get()
+    # Once, instead of in each product of a step.
+    constants = pytree.tree_map(torch.Tensor.contiguous, constants)
     flat, structure = pytree.tree_flatten((state, constants))
     shapes = tuple((tensor.shape, tensor.dtype, tensor.device) for tensor in flat)
     key = (next(numbers), options, structure, shapes)
@@ -194,7 +196,7 @@ def _begin_alike(model):
     """Before its first step: all processes take the weights of the first one."""
     if num_separate_losses() > 1 and not hasattr(model, "_alike"):
         for variable in model.variables:
-            torch.distributed.broadcast(variable.value.data, 0)
+            torch.distributed.broadcast(variable.value.detach(), 0)
         vars(model)["_alike"] = True
 
 

@@ -13,6 +13,8 @@ import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 
+from keras_transformer.backends.torch_packing import pack
+
 _aten = torch.ops.aten
 
 # Calls that give back their argument when dtype and device are already right.
@@ -49,6 +51,7 @@ def trace(function, *arguments):
     _fold_constants(module)
     _share_equal_calls(module)
     module.graph.eliminate_dead_code()
+    pack(module)
     _use_python_bindings(module.graph)
     attributes = _attributes_as_inputs(module)
     module.recompile()

@@ -28,6 +28,7 @@ from keras_transformer.data.token_rows import TokenRows
 from keras_transformer.data.tokenizer import Tokenizer
 from keras_transformer.data.tokenizer import count_space_marks
 from keras_transformer.errors import InputError
+from keras_transformer.processors import num_processors
 
 _FEW = 8  # chunks that are encoded sooner than other processes start
 
@@ -171,7 +172,7 @@ def encode_stream(
         InputError: where a process ends by itself.
     """
     texts = iter(texts)
-    workers = workers or _num_processors()
+    workers = workers or num_processors()
     if workers > 1:
         yield from map(encoder, islice(texts, _FEW))
         following = next(texts, None)
@@ -179,13 +180,6 @@ def encode_stream(
             yield from _encode_elsewhere(chain([following], texts), encoder, workers)
     else:
         yield from map(encoder, texts)
-
-
-def _num_processors() -> int:
-    """Those that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _encode_elsewhere(

@@ -9,12 +9,10 @@ from typing import NamedTuple
 from keras import ops
 
 from keras_transformer import backends
-from keras_transformer.decoding.length_penalty import normalized
 from keras_transformer.decoding.logits_processors import chain
 from keras_transformer.decoding.running import running
 from keras_transformer.decoding.search_result import SearchResult
-
-_NEVER = -float("inf")
+from keras_transformer.decoding.search_result import result_of
 
 
 class _State(NamedTuple):
@@ -112,20 +110,7 @@ def greedy_search(
         )
 
     state = backends.loop(running(length), body, state, (limits, constants))
-    return _result(state, pad_id, normalization, length_penalty)
-
-
-def _result(state, pad_id, normalization, alpha):
-    # Minus infinity: every token was forbidden somewhere.
-    there = ops.logical_and(state.lengths > 0, state.log_probabilities > _NEVER)
-    log_probabilities = ops.where(there, state.log_probabilities, _NEVER)
-    result = SearchResult(
-        tokens=ops.where(ops.expand_dims(there, 1), state.tokens, pad_id),
-        lengths=ops.where(there, state.lengths, 0),
-        log_probabilities=log_probabilities,
-        scores=normalized(log_probabilities, state.lengths, normalization, alpha),
-        finished=ops.logical_and(there, state.finished),
-    )
+    result = result_of(state, pad_id, normalization, length_penalty)
     return SearchResult(*(ops.expand_dims(tensor, 1) for tensor in result))
 
 

@@ -14,12 +14,11 @@ import numpy as np
 from keras import ops
 
 from keras_transformer import backends
-from keras_transformer.decoding.length_penalty import normalized
 from keras_transformer.decoding.logits_processors import chain
 from keras_transformer.decoding.logits_processors import keep_top_k
 from keras_transformer.decoding.logits_processors import keep_top_p
 from keras_transformer.decoding.running import running
-from keras_transformer.decoding.search_result import SearchResult
+from keras_transformer.decoding.search_result import result_of
 
 # Odd numbers that spread the bits of what they multiply, as signed 32-bit integers.
 _FIRST, _SECOND = np.uint32([0x7FEB352D, 0x846CA68B]).view("int32")
@@ -122,7 +121,7 @@ def sample(
         )
 
     state = backends.loop(running(length), body, state, (limits, keys, constants))
-    return _result(state, pad_id, normalization, length_penalty)
+    return result_of(state, pad_id, normalization, length_penalty)
 
 
 def _start(keys, limits, length, cache, start_id, pad_id):
@@ -147,19 +146,6 @@ def _narrowed(scores, temperature, top_k, top_p):
     if top_k:
         scores = keep_top_k(scores, top_k)
     return keep_top_p(scores, top_p) if top_p < 1.0 else scores
-
-
-def _result(state, pad_id, normalization, alpha):
-    # Minus infinity: every token was forbidden somewhere.
-    there = ops.logical_and(state.lengths > 0, state.log_probabilities > _NEVER)
-    log_probabilities = ops.where(there, state.log_probabilities, _NEVER)
-    return SearchResult(
-        tokens=ops.where(ops.expand_dims(there, 2), state.tokens, pad_id),
-        lengths=ops.where(there, state.lengths, 0),
-        log_probabilities=log_probabilities,
-        scores=normalized(log_probabilities, state.lengths, normalization, alpha),
-        finished=ops.logical_and(there, state.finished),
-    )
 
 
 def sample_keys(seed, numbers, count):

@@ -36,17 +36,15 @@ def average(run_folder, last, output, best=None):
         raise InputError(f"{run_folder} is not a run folder; give one that train wrote")
     config = load_config(run_folder / "config.yaml")
     checkpoints = regular_checkpoints(run_folder, config.training.checkpoint_every)
-    option, count, there = "last", last, checkpoints
-    scores = []
+    scores = read_state(max(checkpoints.values()))["scores"] if checkpoints else []
+    option, count, kind = "last", last, ""
     if best is not None:
-        scores = read_state(checkpoints[max(checkpoints)])["scores"]
-        there = [step for step, _ in scores if step in checkpoints]
-        option, count = "best", best
-    if not 1 <= count <= len(there):
+        option, count, kind = "best", best, " with a validation"
+        checkpoints = {s: checkpoints[s] for s, _ in scores if s in checkpoints}
+    if not 1 <= count <= len(checkpoints):
         raise InputError(
-            f"{run_folder} has {len(there)} checkpoints"
-            f"{' with a validation' if best is not None else ''}; --{option} must be "
-            f"between 1 and that, got {count}"
+            f"{run_folder} has {len(checkpoints)} checkpoints{kind}; --{option} must "
+            f"be between 1 and that, got {count}"
         )
     steps = steps_to_average(checkpoints, scores, last, best)
     tokenizers = load_tokenizers(config.tokenizer, run_folder)

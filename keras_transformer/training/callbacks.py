@@ -1,6 +1,7 @@
 """Callbacks for `model.fit`: progress in words, BLEU after each epoch, a clean stop."""
 
 import collections
+import contextlib
 import datetime
 import math
 import os
@@ -130,8 +131,10 @@ class StopOnSignal(keras.callbacks.Callback):
         self.signal = number
         self._restore()
         name = signal.Signals(number).name
-        # Not `print`, which must not be called while it is at work.
-        os.write(2, f"\n{name}: stops after this step; again: at once\n".encode())
+        # Not `print`, which must not be called while it is at work. What reads it may
+        # have ended by the same ctrl-C.
+        with contextlib.suppress(OSError):
+            os.write(2, f"\n{name}: stops after this step; again: at once\n".encode())
 
     def _restore(self):
         for number, handler in self._before.items():

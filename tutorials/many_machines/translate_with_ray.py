@@ -15,6 +15,7 @@ from pathlib import Path
 import ray
 
 from keras_transformer.batch_translator import BatchTranslator
+from keras_transformer.cli import reading
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -26,14 +27,6 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=1, help="of each worker")
     parser.add_argument("--batch-size", type=int, default=1024, help="lines")
     return parser.parse_args()
-
-
-def read_lines(path: Path) -> list[str]:
-    r"""The lines as `keras-transformer translate` has them: only `\n` ends one."""
-    lines = path.read_bytes().decode("utf-8-sig").split("\n")
-    if lines[-1] == "":
-        lines.pop()
-    return [line.removesuffix("\r") for line in lines]
 
 
 def main() -> None:
@@ -51,7 +44,8 @@ def main() -> None:
     variables = {"KERAS_BACKEND": backend, **threads}
     ray.init(include_dashboard=False, runtime_env={"env_vars": variables})
     ray.data.DataContext.get_current().execution_options.preserve_order = True
-    lines = read_lines(arguments.input)
+    with reading.opened(arguments.input) as file:
+        lines = list(reading.decoded(file, arguments.input))
     rows = ray.data.from_items(
         [{"source": line} for line in lines],
         # Each is one unit of work: small enough for all workers to end together.

@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StringType
 
 from keras_transformer.batch_translator import BatchTranslator
+from keras_transformer.cli import reading
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -29,14 +30,6 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=1, help="of each worker")
     parser.add_argument("--batch-size", type=int, default=1024, help="lines")
     return parser.parse_args()
-
-
-def read_lines(path: Path) -> list[str]:
-    r"""The lines as `keras-transformer translate` has them: only `\n` ends one."""
-    lines = path.read_bytes().decode("utf-8-sig").split("\n")
-    if lines[-1] == "":
-        lines.pop()
-    return [line.removesuffix("\r") for line in lines]
 
 
 def session(arguments: argparse.Namespace) -> SparkSession:
@@ -61,7 +54,8 @@ def session(arguments: argparse.Namespace) -> SparkSession:
 def main() -> None:
     arguments = parse_arguments()
     spark = session(arguments)
-    lines = read_lines(arguments.input)
+    with reading.opened(arguments.input) as file:
+        lines = list(reading.decoded(file, arguments.input))
     translate = predict_batch_udf(
         BatchTranslator(arguments.model.resolve()).make_predict_function,
         return_type=StringType(),

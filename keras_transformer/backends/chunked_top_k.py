@@ -26,15 +26,19 @@ def chunked(top_k):
         V = scores.shape[-1]
         if not isinstance(k, int) or V is None or 4 * k * _C > V:
             return top_k(scores, k)
-        rows = tuple(ops.shape(scores)[:-1])
-        if missing := -V % _C:
-            none = ops.full((*rows, missing), -float("inf"), scores.dtype)
-            scores = ops.concatenate([scores, none], axis=-1)
-        chunks = ops.reshape(scores, (*rows, -(-V // _C), _C))
+        rows, count = tuple(ops.shape(scores)[:-1]), V // _C
+        chunks = ops.reshape(scores[..., : count * _C], (*rows, count, _C))
         _, places = top_k(ops.max(chunks, axis=-1), k)
         places = ops.sort(places, axis=-1)  # (..., k), in the order of the row
         chosen = ops.take_along_axis(chunks, ops.expand_dims(places, -1), axis=-2)
-        values, inner = top_k(ops.reshape(chosen, (*rows, k * _C)), k)
+        chosen = ops.reshape(chosen, (*rows, k * _C))
+        if V % _C:
+            # All of what is left at the end. Filled up to a chunk, it would double the
+            # time of XLA's whole step.
+            chosen = ops.concatenate([chosen, scores[..., count * _C :]], axis=-1)
+            last = ops.full((*rows, 1), count, places.dtype)
+            places = ops.concatenate([places, last], axis=-1)
+        values, inner = top_k(chosen, k)
         places = ops.take_along_axis(places, ops.floor_divide(inner, _C), axis=-1)
         return values, places * _C + ops.mod(inner, _C)
 

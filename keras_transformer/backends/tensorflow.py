@@ -1,11 +1,13 @@
 """TensorFlow: tf.function with XLA, tf.while_loop; replicas of tf.distribute."""
 
 import contextlib
+import contextvars
 import functools
 
 import keras
 import numpy as np
 import tensorflow as tf
+from keras import ops
 from keras import tree
 from keras.src.trainers.data_adapters.py_dataset_adapter import PyDatasetAdapter
 
@@ -19,6 +21,9 @@ from keras_transformer.backends.steps import replaced
 from keras_transformer.backends.tensorflow_distribution import distributions  # noqa: F401
 from keras_transformer.backends.tensorflow_distribution import several_workers
 from keras_transformer.errors import InputError
+
+# Whether what is traced will be compiled by XLA.
+_by_xla = contextvars.ContextVar("by_xla", default=False)
 
 compiles_training = True
 hoists_invariants = False  # where an exported program is not XLA's
@@ -34,12 +39,25 @@ def compile(function, model, few_rows=False):
         shapes = tuple((tuple(tensor.shape), tensor.dtype) for tensor in tensors)
         key = (tuple(sorted(options.items())), shapes)
         if key not in programs:
-            program = functools.partial(function, **options)
+
+            def program(*arguments):
+                with _compiling_by_xla():
+                    return function(*arguments, **options)
+
             program = tf.function(program, jit_compile=True, autograph=False)
             programs.setdefault(key, program)  # of another thread, if it was faster
         return programs[key](*arguments)
 
     return run
+
+
+@contextlib.contextmanager
+def _compiling_by_xla():
+    token = _by_xla.set(True)
+    try:
+        yield
+    finally:
+        _by_xla.reset(token)
 
 
 def concrete(tensor):
@@ -64,9 +82,12 @@ def scan(step, carry, chunks):
 
 
 def update_cache(cache, update, position):
-    # A select, not a slice update: ONNX and LiteRT have no operation for that.
     update = tf.cast(update, cache.dtype)
     count = update.shape[-2]
+    if _by_xla.get():
+        start = [0] * (len(cache.shape) - 2) + [position * count, 0]
+        return ops.slice_update(cache, tf.stack(start), update)
+    # A select, not a slice update: ONNX and LiteRT have no operation for that.
     if count == 1:
         here = tf.equal(tf.range(tf.shape(cache)[-2]), position)[:, tf.newaxis]
         return tf.where(here, update, cache)

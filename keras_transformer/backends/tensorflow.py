@@ -2,7 +2,6 @@
 
 import contextlib
 import contextvars
-import functools
 
 import keras
 import numpy as np

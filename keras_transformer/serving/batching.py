@@ -1,8 +1,8 @@
 """Sentences of many requests, translated together.
 
 One thread runs the model, since a compiled program wants all cores. While it runs, more
-sentences arrive; the next batch takes the one that has waited longest and those that
-are nearest to it in length and ask for the same.
+sentences arrive; the next batch takes the one that has waited longest, and others that
+are not longer and ask for the same.
 """
 
 import sys
@@ -21,6 +21,8 @@ from keras_transformer.serving.engine import Engine
 from keras_transformer.serving.engine import Options
 from keras_transformer.serving.limits import Limits
 from keras_transformer.serving.metrics import Metrics
+
+_MOST_ROWS = 4  # of a program, for each sentence of nearly its length
 
 
 class QueueFull(Exception):
@@ -160,17 +162,23 @@ class Batcher:
             self._changed.wait(rest)
 
     def _choose(self) -> list[_Item]:
+        """The oldest with others of its length, and shorter ones in empty rows.
+
+        All rows are padded to the longest: a longer one, which would slow down all of
+        them, waits until it is the oldest, and much shorter ones make no batch larger.
+        """
         first = self._items[0]
-        alike = [item for item in self._items if item.options == first.options]
-        alike.sort(key=lambda item: abs(item.length - first.length))  # stable: by age
-        batch: list[_Item] = []
-        longest = 0
-        for item in alike:
-            longest = max(longest, item.length)
-            if len(batch) >= self._limits.row_counts(longest)[-1]:
-                break
-            batch.append(item)
-        return batch
+        alike = [
+            item
+            for item in self._items
+            if item.options == first.options and item.length <= first.length
+        ]
+        alike.sort(key=lambda item: -item.length)  # stable: by age
+        near = sum(2 * item.length > first.length for item in alike)
+        sizes = self._limits.row_counts(first.length)
+        # A larger program for fewer rows costs more than several runs of a small one.
+        size = [size for size in sizes if size <= _MOST_ROWS * near][-1]
+        return alike[:size]
 
     def _drop_cancelled(self) -> None:
         self._items = [item for item in self._items if not item.future.cancelled()]

@@ -55,7 +55,7 @@ def test_requests_that_wait_share_a_batch(held):
     assert [len(texts) for texts, _ in engine.batches] == [1, 6]
 
 
-def test_the_oldest_goes_first_with_those_nearest_in_length(held):
+def test_the_oldest_goes_first_with_those_that_are_not_longer(held):
     engine, batcher = held(batch_size=3)
     for text, length in (("a", 30), ("b", 5), ("c", 90), ("d", 28), ("e", 40)):
         submit(batcher, text, length=length)
@@ -63,9 +63,30 @@ def test_the_oldest_goes_first_with_those_nearest_in_length(held):
     batcher.stop()
     assert [texts for texts, _ in engine.batches] == [
         ["wait"],
-        ["a", "d", "e"],
-        ["b", "c"],
+        ["a", "d", "b"],
+        ["c", "e"],
     ]
+
+
+def test_much_shorter_sentences_do_not_enlarge_a_batch(held):
+    engine, batcher = held(batch_size=64)
+    (long,) = submit(batcher, "long", length=60)
+    (other,) = submit(batcher, "other", length=40)
+    short = submit(batcher, *(f"short {i}" for i in range(60)), length=5)
+    engine.go.set()
+    batcher.stop()
+    assert all(future.done() for future in (long, other, *short))
+    # Two of its length: the program of eight rows, which has six to spare.
+    assert [len(texts) for texts, _ in engine.batches] == [1, 8, 54]
+    assert engine.batches[1][0][:3] == ["long", "other", "short 0"]
+
+
+def test_few_sentences_take_a_small_program_several_times(held):
+    engine, batcher = held(batch_size=64)
+    submit(batcher, *(f"text {i}" for i in range(15)))
+    engine.go.set()
+    batcher.stop()
+    assert [len(texts) for texts, _ in engine.batches] == [1, 8, 7]
 
 
 def test_a_batch_has_one_kind_of_search(held):

@@ -128,14 +128,19 @@ def size_of(folder):
     return sum(f.stat().st_size for f in files if not f.name.endswith(kinds))
 
 
-def candidates(model, backends, names, folder):
-    """Name, use, folder, backend and whether it must be exact, of what is measured."""
+def candidates(model, backends, names, folder, beam_size):
+    """Name, use, folder, backend and whether it must be exact, of what is measured.
+
+    A SavedModel has greedy search and one of `beam_size`.
+    """
     for backend in backends:
         yield f"Translator, {backend}", "translator", str(model), backend, True
     for name in names:
         for quantization in FORMATS[name]:
             output = str(Path(folder) / f"{name}-{quantization or 'float32'}")
-            options = {} if name == "saved_model" else {"quantization": quantization}
+            options = {"quantization": quantization}
+            if name == "saved_model":
+                options = {"beam_size": beam_size}
             path = in_process(EXPORT, [name, str(model), output, options])
             use = "saved_model" if name == "saved_model" else "program"
             full = f"{name} {quantization or 'float32'}"
@@ -185,10 +190,19 @@ def main():
     parser.add_argument("--tokenize", default="13a", help="of BLEU; none: it is done")
     parser.add_argument("--threads", type=int, default=0, help="0: as each likes")
     arguments = parser.parse_args()
+    wide = [size for size in arguments.beam_sizes if size > 1]
+    if len(wide) > 1 and "saved_model" in arguments.formats:
+        parser.error("--beam-sizes: a SavedModel has one above 1; give no more")
     lines = arguments.source.read_text("utf-8").split("\n")[:-1]
     with tempfile.TemporaryDirectory() as folder:
         arguments.candidates = list(
-            candidates(arguments.model, arguments.backends, arguments.formats, folder)
+            candidates(
+                arguments.model,
+                arguments.backends,
+                arguments.formats,
+                folder,
+                wide[0] if wide else None,
+            )
         )
         good = True
         for beam_size in arguments.beam_sizes:

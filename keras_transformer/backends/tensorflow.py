@@ -2,6 +2,7 @@
 
 import contextlib
 import contextvars
+import functools
 
 import keras
 import numpy as np
@@ -38,11 +39,8 @@ def compile(function, model, few_rows=False):
         shapes = tuple((tuple(tensor.shape), tensor.dtype) for tensor in tensors)
         key = (tuple(sorted(options.items())), shapes)
         if key not in programs:
-
-            def program(*arguments):
-                with _compiling_by_xla():
-                    return function(*arguments, **options)
-
+            # Not a function of its own: TensorFlow would count all keys as one's.
+            program = functools.partial(_traced_for_xla, function, options)
             program = tf.function(program, jit_compile=True, autograph=False)
             programs.setdefault(key, program)  # of another thread, if it was faster
         return programs[key](*arguments)
@@ -50,11 +48,10 @@ def compile(function, model, few_rows=False):
     return run
 
 
-@contextlib.contextmanager
-def _compiling_by_xla():
+def _traced_for_xla(function, options, *arguments):
     token = _by_xla.set(True)
     try:
-        yield
+        return function(*arguments, **options)
     finally:
         _by_xla.reset(token)
 

@@ -1,3 +1,5 @@
+import logging
+
 import keras
 import numpy as np
 import pytest
@@ -107,7 +109,8 @@ def test_shapes_are_told_apart():
     assert numbers(wide) == [[1.0, 2.0], [3.0, 6.0]]
 
 
-def test_many_shapes_need_no_warning(caplog):
+def test_many_shapes_need_no_warning(caplog, monkeypatch):
+    monkeypatch.setattr(logging.getLogger("tensorflow"), "propagate", True)
     model = Scale()
     run = backends.compile(model.powers, model)
     for rows in range(1, 8):

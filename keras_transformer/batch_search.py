@@ -104,20 +104,27 @@ class BatchSearch:
         options: DecodingOptions,
         batch_size: int,
         batch_tokens: int | None = None,
+        fill_batches: bool = False,
     ) -> list[list[Found]]:
         """The hypotheses of each sentence; each as if it were alone.
 
+        Args: see `Translator.translate`.
+
         Raises:
-            InputError: where a prefix or a length is more than the model can write, or
-                a coverage penalty lacks attention.
+            InputError: where a prefix or a length is more than the model can write, a
+                coverage penalty lacks attention, or `fill_batches` meets batches of
+                as many rows as `batch_tokens` allows.
         """
         self._check(sentences, options)
+        if fill_batches and batch_tokens is not None:
+            raise InputError("fill_batches fills batch_size; leave batch_tokens out")
         found: list[list[Found]] = [[] for _ in sentences]
         lengths = [len(sentence.ids) for sentence in sentences]
         batches = self._batches(lengths, batch_size, batch_tokens)
+        least = -(-batch_size // self._num_programs()) if fill_batches else 1
 
         def translate(rows):
-            return list(self._translate([sentences[i] for i in rows], options))
+            return list(self._translate([sentences[i] for i in rows], options, least))
 
         for rows, batch in zip(batches, self._map(translate, batches), strict=True):
             for row, hypotheses in zip(rows, batch, strict=True):
@@ -218,9 +225,9 @@ class BatchSearch:
         function = functools.partial(search, self.model)
         return backends.compile(function, self.model, few_rows=True)
 
-    def _translate(self, sentences, options) -> Iterator[list[Found]]:
+    def _translate(self, sentences, options, least) -> Iterator[list[Found]]:
         config = self.model.config
-        source = self._pad([sentence.ids for sentence in sentences])
+        source = self._pad([sentence.ids for sentence in sentences], least)
         rows, length = source.shape
         limits = self._limits(sentences, options)
         if options.max_length is not None:
@@ -289,13 +296,13 @@ class BatchSearch:
                 found[row] = tree.map_structure(operator.itemgetter(place), parts)
         return found
 
-    def _pad(self, rows: list[list[int]]) -> Any:
-        """Rows of ids as (B, length), B a power of two.
+    def _pad(self, rows: list[list[int]], least: int = 1) -> Any:
+        """Rows of ids as (B, length), B a power of two, and no less than `least`.
 
         A row that only fills the batch is one end token: never fully masked.
         """
         config = self.model.config
-        filler = [[config.end_id]] * (power_of_two(len(rows)) - len(rows))
+        filler = [[config.end_id]] * (power_of_two(max(least, len(rows))) - len(rows))
         length = min(bucket(max(map(len, rows))), config.longest_sequence)
         padded = pad_rows(rows + filler, length, config.pad_id)
         return ops.convert_to_tensor(padded)

@@ -92,6 +92,7 @@ class Translator:
         prefixes: Sequence[str] | None = None,
         batch_size: int = 64,
         batch_tokens: int | None = None,
+        fill_batches: bool = False,
         return_details: bool = False,
         return_token_scores: bool = False,
         return_alignments: bool = False,
@@ -114,6 +115,9 @@ class Translator:
             batch_tokens: the most source tokens of a batch, padding included; a longer
                 line is translated alone. Where translations are read again, for scores
                 and attention, it holds for their tokens, too. Default: any number.
+            fill_batches: give fewer lines than `batch_size` the program of as many: a
+                server compiles few. Rows without a line take little time. Not together
+                with `batch_tokens`.
             return_details: give hypotheses, best first, instead of strings.
             return_token_scores: with `return_details`, fill `token_scores`.
             return_alignments: with `return_details`, fill `alignment`.
@@ -126,7 +130,7 @@ class Translator:
             UserWarning: of each line that is cut, under `long_lines="truncate"`.
 
         Raises:
-            InputError: where options do not go together, a line is too long, or the
+            InputError: where arguments do not go together, a line is too long, or the
                 model has not the attention that is asked for.
 
         Example:
@@ -157,7 +161,7 @@ class Translator:
             rereading.check_attention(self.model, pieces, return_attention_weights)
         sentences = [sentence for line in pieces for _, sentence in line]
         found = self._searcher.translate(
-            sentences, self._resolved(chosen), batch_size, batch_tokens
+            sentences, self._resolved(chosen), batch_size, batch_tokens, fill_batches
         )
         rows = [ranked(list(map(self._hypothesis, row)), chosen) for row in found]
         sources = [sentence.ids for sentence in sentences]

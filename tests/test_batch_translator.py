@@ -130,9 +130,9 @@ def test_batches_are_split_by_tokens(translator, monkeypatch):
     sizes = []
     translate = BatchSearch._translate
 
-    def counted(self, sentences, options):
+    def counted(self, sentences, *arguments):
         sizes.append(len(sentences))
-        return translate(self, sentences, options)
+        return translate(self, sentences, *arguments)
 
     monkeypatch.setattr(BatchSearch, "_translate", counted)
     assert splitting(SOURCES[:6]) == GREEDY[:6]

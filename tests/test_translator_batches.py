@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 
 import keras_transformer as kt
+from keras_transformer.data.static_shapes import power_of_two
+from keras_transformer.errors import InputError
 
 FOLDER = Path(__file__).with_name("fixtures") / "en-de.format-1"
 LINES = (FOLDER / "source.txt").read_text(encoding="utf-8").splitlines()
@@ -85,3 +87,26 @@ def test_each_line_is_what_it_is_alone(translator, name):
             assert one.token_scores == pytest.approx(other.token_scores, abs=1e-3)
             assert one.finished == other.finished
             assert one.utility == pytest.approx(other.utility, abs=0.01)
+
+
+def test_filled_batches_are_of_one_size(translator, monkeypatch):
+    searcher, sizes = translator._searcher, []
+    search = searcher._search
+
+    def noted(source, *arguments, **options):
+        sizes.append(source.shape[0])
+        return search(source, *arguments, **options)
+
+    monkeypatch.setattr(searcher, "_search", noted)
+    lines = lines_of(translator.tokenizer)
+    expected = translator.translate(lines, beam_size=1)
+    unfilled = len(sizes)
+    for count in (1, 2, 3):
+        found = translator.translate(
+            lines[:count], beam_size=1, batch_size=8, fill_batches=True
+        )
+        assert found == expected[:count]
+    assert max(sizes[:unfilled]) <= 4
+    assert set(sizes[unfilled:]) == {power_of_two(-(-8 // searcher._num_programs()))}
+    with pytest.raises(InputError, match="leave batch_tokens out"):
+        translator.translate(lines, batch_tokens=99, fill_batches=True)

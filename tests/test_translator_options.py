@@ -162,8 +162,8 @@ def test_what_is_read_again_obeys_the_tokens_of_a_batch(translator, monkeypatch)
     shapes = []
     default = translator._searcher._pad  # looked at: the batches as they are run
 
-    def noted(rows):
-        padded = default(rows)
+    def noted(*arguments):
+        padded = default(*arguments)
         shapes.append(tuple(padded.shape))
         return padded
 

@@ -27,7 +27,7 @@ from keras_transformer.decoding.beam_groups import gather
 from keras_transformer.decoding.beam_groups import gather_all
 from keras_transformer.decoding.length_penalty import normalized
 from keras_transformer.decoding.logits_processors import chain
-from keras_transformer.decoding.running import running
+from keras_transformer.decoding.search_loop import search_loop
 from keras_transformer.decoding.search_result import SearchResult
 
 _NEVER = -float("inf")
@@ -128,6 +128,7 @@ def beam_search(
     choose = _chooser(num_beam_groups, diversity_penalty, end_id)
     width = beam_size // num_beam_groups
     wanted = min(top_beams, width)  # of each group, those that may be returned
+    rows = ops.shape(limits)[0]
     limits = beam_groups.repeat(limits, num_beam_groups)
     state = _start(width, length, limits, cache, pad_id)
     if coverage is not None:
@@ -154,7 +155,7 @@ def beam_search(
         settled = ops.logical_or(settled, state.position >= limits)
         return state._replace(done=_done(state, settled, enough, num_beam_groups))
 
-    state = backends.loop(running(length), body, state, (limits, constants))
+    state = search_loop(body, state, (limits, constants), rows=rows, length=length)
     state = beam_groups.merge(state, num_beam_groups)
     return _result(state, top_beams, score, pad_id)
 

@@ -8,9 +8,8 @@ from typing import NamedTuple
 
 from keras import ops
 
-from keras_transformer import backends
 from keras_transformer.decoding.logits_processors import chain
-from keras_transformer.decoding.running import running
+from keras_transformer.decoding.search_loop import search_loop
 from keras_transformer.decoding.search_result import SearchResult
 from keras_transformer.decoding.search_result import result_of
 
@@ -109,7 +108,7 @@ def greedy_search(
             cache=cache,
         )
 
-    state = backends.loop(running(length), body, state, (limits, constants))
+    state = search_loop(body, state, (limits, constants), rows=rows, length=length)
     result = result_of(state, pad_id, normalization, length_penalty)
     return SearchResult(*(ops.expand_dims(tensor, 1) for tensor in result))
 

@@ -13,11 +13,10 @@ from typing import NamedTuple
 import numpy as np
 from keras import ops
 
-from keras_transformer import backends
 from keras_transformer.decoding.logits_processors import chain
 from keras_transformer.decoding.logits_processors import keep_top_k
 from keras_transformer.decoding.logits_processors import keep_top_p
-from keras_transformer.decoding.running import running
+from keras_transformer.decoding.search_loop import search_loop
 from keras_transformer.decoding.search_result import result_of
 
 # Odd numbers that spread the bits of what they multiply, as signed 32-bit integers.
@@ -120,7 +119,9 @@ def sample(
             cache=cache,
         )
 
-    state = backends.loop(running(length), body, state, (limits, keys, constants))
+    state = search_loop(
+        body, state, (limits, keys, constants), rows=keys.shape[0], length=length
+    )
     return result_of(state, pad_id, normalization, length_penalty)
 
 

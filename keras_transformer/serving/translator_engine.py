@@ -78,14 +78,14 @@ class TranslatorEngine:
             require_attention(self._translator.model, "alignments and attention need")
         length = bucket(max(self.count_tokens(texts)))
         sizes = [n for n in self._limits.row_counts(length) if n >= len(texts)]
-        filler = [texts[-1]] * (sizes[0] - len(texts)) if sizes else []
         found = self._translator.translate(
-            [*texts, *filler],
-            batch_size=len(texts) + len(filler),
+            texts,
+            batch_size=sizes[0] if sizes else len(texts),
+            fill_batches=True,
             return_details=True,
             **self._search(options),
         )
-        found = [hypotheses[: options.n_best] for hypotheses in found[: len(texts)]]
+        found = [hypotheses[: options.n_best] for hypotheses in found]
         return self._with_attention(texts, found) if options.attention else found
 
     def warm_up(self, longest: int) -> Iterator[str]:

@@ -16,6 +16,7 @@ from lattices import hypotheses
 
 from keras_transformer import Transformer
 from keras_transformer import backends
+from keras_transformer.decoding import search_loop
 from keras_transformer.decoding.logits_processors import FREE
 from keras_transformer.decoding.sampling import sample_keys
 from keras_transformer.models import Ensemble
@@ -114,6 +115,14 @@ def two():
     )
 
 
+@pytest.fixture(scope="module")
+def halved():
+    """A model whose rows go on, at last one alone, without those that are done."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(search_loop, "MANY_ROWS", 2)
+        yield Searched(member(4))
+
+
 def rules_of(options, row):
     rules = ("min_length", "no_repeat_ngram_size", "repetition_penalty")
     rules = {name: options[name] for name in rules if name in options}
@@ -169,6 +178,11 @@ def test_equals_the_reference(one, width, name):
     assert {h.finished for row in found for h in row} >= {name != "no end"}
 
 
+@pytest.mark.parametrize("name", ["rules", "groups"])
+def test_halves_of_a_batch_equal_the_reference(halved, name):
+    compare_beams(halved, {**ASKED[name], "beam_size": 3, "top_beams": 2})
+
+
 @pytest.mark.parametrize(("width", "name"), [(3, "coverage"), (9, "rules")])
 def test_an_ensemble_equals_the_reference(two, width, name):
     compare_beams(two, {**ASKED[name], "beam_size": width, "top_beams": 3})
@@ -189,12 +203,14 @@ def test_greedy_search_equals_the_reference(members, request):
         assert actual.tokens == tokens
 
 
-def test_samples_equal_the_reference(one):
+@pytest.mark.parametrize("members", ["one", "halved"])
+def test_samples_equal_the_reference(members, request):
+    searched = request.getfixturevalue(members)
     drawn = {"temperature": 1.3, "top_k": 6, "top_p": 0.9}
     options = {**GREEDY, **drawn, "sampling": True, "top_beams": 3}
     keys = np.stack([sample_keys(1, (row,), 3) for row in range(len(SOURCE))])
-    for row, samples in enumerate(found_by(one, options, keys=keys)):
-        logs_of, process, _ = one.reference(row, rules_of(options, row), 0.0)
+    for row, samples in enumerate(found_by(searched, options, keys=keys)):
+        logs_of, process, _ = searched.reference(row, rules_of(options, row), 0.0)
         for key, actual in zip(keys[row], samples, strict=True):
             tokens, total = numpy_search.sample(
                 logs_of, process, LIMITS[row], key, END, **drawn

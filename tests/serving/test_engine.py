@@ -72,9 +72,12 @@ def test_a_batch_has_one_of_few_sizes(engine, monkeypatch):
     sizes = []
     translate = engine._translator.translate
 
-    def counted(lines, **options):
-        sizes.append(len(lines))
-        return translate(lines, **options)
+    def counted(lines, batch_size, fill_batches, **options):
+        assert fill_batches
+        sizes.append(batch_size)
+        return translate(
+            lines, batch_size=batch_size, fill_batches=fill_batches, **options
+        )
 
     monkeypatch.setattr(engine._translator, "translate", counted)
     for count in (1, 2, 5):

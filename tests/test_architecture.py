@@ -21,7 +21,8 @@ FILES = {str(path.relative_to(FOLDER)): path for path in sorted(FOLDER.rglob("*.
 ROOMS = (
     "errors processors",
     "config backends output_folder",
-    "layers decoding data losses evaluation",
+    "layers decoding data fused_cross_entropy evaluation",
+    "losses",
     "models",
     "batch_search model_folder hypothesis alignment",
     "source_lines rereading",

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_transformer import losses
+from keras_transformer import fused_cross_entropy
 from keras_transformer.losses import LabelSmoothedCrossEntropy
 from keras_transformer.losses import token_losses
 from reference import autodiff
@@ -152,7 +152,7 @@ def test_fused_loss_and_gradients_are_the_plain_ones(
 ):
     """One chunk; chunks with a remainder; chunks without."""
     assert (NUM_TOKENS % 11, NUM_TOKENS % 7) == (2, 0)
-    monkeypatch.setattr(losses, "CHUNK_TOKENS", chunk_tokens)
+    monkeypatch.setattr(fused_cross_entropy, "CHUNK_TOKENS", chunk_tokens)
     expected, found = both(LabelSmoothedCrossEntropy(0.1), weights, use_bias)
     for got, wanted in zip(
         keras.tree.flatten(found[0]), keras.tree.flatten(expected[0]), strict=True

@@ -104,8 +104,11 @@ class TranslationModel(keras.Model):
         for side in ("source", "target"):
             self._check_ids(side, inputs[side])
         inputs = tree.map_structure(lambda ids: ops.cast(ids, "int32"), inputs)
+        fused = self._fused and self._step
+        if fused and self._step.training and self.loss.r_drop:
+            inputs = tree.map_structure(lambda ids: ops.repeat(ids, 2, axis=0), inputs)
         hidden = self.hidden_states(inputs, training=training)
-        return hidden if self._fused and self._step else self.logits(hidden)
+        return hidden if fused else self.logits(hidden)
 
     @property
     def micro_batches(self):
@@ -151,6 +154,12 @@ class TranslationModel(keras.Model):
         wide = self.compute_dtype != "float16"
         fusing = isinstance(loss, LabelSmoothedCrossEntropy)
         self._fused = fusing and wide and not others
+        if fusing and loss.r_drop and not self._fused:
+            reason = f"the metrics {others}" if wide else "float16"
+            raise InputError(
+                f"r_drop {loss.r_drop} needs the fused loss, which {reason} turn off; "
+                f"train without them, or set r_drop to 0"
+            )
         super().compile(
             optimizer=optimizer,
             loss=loss,

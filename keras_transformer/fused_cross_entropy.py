@@ -1,0 +1,245 @@
+"""Cross-entropy fused with the linear layer before it.
+
+It never holds a logit of every token: it goes through the tokens in chunks and computes
+the gradients of hidden states and output matrix in the same pass.
+
+B batch, T target positions, N = B * T, D hidden_dim, V vocabulary, C chunks.
+"""
+
+import math
+
+from keras import ops
+
+from keras_transformer import backends
+
+# Tokens in a chunk where the number of tokens is known, and chunks where it is not.
+CHUNK_TOKENS = 512
+NUM_CHUNKS = 8
+
+
+def label_scores(logits, labels):
+    """(..., V), (...) -> (...): the logit of each label."""
+    scores = ops.take_along_axis(logits, ops.expand_dims(labels, -1), axis=-1)
+    return ops.squeeze(scores, -1)
+
+
+def token_terms(score, highest, normalizer, mean, label_smoothing):
+    """What `token_losses` returns, from what it needs of each token's logits."""
+    loss = normalizer - (1.0 - label_smoothing) * score - label_smoothing * mean
+    return loss, score - normalizer, ops.cast(score >= highest, "float32")
+
+
+def pairs_in_chunks(*tensors):
+    """Where two rows after each other are of one sentence: chunks of halves.
+
+    In each chunk that `FusedCrossEntropy` takes, the second states of its tokens follow
+    the first.
+
+    Args:
+        tensors: (2 B, T, ...), each with what fills up the last chunk.
+
+    Returns:
+        (1, 2 N, ...) each, where N is rounded up to fill the chunks.
+    """
+    num_tokens, num_chunks = _count(tensors[0][0])
+    length = ops.shape(tensors[0][0])[1]
+    arranged = []
+    for tensor, filler in tensors:
+        rest = tensor.shape[2:]
+        pairs = ops.swapaxes(ops.reshape(tensor, (-1, 2, length, *rest)), 0, 1)
+        halves = [
+            _fill_up(
+                ops.reshape(half, (-1, *rest)), -(num_tokens // 2) % num_chunks, filler
+            )
+            for half in (pairs[0], pairs[1])
+        ]
+        halves = [ops.reshape(half, (num_chunks, -1, *rest)) for half in halves]
+        arranged.append(ops.reshape(ops.concatenate(halves, axis=1), (1, -1, *rest)))
+    return arranged
+
+
+class FusedCrossEntropy:
+    """Linear layer, softmax and loss of one batch, chunk by chunk.
+
+    Each method takes hidden states (B, T, D), the matrix (V, D) and the bias (V,) or
+    nothing. The sums are [loss, log-likelihood, right tokens, tokens]. Under R-Drop all
+    of it comes from `pairs_in_chunks`.
+    """
+
+    def __init__(self, labels, weights, label_smoothing, pad_id, r_drop=0.0):
+        self.r_drop = r_drop
+        self.labels = labels
+        self.weights = ops.cast(weights, "float32")
+        self.label_smoothing = label_smoothing
+        self.pad_id = pad_id
+
+    def sums(self, hidden, matrix, bias=None):
+        means = _means(matrix, bias)
+
+        def step(sums, chunk):
+            return sums + self._forward(chunk, matrix, bias, means)[0], ()
+
+        chunks, _ = self._chunks(hidden)
+        return backends.scan(step, ops.zeros((4,), "float32"), chunks)[0]
+
+    def with_gradients(self, hidden, matrix, bias=None):
+        """The sums, and the function that gives the gradients, as Keras wants it.
+
+        d loss / d logits = weight * (softmax - (1 - ε) one-hot - ε / V). Of these only
+        the softmax is multiplied as a matrix over the vocabulary, and its rows are
+        scaled where they have D entries, not V.
+        """
+        vocabulary_size = matrix.shape[0]
+        means = _means(matrix, bias)
+        chunks, num_tokens = self._chunks(hidden)
+
+        def step(carry, chunk):
+            sums, matrix_gradient, bias_gradient = carry
+            states, _, weights = chunk
+            added, powers, total = self._forward(chunk, matrix, bias, means)
+            sums = sums + added
+            scale = ops.expand_dims(weights / total, -1)  # (N / C, 1)
+            if bias is not None:
+                bias_gradient = bias_gradient + ops.sum(powers * scale, axis=0)
+            powers = ops.cast(powers, matrix.dtype)  # (N / C, V)
+            scale = ops.cast(scale, matrix.dtype)
+            matrix_gradient = matrix_gradient + ops.cast(
+                ops.matmul(ops.transpose(powers), scale * states), "float32"
+            )
+            states_gradient = scale * ops.matmul(powers, matrix)
+            return (sums, matrix_gradient, bias_gradient), states_gradient
+
+        carry = (
+            ops.zeros((4,), "float32"),
+            ops.zeros(matrix.shape, "float32"),
+            ops.zeros((vocabulary_size,) if bias is not None else (), "float32"),
+        )
+        (sums, matrix_gradient, bias_gradient), states_gradient = backends.scan(
+            step, carry, chunks
+        )
+        states, labels, weights = (ops.reshape(c, (-1, *c.shape[2:])) for c in chunks)
+        weights = ops.expand_dims(weights, -1)  # (N, 1)
+        target = self._target(matrix, means[0], labels)
+        hidden_gradient = ops.reshape(states_gradient, ops.shape(states))
+        hidden_gradient = hidden_gradient - ops.cast(weights, matrix.dtype) * target
+        hidden_gradient = ops.reshape(hidden_gradient[:num_tokens], ops.shape(hidden))
+        rows = weights * ops.cast(states, "float32")
+        matrix_gradient = matrix_gradient - self._target_sums(matrix, rows, labels)
+        gradients = [hidden_gradient, ops.cast(matrix_gradient, matrix.dtype)]
+        if bias is not None:
+            sums_of_bias = self._target_sums(matrix, weights[:, 0], labels)
+            gradients.append(bias_gradient - sums_of_bias)
+
+        def gradient(*arguments, upstream=None):
+            if upstream is None:
+                (upstream,) = arguments
+            scale = upstream[0]  # only the loss has a gradient
+            return tuple(ops.cast(scale, g.dtype) * g for g in gradients)
+
+        return sums, gradient
+
+    def _target(self, matrix, mean_row, labels):
+        """The smoothed labels times the matrix: (N, D)."""
+        smoothing = self.label_smoothing
+        own = (1.0 - smoothing) * ops.take(matrix, labels, axis=0)
+        return own + smoothing * ops.cast(mean_row, matrix.dtype)
+
+    def _target_sums(self, matrix, rows, labels):
+        """The transposed smoothed labels times rows (N, ...): (V, ...)."""
+        smoothing, vocabulary_size = self.label_smoothing, matrix.shape[0]
+        own = (1.0 - smoothing) * ops.segment_sum(rows, labels, vocabulary_size)
+        return own + smoothing / vocabulary_size * ops.sum(rows, axis=0)
+
+    def _forward(self, chunk, matrix, bias, means):
+        """The sums of a chunk; p t (N / C, V) and t (N / C,).
+
+        t are the sums of exp(logits - maximum). The gradient of a token's loss in its
+        logits is p - (1 - ε) one-hot - ε / V: p is the softmax, and under R-Drop what
+        its term adds.
+        """
+        states, labels, weights = chunk
+        logits = ops.cast(ops.matmul(states, ops.transpose(matrix)), "float32")
+        logits = logits if bias is None else logits + bias
+        highest = ops.max(logits, axis=-1, keepdims=True)
+        powers = ops.exp(logits - highest)
+        total = ops.sum(powers, axis=-1)
+        highest = ops.squeeze(highest, -1)
+        # The mean over the vocabulary, without reading the logits again.
+        mean_row, mean_bias = means
+        mean = ops.sum(ops.cast(states, "float32") * mean_row, axis=-1) + mean_bias
+        losses, likelihoods, right = token_terms(
+            label_scores(logits, labels),
+            highest,
+            highest + ops.log(total),
+            mean,
+            self.label_smoothing,
+        )
+        if self.r_drop:
+            divergence, gradient = _divergence(
+                logits, powers, ops.expand_dims(total, -1)
+            )
+            losses = losses + self.r_drop / 2 * divergence
+            powers = powers + self.r_drop / 2 * gradient
+        mask = ops.cast(ops.not_equal(labels, self.pad_id), "float32")
+        terms = (weights * losses, mask * likelihoods, mask * right, mask)
+        return ops.stack([ops.sum(term) for term in terms]), powers, total
+
+    def _chunks(self, hidden):
+        """((C, N/C, D), (C, N/C), (C, N/C)) with padding of weight 0, and N."""
+        num_tokens, num_chunks = _count(hidden)
+        chunks = []
+        for tensor, filler in (
+            (ops.reshape(hidden, (-1, hidden.shape[-1])), 0),
+            (ops.reshape(self.labels, (-1,)), self.pad_id),
+            (ops.reshape(self.weights, (-1,)), 0),
+        ):
+            tensor = _fill_up(tensor, -num_tokens % num_chunks, filler)
+            shape = (num_chunks, -1, *tensor.shape[1:])
+            chunks.append(ops.reshape(tensor, shape))
+        return tuple(chunks), num_tokens
+
+
+def _count(hidden):
+    """Tokens and chunks of hidden states (B, T, D)."""
+    if None in hidden.shape[:2]:
+        rows, length = ops.shape(hidden)[:2]
+        return rows * length, NUM_CHUNKS
+    num_tokens = math.prod(hidden.shape[:2])
+    return num_tokens, math.ceil(num_tokens / CHUNK_TOKENS)
+
+
+def _fill_up(tensor, count, filler):
+    """(N, ...) -> (N + count, ...)."""
+    if isinstance(count, int) and not count:
+        return tensor
+    widths = [[0, count]] + [[0, 0]] * (len(tensor.shape) - 1)
+    return ops.pad(tensor, widths, constant_values=filler)
+
+
+def _divergence(logits, powers, total):
+    """KL(P, Q) of each token's P to the Q of its pair: (N,).
+
+    And t times the gradient of KL(P, Q) + KL(Q, P) in the logits of P: (N, V).
+
+    Args:
+        logits: (N, V), the second of each pair N / 2 rows after the first.
+        powers: (N, V), exp(logits - maximum).
+        total: (N, 1), their sums, t.
+    """
+    normalizer = ops.max(logits, axis=-1, keepdims=True) + ops.log(total)
+    (log_p, log_q), (p, q), (p_total, q_total) = (
+        ops.split(tensor, 2) for tensor in (logits - normalizer, powers, total)
+    )
+    ratio = log_p - log_q
+    pq = ops.sum(p * ratio, axis=-1, keepdims=True) / p_total
+    qp = -ops.sum(q * ratio, axis=-1, keepdims=True) / q_total
+    p_gradient = p * (1.0 - pq + ratio) - q * (p_total / q_total)
+    q_gradient = q * (1.0 - qp - ratio) - p * (q_total / p_total)
+    divergence = ops.squeeze(ops.concatenate([pq, qp]), -1)
+    return divergence, ops.concatenate([p_gradient, q_gradient])
+
+
+def _means(matrix, bias):
+    """The mean row (D,) and bias () over the vocabulary, in float32."""
+    mean_row = ops.mean(ops.cast(matrix, "float32"), axis=0)
+    return mean_row, 0.0 if bias is None else ops.mean(bias)

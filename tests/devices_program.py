@@ -28,7 +28,7 @@ STEPS, ROWS = 20, 32
 
 # The same trained alone is the truth: one device, without micro-batches.
 VARIANTS = {
-    "weighted": {"weighted": True, "dropout": 0.1},
+    "weighted": {"weighted": True, "dropout": 0.1, "r_drop": 2.0},
     "parts": {
         "weighted": False,
         "micro_batches": 2,
@@ -70,7 +70,7 @@ def own_rows(arrays, part, weighted):
     }
 
 
-def build(dropout=0.0, global_clipnorm=None, use_ema=False):
+def build(dropout=0.0, r_drop=0.0, global_clipnorm=None, use_ema=False):
     keras.utils.set_random_seed(0)
     config = TransformerConfig.from_preset(
         "tiny",
@@ -93,7 +93,7 @@ def build(dropout=0.0, global_clipnorm=None, use_ema=False):
     )
     model.compile(
         optimizer=keep_weights(optimizer),
-        loss=LabelSmoothedCrossEntropy(0.1),
+        loss=LabelSmoothedCrossEntropy(0.1, r_drop=r_drop),
         metrics=[NegativeLogLikelihood(), TokenAccuracy(), GradientNorm()],
     )
     return model

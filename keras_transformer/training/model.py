@@ -48,7 +48,7 @@ def compiled_model(config, tokenizers):
     model.compile(
         optimizer=keep_weights(optimizer),
         loss=LabelSmoothedCrossEntropy(
-            training.label_smoothing, r_drop=training.r_drop or 0.0
+            training.label_smoothing, r_drop=training.r_drop
         ),
         metrics=[NegativeLogLikelihood(), TokenAccuracy(), GradientNorm()],
         jit_compile=training.jit_compile if backends.compiles_training else False,

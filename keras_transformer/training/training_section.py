@@ -47,7 +47,7 @@ class TrainingSection(Section):
         label_smoothing: share of the target spread over the whole vocabulary.
         r_drop: α of R-Drop: each sentence is worked off under two dropout masks, whose
             distributions are drawn together. Its paper translates with 5; steps take
-            twice as long. None for none.
+            twice as long. 0 for none.
         clip_norm: the most that the norm of the whole gradient may be; None for any.
         micro_batches: parts in which a batch is worked off, one after the other;
             memory is that of one part, the result that of the whole.
@@ -84,7 +84,7 @@ class TrainingSection(Section):
     learning_rate: pydantic.PositiveFloat | None = None
     schedule: Literal["inverse_square_root", "cosine"] = "inverse_square_root"
     label_smoothing: Annotated[float, pydantic.Field(ge=0.0, lt=1.0)] = 0.1
-    r_drop: pydantic.PositiveFloat | None = None
+    r_drop: Annotated[float, pydantic.Field(ge=0.0, allow_inf_nan=False)] = 0.0
     clip_norm: pydantic.PositiveFloat | None = None
     micro_batches: Count = 1
     freeze: Annotated[tuple[Part, ...], pydantic.BeforeValidator(_as_tuple)] = ()

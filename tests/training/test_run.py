@@ -79,7 +79,7 @@ def test_a_run_from_config_to_model_folder(config_file, capsys):
     [
         pytest.param([], id="plain"),
         pytest.param(
-            ["precision=mixed_bfloat16", "ema=0.9", "micro_batches=2"],
+            ["precision=mixed_bfloat16", "ema=0.9", "micro_batches=2", "r_drop=5"],
             marks=pytest.mark.one_backend,
             id="with options",
         ),
@@ -172,6 +172,14 @@ def test_micro_batches_and_clipping_train_as_the_whole_batch(config_file, monkey
         np.testing.assert_allclose(ends[1][name], array, rtol=0, atol=2e-5)
     assert any(abs(ends[2][name] - a).max() > 1e-3 for name, a in ends[0].items())
     assert all(line["gradient_norm"] > 0.1 for line in metrics(Path("whole")))
+
+
+@pytest.mark.one_backend
+def test_r_drop_adds_how_far_two_passes_are_apart(config_file):
+    options = ["training.label_smoothing=0", "training.r_drop=5", "output=run"]
+    train(load_config(config_file, options))
+    logs = [line for line in metrics(config_file.parent / "run") if "loss" in line]
+    assert logs and all(line["loss"] > line["nll"] + 1e-3 for line in logs)
 
 
 @pytest.mark.one_backend

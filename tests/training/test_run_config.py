@@ -50,6 +50,7 @@ def test_every_key_but_the_texts_has_the_default_of_the_paper(load):
         "learning_rate": None,
         "schedule": "inverse_square_root",
         "label_smoothing": 0.1,
+        "r_drop": 0.0,
         "clip_norm": None,
         "micro_batches": 1,
         "freeze": (),

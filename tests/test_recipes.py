@@ -223,6 +223,10 @@ def test_iwslt14_is_prepared_as_papers_have_it(prepare, downloaded, tmp_path):
 
 @pytest.mark.no_backend
 def test_wmt14_is_prepared_for_its_recipes(prepare, downloaded, tmp_path, monkeypatch):
+    assert sorted(prepare.SHA256) == sorted(
+        url.rpartition("/")[2] for url in prepare.WMT14.values()
+    )
+    monkeypatch.setattr(prepare, "SHA256", {})
     for corpus, url in prepare.WMT14.items():
         contents = {
             f"training/{corpus}.{pair}.{pair[:2] if side else pair[3:]}": b"a\nb\n"
@@ -266,6 +270,18 @@ def test_a_download_that_breaks_off_is_not_kept(prepare, monkeypatch):
     with pytest.raises(SystemExit, match="broke off after 4 of 8 bytes; run this"):
         prepare.fetch(prepare.TATOEBA)
     assert not list((prepare.DATA / "downloads").iterdir())
+
+
+@pytest.mark.no_backend
+def test_an_archive_of_another_digest_is_refused(prepare, downloaded):
+    url = prepare.WMT14["commoncrawl"]
+    downloaded(url, {"commoncrawl.de-en.de": b"another text\n"})
+    name = url.rpartition("/")[2]
+    with pytest.raises(SystemExit, match=f"{name} is not the published .* remove it"):
+        prepare.fetch(url)
+    data = (prepare.DATA / "downloads" / name).read_bytes()
+    prepare.SHA256[name] = hashlib.sha256(data).hexdigest()
+    assert prepare.fetch(url).read_bytes() == data
 
 
 @pytest.mark.no_backend

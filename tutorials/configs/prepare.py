@@ -33,6 +33,19 @@ WMT14 = {
     "commoncrawl": "https://www.statmt.org/wmt13/training-parallel-commoncrawl.tgz",
     "news-commentary-v9": "https://www.statmt.org/wmt14/training-parallel-nc-v9.tgz",
 }
+# Of WMT14's archives, from TensorFlow Datasets. Multi30k's texts have digests in
+# multi30k.sha256; of IWSLT14 none is published; Tatoeba's text grows.
+SHA256 = {
+    "training-parallel-europarl-v7.tgz": (
+        "0224c7c710c8a063dfd893b0cc0830202d61f4c75c17eb8e31836103d27d96e7"
+    ),
+    "training-parallel-commoncrawl.tgz": (
+        "c7a74e2ea01ac6c920123108627e35278d4ccb5701e15428ffa34de86fa3a9e5"
+    ),
+    "training-parallel-nc-v9.tgz": (
+        "cb8953f292298e6877ae433c98912b927cb0766b303f4540512ddd286c748485"
+    ),
+}
 # What these files had when the papers were written; others give other scores.
 LINES = {
     "iwslt14/train.de.gz": 160_239,
@@ -162,7 +175,7 @@ def connected(pairs):
 
 
 def fetch(url):
-    """The path of what a URL holds, downloaded unless it was before."""
+    """The path of what a URL holds, downloaded unless it was before, and checked."""
     path = DATA / "downloads" / url.rpartition("/")[2]
     if not path.exists():
         print(f"downloading {url}", flush=True)
@@ -179,6 +192,14 @@ def fetch(url):
                 f"{url} broke off after {size} of {announced} bytes; run this again"
             )
         temporary.replace(path)
+    if expected := SHA256.get(path.name):
+        with path.open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+        if found != expected:
+            raise SystemExit(
+                f"{path} is not the published file: its sha256 is {found}, not "
+                f"{expected}; remove it and run this again"
+            )
     return path
 
 

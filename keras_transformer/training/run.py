@@ -170,7 +170,7 @@ class Run:
     # === The loop ===
 
     def _train_window(self, stop):
-        """Steps up to the next validation or checkpoint, then that."""
+        """Steps up to the next validation, checkpoint or line of the log, then that."""
         state, training = self.state, self.config.training
         ends = [_next_multiple(state.step, interval) for interval in self._intervals()]
         end = min(training.steps, *ends)
@@ -291,7 +291,8 @@ class Run:
 
     def _intervals(self):
         training = self.config.training
-        return training.validate_every, training.checkpoint_every
+        intervals = training.validate_every, training.checkpoint_every
+        return (*intervals, training.log_every) if training.log_every else intervals
 
     def _regular(self, step):
         return step % self.config.training.checkpoint_every == 0

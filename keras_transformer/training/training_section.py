@@ -54,6 +54,9 @@ class TrainingSection(Section):
         freeze: parts of the model that do not learn.
         validate_every: steps between validations.
         checkpoint_every: steps between checkpoints.
+        log_every: steps between lines of `logs/metrics.jsonl` and points in
+            TensorBoard, besides those of each validation and checkpoint; None for no
+            others.
         keep_checkpoints: how many, the latest, stay on disk.
         keep_best: how many, the best in validation, stay besides.
         best_metric: what is best: the highest `"bleu"` or `"chrf"` of greedy search,
@@ -90,6 +93,7 @@ class TrainingSection(Section):
     freeze: Annotated[tuple[Part, ...], pydantic.BeforeValidator(_as_tuple)] = ()
     validate_every: Count = 1000
     checkpoint_every: Count = 1000
+    log_every: Count | None = None
     keep_checkpoints: Count = 10
     keep_best: pydantic.NonNegativeInt = 0
     best_metric: Literal["bleu", "chrf", "loss"] = "bleu"

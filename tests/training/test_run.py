@@ -104,6 +104,23 @@ def test_a_stopped_run_goes_on_to_the_same_weights(options, config_file, monkeyp
 
 
 @pytest.mark.one_backend
+def test_the_log_may_be_closer_than_the_checkpoints(config_file, monkeypatch):
+    """It trains the same weights, and a resumed run logs each step once."""
+    train(load_config(config_file, ["output=plain"]))
+    config = load_config(config_file, ["training.log_every=3", "output=close"])
+    with monkeypatch.context() as patch:
+        patch.setattr(running, "Progress", terminating_at(5))
+        with pytest.raises(running.Interrupted):
+            train(config)
+    assert [line["step"] for line in metrics(Path("close"))] == [2, 3, 4]
+    train(config)
+    assert [line["step"] for line in metrics(Path("close"))] == [2, 3, 4, 6]
+    steps = sorted(path.name for path in Path("close", "checkpoints").iterdir())
+    assert steps == ["step-0000002", "step-0000004", "step-0000006"]
+    assert_equal(*(weights_of(Path(name, "averaged")) for name in ("plain", "close")))
+
+
+@pytest.mark.one_backend
 def test_overlong_and_empty_pairs_are_dropped_and_counted(config_file, capsys):
     folder = config_file.parent
     for language in ("en", "de"):

@@ -55,7 +55,8 @@ def write(folder: str | Path, contents: Contents, card: str) -> None:
     Raises:
         InputError: where the folder holds something else, or cannot be written.
     """
-    with new_folder(folder, "a model folder", "config.json", _WEIGHTS) as new:
+    markers, others = ("config.json", _WEIGHTS), ("README.md", *_TOKENIZERS)
+    with new_folder(folder, "a model folder", markers, others) as new:
         _write_files(new, contents, card)
 
 

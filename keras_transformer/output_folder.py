@@ -3,6 +3,7 @@
 import contextlib
 import shutil
 import tempfile
+from collections.abc import Collection
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +11,12 @@ from keras_transformer.errors import InputError
 
 
 @contextlib.contextmanager
-def new_folder(output: str | Path, kind: str, *markers: str) -> Iterator[Path]:
+def new_folder(
+    output: str | Path,
+    kind: str,
+    markers: Collection[str] = (),
+    others: Collection[str] = (),
+) -> Iterator[Path]:
     """A temporary folder that gets the name `output` when the block ends well.
 
     Args:
@@ -18,14 +24,18 @@ def new_folder(output: str | Path, kind: str, *markers: str) -> Iterator[Path]:
             an older one of this kind, which is replaced.
         kind: what is written, such as "a model folder".
         markers: files that every folder of this kind has; none: none is replaced.
+        others: what one may have besides.
 
     Raises:
-        InputError: where `output` is something else, or cannot be written.
+        InputError: where `output` is something else, holds other files too, or cannot
+            be written. What is there stays.
     """
-    output = Path(output)
     try:
+        output = Path(output).resolve()  # a link stays, what it names is replaced
         replaced = bool(markers) and all((output / name).is_file() for name in markers)
-        if not replaced and output.exists() and not _is_empty_folder(output):
+        if replaced:
+            _check_own(output, {*markers, *others})
+        elif output.exists() and not _is_empty_folder(output):
             what = f"and is not {kind}" if markers else "already"
             raise InputError(
                 f"{output} exists {what}; choose another name, or remove it"
@@ -40,10 +50,7 @@ def new_folder(output: str | Path, kind: str, *markers: str) -> Iterator[Path]:
         new.chmod(0o755)
         yield new
         if replaced:
-            old = new.with_name(f"{new.name}.old")
-            output.rename(old)
-            new.rename(output)
-            shutil.rmtree(old)
+            _replace(output, new)
         else:
             new.rename(output)  # onto nothing, or onto an empty folder
     except OSError as error:
@@ -53,6 +60,26 @@ def new_folder(output: str | Path, kind: str, *markers: str) -> Iterator[Path]:
         ) from None
     finally:
         shutil.rmtree(new, ignore_errors=True)
+
+
+def _check_own(folder: Path, names: set[str]) -> None:
+    foreign = sorted({path.name for path in folder.iterdir()} - names)
+    if foreign:
+        raise InputError(
+            f"{folder} would be replaced, but it holds {', '.join(foreign[:3])} too; "
+            f"move that away, or choose another name"
+        )
+
+
+def _replace(output: Path, new: Path) -> None:
+    old = new.with_name(f"{new.name}.old")
+    output.rename(old)
+    try:
+        new.rename(output)
+    except OSError:
+        old.rename(output)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
 
 
 def _is_empty_folder(path: Path) -> bool:

@@ -6,12 +6,19 @@ from keras_transformer.errors import InputError
 from keras_transformer.export import process
 from keras_transformer.export.ctranslate2_spec import specification
 from keras_transformer.export.description import describe
+from keras_transformer.export.description import export_folder
 from keras_transformer.export.description import write_common
 from keras_transformer.models.weights import weight_values
-from keras_transformer.output_folder import new_folder
 from keras_transformer.translator import Translator
 
 QUANTIZATIONS = ("int8", "int8_float32", "float16")
+_FILES = [
+    "model.bin",
+    "config.json",
+    "shared_vocabulary.json",
+    "source_vocabulary.json",
+    "target_vocabulary.json",
+]
 _PROGRAMS = {"translate.py": "translate.py", "ctranslate2_engine.py": "engine.py"}
 
 
@@ -61,7 +68,7 @@ def export(
     spec = specification(config, weight_values(translator.model), *pieces)
     spec.optimize(quantization=quantization)
     description = describe(translator, "ctranslate2") | {"quantization": quantization}
-    with new_folder(output, "an export to CTranslate2", "model.bin") as folder:
+    with export_folder(output, "CTranslate2", _FILES, _PROGRAMS) as folder:
         spec.save(str(folder))
         write_common(translator, description, _PROGRAMS, folder)
     return Path(output)

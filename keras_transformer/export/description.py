@@ -4,17 +4,21 @@ It is written as `model.json` beside the model. The programs of `export/programs
 read it, and so can anything else: nothing in it is about Python.
 """
 
+import contextlib
 import json
 import shutil
+from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from keras_transformer.config import TransformerConfig
 from keras_transformer.models.search import EXTRA_LENGTH
+from keras_transformer.output_folder import new_folder
 from keras_transformer.translator import Translator
 
 FORMAT_VERSION = 1
+_TOKENIZERS = ["tokenizer.model", "source.model", "target.model"]
 
 _TEXT = [
     "A line is split into pieces by SentencePiece (files.source_tokenizer) and mapped "
@@ -87,7 +91,7 @@ def describe(translator: Translator, form: str) -> dict[str, Any]:
     config = translator.model.config
     source, target = translator.tokenizer, translator.target_tokenizer
     shared = source.model == target.model
-    names = ["tokenizer.model"] * 2 if shared else ["source.model", "target.model"]
+    names = [_TOKENIZERS[0]] * 2 if shared else _TOKENIZERS[1:]
     suppressed = sorted({config.pad_id, config.start_id} - {config.end_id})
     return {
         "format": form,
@@ -203,6 +207,23 @@ def _graph(name: str, file: str, inputs: dict, outputs: dict) -> dict[str, Any]:
         "inputs": named(inputs),
         "outputs": named(outputs),
     }
+
+
+def export_folder(
+    output: str | Path, name: str, files: Sequence[str], programs: dict[str, str]
+) -> contextlib.AbstractContextManager[Path]:
+    """A folder for an export, see `new_folder`; an older one of the kind is replaced.
+
+    Args:
+        output: its path.
+        name: of the format.
+        files: of the model; the first is in every such export.
+        programs: see `write_common`.
+    """
+    markers = ("model.json", files[0])
+    # Who runs the programs leaves Python's cache there.
+    others = (*files[1:], *_TOKENIZERS, *programs.values(), "__pycache__")
+    return new_folder(output, f"an export to {name}", markers, others)
 
 
 def write_common(

@@ -13,9 +13,9 @@ from keras_transformer.export import process
 from keras_transformer.export.description import describe
 from keras_transformer.export.description import describe_graphs
 from keras_transformer.export.description import describe_searches
+from keras_transformer.export.description import export_folder
 from keras_transformer.export.description import write_common
 from keras_transformer.models.search import search
-from keras_transformer.output_folder import new_folder
 from keras_transformer.translator import Translator
 
 QUANTIZATIONS = ("float16", "int8")
@@ -64,7 +64,7 @@ def export(
     process.require("the export to LiteRT", "tensorflow", extras="tensorflow")
     if backends.name != "tensorflow" or translator.model.dtype_policy.name != "float32":
         return process.export(__name__, translator, output, quantization=quantization)
-    with new_folder(output, "an export to LiteRT", _FILE) as folder:
+    with export_folder(output, "LiteRT", [_FILE], _PROGRAMS) as folder:
         description = describe(translator, "litert")
         description["quantization"] = quantization
         graphs = describe_graphs(translator.model.config, _FILE)

@@ -11,8 +11,8 @@ from keras_transformer.errors import InputError
 from keras_transformer.export import process
 from keras_transformer.export.description import describe
 from keras_transformer.export.description import describe_graphs
+from keras_transformer.export.description import export_folder
 from keras_transformer.export.description import write_common
-from keras_transformer.output_folder import new_folder
 from keras_transformer.translator import Translator
 
 QUANTIZATIONS = ("int8",)
@@ -75,7 +75,7 @@ def export(
     description |= {"quantization": quantization, "opset": onnx_graph.OPSET}
     description |= describe_graphs(translator.model.config, *_FILES.values())
     write = onnx_graph.write_int8 if quantization == "int8" else onnx_graph.write
-    with new_folder(output, "an export to ONNX", *_FILES.values()) as folder:
+    with export_folder(output, "ONNX", [*_FILES.values()], _PROGRAMS) as folder:
         for name, file in _FILES.items():
             function, signature = getattr(graphs, name)()
             facts = description["graphs"][name]

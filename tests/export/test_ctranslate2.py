@@ -177,10 +177,17 @@ def test_quantized_models_are_smaller_and_translate(
 
 
 def test_an_older_export_is_replaced_and_nothing_else(translator, folder, tmp_path):
-    (folder / "left-over").touch()
+    (folder / "model.bin").write_bytes(b"older")
+    (folder / "__pycache__").mkdir(exist_ok=True)
     ctranslate2.export(translator, folder)
-    assert not (folder / "left-over").exists()
-    (tmp_path / "letter.txt").touch()
+    assert (folder / "model.bin").stat().st_size > 5
+    foreign = tmp_path / "foreign"
+    foreign.mkdir()
+    (foreign / "model.bin").touch()  # of another model of CTranslate2
+    with pytest.raises(InputError, match="is not an export"):
+        ctranslate2.export(translator, foreign)
+    (foreign / "model.bin").rename(tmp_path / "letter.txt")
+    foreign.rmdir()
     with pytest.raises(InputError, match="is not an export"):
         ctranslate2.export(translator, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]

@@ -1,13 +1,11 @@
 """`keras-transformer serve`."""
 
 import os
-from typing import Annotated
-
-import typer
 
 from keras_transformer.cli import backend
 from keras_transformer.cli import model_folder
 from keras_transformer.cli import options
+from keras_transformer.cli import serve_options
 from keras_transformer.errors import InputError
 
 #: Names the environment variable: an argument could be read by anybody on the machine.
@@ -16,30 +14,19 @@ KEY = "KERAS_TRANSFORMER_API_KEY"
 
 def serve(
     model: options.Model,
-    host: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="0.0.0.0 lets other machines in.")
-    ] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option(metavar="N", min=0, max=65535, help="0: any free one.")
-    ] = 8501,
-    name: Annotated[
-        str, typer.Option(metavar="NAME", help="Of the model, in /v1/models/NAME.")
-    ] = "default",
-    languages: Annotated[
-        str, typer.Option(metavar="CODES", help="Such as en-de; refuse all others.")
-    ] = "",
+    host: serve_options.Host = "127.0.0.1",
+    port: serve_options.Port = 8501,
+    name: serve_options.Name = "default",
+    languages: serve_options.Languages = "",
     beam_size: options.BeamSize = None,
     length_penalty: options.LengthPenalty = None,
-    batch_size: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Sentences translated at once.")
-    ] = 64,
-    queue: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Sentences that may wait.")
-    ] = 1024,
-    warm_up: Annotated[
-        int,
-        typer.Option(metavar="N", min=0, help="Compile first, for up to N tokens."),
-    ] = 32,
+    batch_size: serve_options.BatchSize = 64,
+    queue: serve_options.Queue = 1024,
+    max_body: serve_options.MaxBody = 2**20,
+    max_sentences: serve_options.MaxSentences = 128,
+    max_characters: serve_options.MaxCharacters = 4000,
+    timeout: serve_options.Timeout = 60,
+    warm_up: serve_options.WarmUp = 32,
 ) -> None:
     """Answer translation requests over HTTP, and show a page to try it.
 
@@ -52,6 +39,7 @@ def serve(
     options.check_length_penalty(length_penalty)
     model_folder.check(model, "a model folder")
     try:
+        from keras_transformer.serving import guard
         from keras_transformer.serving import loading
         from keras_transformer.serving import naming
         from keras_transformer.serving.limits import Limits
@@ -63,9 +51,17 @@ def serve(
         ) from None
     naming.check_name(name)  # now: a model takes long to load
     pair = naming.parse_languages(languages)
+    key = guard.parse_key(os.environ.get(KEY), KEY)
     if not loading.is_ctranslate2(model):
         backend.activate()
-    limits = Limits(batch_size=batch_size, queue_sentences=queue)
+    limits = Limits(
+        batch_size=batch_size,
+        queue_sentences=queue,
+        body_bytes=max_body,
+        sentences=max_sentences,
+        characters=max_characters,
+        answer_seconds=timeout,
+    )
     service = Service(
         loading.load_engine(
             model, limits, beam_size=beam_size, length_penalty=length_penalty
@@ -75,4 +71,4 @@ def serve(
         languages=pair,
         warm_up_tokens=warm_up,
     )
-    run(service, host, port, os.environ.get(KEY) or None)
+    run(service, host, port, key)

@@ -8,6 +8,7 @@ import platform
 from collections.abc import Iterator
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -95,12 +96,28 @@ class CTranslate2Engine:
             min(len(pieces) + bounds.extra_length, bounds.longest_sequence)
             for pieces in sources
         ]
-        results = self._model.translate_batch(
+        longest = max(limits)
+        results = self._translate_batch(sources, longest, options)
+        for row, limit in enumerate(limits):
+            # The library has one limit for all; a row that went on to its own is
+            # searched once more, alone.
+            lengths = map(len, results[row].hypotheses)
+            if limit < longest and max(lengths) >= limit:
+                results[row] = self._translate_batch([sources[row]], limit, options)[0]
+        return [
+            self._hypotheses(*row) for row in zip(sources, limits, results, strict=True)
+        ]
+
+    def _translate_batch(
+        self, sources: list[list[str]], limit: int, options: Options
+    ) -> list[Any]:
+        """The library's results, of at most `limit` target tokens."""
+        return self._model.translate_batch(
             sources,
             beam_size=options.beam_size,
             num_hypotheses=options.n_best,
             length_penalty=self._length_penalty,
-            max_decoding_length=max(limits),
+            max_decoding_length=limit,
             min_decoding_length=0,
             max_input_length=0,
             suppress_sequences=[
@@ -110,9 +127,6 @@ class CTranslate2Engine:
             return_attention=options.attention,
             max_batch_size=self._limits.batch_size,
         )
-        return [
-            self._hypotheses(*row) for row in zip(sources, limits, results, strict=True)
-        ]
 
     def warm_up(self, longest: int) -> Iterator[str]:
         """One translation: nothing is compiled."""
@@ -134,12 +148,11 @@ class CTranslate2Engine:
         if self._description.source_end:
             source = [*source, self._pieces[end]]
         found = []
-        for pieces, score, weights in zip(
+        for tokens, score, weights in zip(
             result.hypotheses, result.scores, attention, strict=True
         ):
-            tokens = pieces[:limit]
             ids = [self._ids[piece] for piece in tokens]
-            finished = len(pieces) < limit
+            finished = len(tokens) < limit
             hypothesis = Hypothesis(
                 text=self._target.decode([ids])[0].replace("\n", " "),
                 tokens=tokens,
@@ -148,19 +161,19 @@ class CTranslate2Engine:
                 * (len(tokens) + finished) ** self._length_penalty,
                 score=score,
                 finished=finished,
-                attention=weights and {"cross": _weights(weights, limit, len(source))},
+                attention=weights and {"cross": _weights(weights, len(source))},
                 source_tokens=source if weights else None,
             )
             found.append(hypothesis)
         return found
 
 
-def _weights(rows: list[list[float]], limit: int, columns: int) -> np.ndarray:
+def _weights(rows: list[list[float]], columns: int) -> np.ndarray:
     """(1, 1, T, S): the mean of all heads of the last layer.
 
     The library leaves out what is looked at in the end token: the rest.
     """
-    weights = np.asarray(rows, np.float32)[:limit, :columns]
+    weights = np.asarray(rows, np.float32)[:, :columns]
     if weights.shape[1] < columns:
         rest = np.maximum(1 - weights.sum(1, keepdims=True), 0)
         weights = np.concatenate([weights, rest], axis=1)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from collections.abc import MutableMapping
 from typing import Any
 
+from keras_transformer.errors import InputError
 from keras_transformer.serving import exchange
 from keras_transformer.serving.metrics import Metrics
 
@@ -100,6 +101,27 @@ def is_own_name(host: str) -> bool:
         return name == "localhost" or ipaddress.ip_address(name).is_loopback
     except ValueError:
         return False
+
+
+def parse_key(value: str | None, variable: str) -> str | None:
+    """The key that an environment variable holds, without the spaces around it.
+
+    Args:
+        value: of the variable; None where it is not set, and no key is wanted.
+        variable: its name, for the message.
+
+    Raises:
+        InputError: where it is blank, or not in UTF-8.
+    """
+    if value is None:
+        return None
+    key = value.strip()
+    if not key or not key.isprintable():
+        raise InputError(
+            f"{variable} is set, but it holds no key; give one, or unset it to let "
+            f"everybody in"
+        )
+    return key
 
 
 def check_key(headers: MutableMapping[str, str], key: str) -> None:

@@ -10,6 +10,7 @@ from typing import Annotated
 from typing import Any
 from typing import NamedTuple
 
+import numpy as np
 import pydantic
 
 from keras_transformer.config import describe
@@ -43,7 +44,7 @@ class TranslateRequest(pydantic.BaseModel):
     model_config = _Strict
 
     text: str | None = None
-    texts: list[str] | None = None
+    texts: list[str] | None = pydantic.Field(None, fail_fast=True)
     beam_size: int | None = None
     n_best: int = 1
     details: bool = False
@@ -94,7 +95,7 @@ def parse_translate(value: Any, beam_size: int, limits: Limits) -> Work:
     if not isinstance(value, dict):
         raise InputError('the body must be an object such as {"text": "A man sleeps."}')
     try:
-        request = TranslateRequest.model_validate(value)
+        request = TranslateRequest.model_validate(_few_unknown(value))
     except pydantic.ValidationError as error:
         raise InputError(describe(error, TranslateRequest, "")) from None
     if (request.text is None) == (request.texts is None):
@@ -115,6 +116,14 @@ def parse_translate(value: Any, beam_size: int, limits: Limits) -> Work:
     options = Options(width, request.n_best, attention)
     languages = request.source_language, request.target_language
     return Work(texts, options, functools.partial(_answer, request), languages)
+
+
+def _few_unknown(value: dict[str, Any]) -> dict[str, Any]:
+    """The value with its first unknown key alone: each costs an error to tell of."""
+    fields = TranslateRequest.model_fields.items()
+    kept = {field.alias or name for name, field in fields}
+    kept.add(next((key for key in value if key not in kept), None))
+    return {key: item for key, item in value.items() if key in kept}
 
 
 def check_texts(texts: list[str], limits: Limits) -> None:
@@ -171,7 +180,8 @@ def _details(hypothesis: Hypothesis, request: TranslateRequest) -> dict[str, Any
             for t in range(min(len(hypothesis.tokens), len(weights)))
         ]
     if request.attention:
-        details["attention"] = [[round(float(w), 4) for w in row] for row in weights]
+        # In float64 a rounded number has few digits in JSON.
+        details["attention"] = np.asarray(weights, np.float64).round(4).tolist()
     return details
 
 

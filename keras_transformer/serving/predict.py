@@ -1,6 +1,7 @@
 """TF Serving's predict API, for the signatures of `export --format saved_model`.
 
-A client moves between TF Serving and this server unchanged.
+A client of these moves between TF Serving and this server unchanged; `encode`, `score`
+and `translate_ids` are the export's alone.
 
 Reference: Olston et al., 2017, https://arxiv.org/abs/1712.06139.
 """
@@ -50,6 +51,8 @@ def parse_predict(value: Any, beam_size: int, limits: Limits) -> Work:
     for key in value.keys() - _KEYS:
         raise InputError(f"unknown key {str(key)[:100]!r}; drop it")
     signature = value.get("signature_name", SIGNATURES[0])
+    if signature == "":
+        signature = SIGNATURES[0]
     if signature not in SIGNATURES:
         raise InputError(
             f"signature_name {str(signature)[:100]!r} is not served here; use one of "

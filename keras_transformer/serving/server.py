@@ -116,9 +116,11 @@ def listen(host: str, port: int) -> socket.socket:
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
         return socket.create_server(address[:2], family=family, backlog=1024)
-    except (OSError, OverflowError) as error:
+    except (OSError, OverflowError, UnicodeError) as error:
         why = str(error)
-        if isinstance(error, OSError) and not isinstance(error, socket.gaierror):
+        if isinstance(error, socket.gaierror):
+            why = error.strerror
+        elif isinstance(error, OSError):
             why = os.strerror(error.errno)
         raise InputError(
             f"cannot listen on {host}, port {port}: {why}; choose another"
@@ -142,9 +144,11 @@ def _protocol(seconds: float) -> type[asyncio.Protocol]:
 
     class Protocol(H11Protocol):
         head_timer: asyncio.TimerHandle | None = None
+        answer_timer: asyncio.TimerHandle | None = None
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
+            transport.set_write_buffer_limits(high=0)  # to be told of all that waits
             self._time_head()
 
         def data_received(self, data: bytes) -> None:
@@ -153,14 +157,17 @@ def _protocol(seconds: float) -> type[asyncio.Protocol]:
 
         def connection_lost(self, exc: Exception | None) -> None:
             super().connection_lost(exc)
-            if self.head_timer is not None:
-                self.head_timer.cancel()
+            for timer in (self.head_timer, self.answer_timer):
+                if timer is not None:
+                    timer.cancel()
 
-        def timeout_keep_alive_handler(self) -> None:
-            if self.transport.get_write_buffer_size():
-                self.transport.abort()
-            else:
-                super().timeout_keep_alive_handler()
+        def pause_writing(self) -> None:
+            super().pause_writing()
+            self.answer_timer = self.loop.call_later(seconds, self.transport.abort)
+
+        def resume_writing(self) -> None:
+            super().resume_writing()
+            self.answer_timer.cancel()
 
         def send_400_response(self, msg: str) -> None:
             answer = exchange.error(

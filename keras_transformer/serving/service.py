@@ -1,5 +1,6 @@
 """A model behind a queue: what all requests of one server share."""
 
+import dataclasses
 import time
 import traceback
 from collections.abc import Callable
@@ -25,7 +26,9 @@ class Service:
         limits: what is taken on.
         languages: codes of source and target, where they are known; requests that
             name others are refused.
-        warm_up_tokens: sentences up to this length never wait for a compiler.
+        warm_up_tokens: up to this length, sentences whose best translation is asked
+            for, and single ones with all that the page shows, wait for no compiler;
+            the first greedy search beside a beam search does.
 
     Raises:
         InputError: where no path can hold the name.
@@ -42,7 +45,9 @@ class Service:
     ) -> None:
         self.engine = engine
         self.name = check_name(name)
-        self.limits = limits or Limits()
+        self.limits = limits = limits or Limits()
+        if limits.sentences > limits.queue_sentences:  # no queue would ever take them
+            self.limits = dataclasses.replace(limits, sentences=limits.queue_sentences)
         self.languages = languages
         self.metrics = Metrics()
         self.batcher = Batcher(engine, self.limits, self.metrics)

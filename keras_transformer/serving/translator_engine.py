@@ -27,7 +27,10 @@ from keras_transformer.translator import Translator
 
 
 class TranslatorEngine:
-    """Translates as `Translator.translate` does.
+    """Translates as `Translator.translate` does, but for lines that are too long.
+
+    These are refused, whatever the translator's `long_lines` says: nobody who asks over
+    HTTP would see the warning that text was cut.
 
     Sentences come in any number, and a program is compiled for each number of rows,
     length and kind of search: so batches are filled up to one of `Limits.row_counts`,
@@ -61,7 +64,7 @@ class TranslatorEngine:
         model, options = translator.model, translator.decoding
         options.updated(self._search(Options(self.beam_size)))
         self._longest = model.config.longest_sequence
-        if options.long_lines == "error" and options.max_source_length:
+        if options.max_source_length:
             self._longest = min(self._longest, options.max_source_length)
         self._attend = backends.compile(functools.partial(_attended, model), model)
 
@@ -124,6 +127,7 @@ class TranslatorEngine:
             "beam_size": options.beam_size,
             "top_beams": 1 if options.n_best == 1 else options.beam_size,
             "length_penalty": self._length_penalty,
+            "long_lines": "error",
         }
 
     def _line(self, length: int) -> str:

@@ -7,6 +7,7 @@ import fake_program
 import pytest
 
 from keras_transformer.errors import InputError
+from keras_transformer.serving.limits import Limits
 
 pytestmark = pytest.mark.no_backend
 
@@ -120,6 +121,7 @@ def test_serve_keeps_to_this_machine_unless_told_otherwise(model, invoke, served
     invoke("serve", model)
     ((service, host, port, key),) = served
     assert (host, port, key) == ("127.0.0.1", 8501, None)
+    assert service.engine.loaded[1] == Limits()
     assert service.name == "default"
     assert service.languages == (None, None)
 
@@ -128,14 +130,18 @@ def test_serve_obeys_its_options(model, invoke, served, monkeypatch):
     monkeypatch.setenv("KERAS_TRANSFORMER_API_KEY", "secret")
     address = ["--host", "0.0.0.0", "--port", 0, "--name", "mine"]
     search = ["--beam-size", 2, "--length-penalty", 1, "--languages", "en-de"]
-    sizes = ["--batch-size", 8, "--queue", 9, "--warm-up", 0]
-    invoke("serve", model, *address, *search, *sizes)
+    sizes = ["--batch-size", 8, "--queue", 9, "--warm-up", 0, "--timeout", 10]
+    texts = ["--max-body", 11, "--max-sentences", 12, "--max-characters", 13]
+    invoke("serve", model, *address, *search, *sizes, *texts)
     ((service, *rest),) = served
     assert rest == ["0.0.0.0", 0, "secret"]
     assert (service.name, service.languages) == ("mine", ("en", "de"))
     folder, limits, options = service.engine.loaded
     assert folder == model
     assert (limits.batch_size, limits.queue_sentences) == (8, 9)
+    assert limits.answer_seconds == 10
+    bounds = (limits.body_bytes, limits.sentences, limits.characters)
+    assert bounds == (11, 12, 13)
     assert options == {"beam_size": 2, "length_penalty": 1.0}
 
 

@@ -47,7 +47,7 @@ class Client:
         if body is not None and not isinstance(body, bytes):
             body = json.dumps(body).encode()
         names = {name.replace("_", "-"): value for name, value in headers.items()}
-        connection = http.client.HTTPConnection(self.host, self.port, timeout=30)
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=120)
         with contextlib.closing(connection):
             connection.request(method, path, body, names)
             response = connection.getresponse()
@@ -110,6 +110,7 @@ def starting():
         thread.start()
         running.append((service, server, thread, listener))
         client = Client(service, listener.getsockname()[1])
+        client.connections = server.server_state.connections
         until(lambda: server.started and (service.ready or not wait))
         return client
 

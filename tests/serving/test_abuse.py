@@ -111,17 +111,24 @@ def test_clients_that_leave_are_not_translated_for(start_server):
     assert "gone" not in [text for texts, _ in server.engine.batches for text in texts]
 
 
-def test_a_client_that_takes_no_answer_is_hung_up_on(start_server):
+@pytest.mark.parametrize("how", ["keep-alive", "close", "pipelined"])
+def test_a_client_that_takes_no_answer_is_hung_up_on(how, start_server):
     limits = Limits(transfer_seconds=0.3, characters=2**20)
     server = start_server(limits=limits)
     text = "a" * 900_000
     body = json.dumps({"text": text, "n_best": 3}).encode()
+    request = HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body
+    if how == "close":
+        request = request.replace(b"\r\n", b"\r\nConnection: close\r\n", 1)
+    if how == "pipelined":
+        request *= 2
     with socket.socket() as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         connection.settimeout(10)
         connection.connect((server.host, server.port))
-        connection.sendall(HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body)
-        time.sleep(1.5)
+        connection.sendall(request)
+        server.until(lambda: server.engine.batches)
+        server.until(lambda: not server.connections)  # though nothing was read
         assert len(received(connection)) < 7 * len(text)  # what is on its way at most
     assert server.lives()
 

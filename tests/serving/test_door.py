@@ -10,6 +10,8 @@ import pytest
 
 pytest.importorskip("starlette", reason="needs the extra serve")
 
+from keras_transformer.errors import InputError
+from keras_transformer.serving import guard
 from keras_transformer.serving import server as servers
 from keras_transformer.serving.limits import Limits
 from keras_transformer.serving.service import Service
@@ -65,6 +67,25 @@ def test_only_an_open_server_of_this_machine_asks_for_names(
     monkeypatch.setattr(servers, "http_server", http_server)
     servers.serve(Service(engine=None), host, 0, key)
     assert given == [(key, {"local": local})]
+
+
+@pytest.mark.parametrize(
+    ("value", "key"), [(None, None), ("secret", "secret"), (" a b\n", "a b")]
+)
+def test_a_key_comes_without_the_line_that_holds_it(value, key):
+    assert guard.parse_key(value, "KEY") == key
+
+
+@pytest.mark.parametrize("value", ["", " \n", "a\nb", "\udcff"])
+def test_a_variable_that_holds_no_key_is_refused(value):
+    with pytest.raises(InputError, match="KEY is set, but it holds no key; give one"):
+        guard.parse_key(value, "KEY")
+
+
+@pytest.mark.parametrize("host", ["a..b", ".", "a" * 64, "no such host"])
+def test_an_address_that_is_none_is_named(host):
+    with pytest.raises(InputError, match=rf"^cannot listen on {host}, port 0: [^\[]+;"):
+        servers.listen(host, 0)
 
 
 def test_one_connection_too_many_is_told_so_in_json(start_server):

@@ -98,6 +98,25 @@ def test_what_is_too_long_is_named(engine):
         engine.count_tokens([LINES[0], "a " * 3000])
 
 
+def test_lines_are_never_cut_unseen():
+    fields = {"vocabulary_size": 261, "intermediate_dim": 4, "num_heads": 1}
+    tokenizer = Tokenizer.train(["a"] * 9, 261)
+    for long_lines in ("truncate", "split"):
+        translator = Translator(
+            Transformer({**fields, **SMALLEST}),
+            tokenizer,
+            beam_size=1,
+            max_source_length=8,
+            long_lines=long_lines,
+        )
+        engine = TranslatorEngine(translator, Limits(batch_size=1))
+        with pytest.raises(InputError, match="line 1 has 10 tokens, but the model"):
+            engine.translate(["a" * 9], Options(1))
+        search = engine._search(Options(1))
+        with pytest.raises(InputError, match="line 1 has 10 tokens"):
+            translator.translate(["a" * 9], **search)
+
+
 def test_after_the_warm_up_nothing_is_compiled(translator, monkeypatch):
     from keras_transformer import backends
 
@@ -147,6 +166,7 @@ def test_a_model_of_short_sentences_is_warmed_up(fields, options):
 
 
 def test_a_model_without_attention_is_served_without():
+    keras.utils.set_random_seed(0)  # four hypotheses end, as of nearly every model
     tokenizer = Tokenizer.train(["a"] * 9, 261)
     model = RecurrentModel({"vocabulary_size": 261, "attention": "none", **SMALLEST})
     translator = Translator(model, tokenizer, beam_size=1)

@@ -9,6 +9,7 @@ pytest.importorskip("starlette", reason="needs the extra serve")
 
 from fake_engine import FakeEngine
 
+from keras_transformer.serving import messages
 from keras_transformer.serving.limits import Limits
 
 pytestmark = pytest.mark.no_backend
@@ -180,6 +181,33 @@ def test_limits_are_named(start_server):
     assert status == 400 and "attention of so much text" in answer["error"]
 
 
+def test_one_fault_of_many_is_enough(server, monkeypatch):
+    """Each that is told of costs time, in which nobody else is answered."""
+    counts = []
+    describe = messages.describe
+
+    def counting(error, *arguments):
+        counts.append(error.error_count())
+        return describe(error, *arguments)
+
+    monkeypatch.setattr(messages, "describe", counting)
+    for body, message in (
+        ({"texts": [1] * 9999}, "texts.0: Input should be a valid string"),
+        ({f"key{i}": 1 for i in range(9999)}, "unknown key key0"),
+    ):
+        status, answer = server.post("/translate", body)
+        assert (status, message in answer["error"]) == (400, True), answer
+    assert counts == [1, 1]
+
+
+def test_no_request_may_be_larger_than_the_queue(start_server):
+    server = start_server(limits=Limits(queue_sentences=3))
+    assert server.post("/translate", {"texts": ["a"] * 3})[0] == 200
+    status, answer = server.post("/translate", {"texts": ["a"] * 4})
+    assert status == 400 and "4 texts are more than the 3 of one" in answer["error"]
+    assert server.get("/info")[1]["limits"]["sentences"] == 3
+
+
 def sentences(server):
     """How many are with the model, done or waiting."""
     return len(server.engine.batches) + server.metric("waiting_sentences")
@@ -247,6 +275,9 @@ def test_a_server_whose_model_is_gone_says_so(start_server):
 
 
 def test_unknown_paths_and_methods(server):
+    for path in ("/translate/", "/v1/models/default/versions/" + "9" * 5000):
+        status, headers, _ = server.send("GET", path)
+        assert (status, headers.get_content_type()) == (404, "application/json")
     assert server.get("/nothing") == (404, {"error": "Not Found"})
     status, headers, _ = server.send("GET", "/translate")
     assert (status, headers["Allow"]) == (405, "POST")

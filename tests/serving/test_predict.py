@@ -21,6 +21,8 @@ def test_predict_by_row_and_by_column(server):
     for instances in (["a"], [{"text": "a"}], [encoded], [{"text": encoded}]):
         body = {"instances": instances}
         assert server.post(PREDICT, body) == (200, {"predictions": [row]})
+    body = {"signature_name": "", "instances": ["a"]}  # of some clients: the default
+    assert server.post(PREDICT, body) == (200, {"predictions": [row]})
     columns = {name: [value, value] for name, value in row.items()}
     for inputs in (["a", "a"], {"text": ["a", "a"]}):
         body = {"signature_name": "serving_default", "inputs": inputs}

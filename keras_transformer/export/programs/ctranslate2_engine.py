@@ -57,25 +57,34 @@ class Engine:
     def search(self, sources, limits, beam_size, top_beams, length_penalty, batch_size):
         """Hypotheses of each row of source ids, which end with the end token."""
         cut = -1 if self.source_end else None  # the library adds it
-        results = self.translator.translate_batch(
-            [[self.source[i] for i in ids[:cut]] for ids in sources],
-            beam_size=beam_size,
-            num_hypotheses=top_beams,
-            length_penalty=length_penalty,
-            max_batch_size=batch_size,
-            max_decoding_length=max(limits),
-            min_decoding_length=0,  # else the end gets no probability at first
-            max_input_length=0,
-            suppress_sequences=self.suppressed,
-            return_scores=True,
-        )
-        return [
-            [
-                Hypothesis([self.ids[piece] for piece in pieces[:limit]], score)
-                for pieces, score in zip(result.hypotheses, result.scores, strict=True)
-            ]
-            for result, limit in zip(results, limits, strict=True)
-        ]
+        rows = [[self.source[i] for i in ids[:cut]] for ids in sources]
+        longest = max(limits, default=0)
+
+        def translate(rows, limit):
+            return self.translator.translate_batch(
+                rows,
+                beam_size=beam_size,
+                num_hypotheses=top_beams,
+                length_penalty=length_penalty,
+                max_batch_size=batch_size,
+                max_decoding_length=limit,
+                min_decoding_length=0,  # else the end gets no probability at first
+                max_input_length=0,
+                suppress_sequences=self.suppressed,
+                return_scores=True,
+            )
+
+        found = []
+        for row, limit, result in zip(
+            rows, limits, translate(rows, longest), strict=True
+        ):
+            # The library has one limit for all; a row that went on to its own is
+            # searched once more, alone.
+            if limit < longest and max(map(len, result.hypotheses)) >= limit:
+                (result,) = translate([row], limit)
+            pairs = zip(result.hypotheses, result.scores, strict=True)
+            found.append([Hypothesis([self.ids[p] for p in h], s) for h, s in pairs])
+        return found
 
     def score(self, sources, targets):
         """Log-probabilities of each row of target ids, which end with the end token."""

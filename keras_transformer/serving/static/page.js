@@ -5,6 +5,7 @@ let server = {beam_size: 1, attention: false, limits: {sentences: 128}};
 let key = "";
 let lines = [];       // what was translated
 let running = null;   // the AbortController of the translation under way
+let explaining = null;  // that of the explanation under way
 
 // === Talking to the server ===
 
@@ -60,6 +61,7 @@ async function translate() {
   const text = $("source").value.replace(/\s+$/, "");
   if (!text.trim()) return $("source").focus();
   running?.abort();
+  explaining?.abort();
   running = new AbortController();
   const {signal} = running;
   lines = text.split("\n");
@@ -71,9 +73,9 @@ async function translate() {
     const seconds = (performance.now() - start) / 1000;
     showTranslations(translations);
     say(`${translations.length === 1 ? "1 sentence" : `${translations.length} sentences`}, ${seconds.toFixed(2)} s`);
-    await explain(lines.findIndex((line) => line.trim()), signal);
+    await explain(lines.findIndex((line) => line.trim()));
   } catch (error) {
-    if (error.name !== "AbortError") show(error);
+    show(error);
   } finally {
     if (running?.signal === signal) busy(false);
   }
@@ -91,6 +93,7 @@ function say(text) {
 }
 
 function show(error) {
+  if (error?.name === "AbortError") return;  // somebody asked for something else
   $("error").hidden = !error;
   $("error").textContent = error ? error.message : "";
   if (error) say("");
@@ -106,7 +109,7 @@ function showTranslations(translations) {
   const items = translations.map((text, i) => {
     if (!text) return make("li", {}, make("br"));
     const button = make("button", {type: "button", textContent: text, dir: "auto"});
-    button.addEventListener("click", () => explain(i, running?.signal).catch(show));
+    button.addEventListener("click", () => explain(i).catch(show));
     return make("li", {}, button);
   });
   $("translations").replaceChildren(...items);
@@ -115,11 +118,17 @@ function showTranslations(translations) {
 
 // === How the model came to it ===
 
-async function explain(i, signal) {
+async function explain(i) {
+  explaining?.abort();
   if (i < 0) return;
+  explaining = new AbortController();
+  const {signal} = explaining;
   [...$("translations").children].forEach((item, j) => item.firstChild.setAttribute?.("aria-pressed", i === j));
   const body = {text: lines[i], n_best: server.beam_size, attention: server.attention, details: true};
-  const {details} = await ask("translate", body, signal);
+  const {details} = await ask("translate", body, signal).catch((error) => {
+    if (error.name !== "AbortError") $("inside").hidden = true;  // it is of another line
+    throw error;
+  });
   const hypotheses = details[0];
   const best = Math.max(...hypotheses.map((h) => h.score));
   const beams = hypotheses.map((hypothesis) => {

@@ -60,7 +60,8 @@ The batch is the first axis of each. `finished` is false where a translation rea
 limit of {extra} tokens more than its line; `truncated` is true where a line had more
 tokens than the model takes ({longest}, its end included), and only its beginning was
 translated. `replaced` is true where a special id, or one outside of the vocabulary, was
-read as the unknown one. An empty line gives an empty translation.
+read as the unknown one. An empty line gives an empty translation. TF Serving refuses a
+request of more lines than `max_batch_size` in `batching_params.pbtxt`.
 """
 
 

@@ -19,7 +19,10 @@ from keras_transformer.translator import Translator
 
 _BATCHING = """\
 # tensorflow_model_server --enable_batching --batching_parameters_file=<this file>
-max_batch_size { value: 32 }
+# The most texts of a request; it is translated in parts.
+max_batch_size { value: 1024 }
+enable_large_batch_splitting { value: true }
+max_execution_batch_size { value: 32 }
 # How long the first request of a batch waits for others.
 batch_timeout_micros { value: 5000 }
 max_enqueued_batches { value: 64 }

@@ -89,11 +89,13 @@ def test_the_card_and_the_batching_are_beside_it(exported):
     assert "beam size 4" in card
     assert "/models/en-de/1/batching_params.pbtxt" in card
     batching = (exported / "batching_params.pbtxt").read_text(encoding="utf-8")
-    fields = re.findall(r"^(\w+)(?: \{ value: \d+ \}|: true)$", batching, re.MULTILINE)
+    field = r"^(\w+)(?: \{ value: (?:\d+|true) \}|: true)$"
+    fields = re.findall(field, batching, re.MULTILINE)
     # Of `BatchingParameters` in TF Serving's session_bundle_config.proto.
     assert fields == [
-        *("max_batch_size", "batch_timeout_micros", "max_enqueued_batches"),
-        *("num_batch_threads", "pad_variable_length_inputs"),
+        *("max_batch_size", "enable_large_batch_splitting", "max_execution_batch_size"),
+        *("batch_timeout_micros", "max_enqueued_batches", "num_batch_threads"),
+        "pad_variable_length_inputs",
     ]
 
 

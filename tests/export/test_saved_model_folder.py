@@ -110,6 +110,37 @@ def test_the_committed_model_is_small_and_has_its_card():
     assert str(Path.home()).encode() not in content
 
 
+def interface(folder):
+    """Files of a version, its batching, and of each signature names, types and axes."""
+    import tensorflow as tf
+
+    def specs(tensors):
+        return {
+            name: (tensor.dtype, tensor.shape.rank) for name, tensor in tensors.items()
+        }
+
+    signatures = {
+        name: (
+            specs(function.structured_input_signature[1]),
+            specs(function.structured_outputs),
+        )
+        for name, function in tf.saved_model.load(str(folder)).signatures.items()
+    }
+    files = {path.relative_to(folder) for path in folder.rglob("*") if path.is_file()}
+    return files, (folder / "batching_params.pbtxt").read_bytes(), signatures
+
+
+@on_tensorflow
+def test_the_committed_model_is_as_one_exported_now(exported):
+    pytest.importorskip("tensorflow_text")
+    assert interface(COMMITTED / "1") == interface(exported)
+    now, then = (
+        (folder / "README.md").read_text(encoding="utf-8").partition("Signatures, each")
+        for folder in (exported.parent, COMMITTED)
+    )
+    assert now[1:] == then[1:]
+
+
 # === From the other backends ===
 
 

@@ -80,7 +80,7 @@ COMMANDS = {
     "info": "MODEL",
     "serve": """
         MODEL --host --port --name --languages --beam-size --length-penalty --batch-size
-        --queue --warm-up
+        --queue --max-body --max-sentences --max-characters --timeout --warm-up
     """,
 }
 

@@ -51,9 +51,9 @@ def average(run_folder, last, output, best=None):
     model = new_model(config, tokenizers)
     paths = [checkpoints[step] for step in steps]
     assign(model, average_checkpoints(paths), run_folder)
-    listed = ", ".join(map(str, steps))
     translator = Translator(model, *tokenizers, **config.decoding.model_dump())
-    translator.save(output, f"# Average of the steps {listed} of {run_folder.name}\n")
+    card = f"# Average of the steps {_listed(steps)} of {run_folder.name}\n"
+    translator.save(output, card)
 
 
 def steps_to_average(checkpoints, scores, last, best):
@@ -69,6 +69,38 @@ def steps_to_average(checkpoints, scores, last, best):
         return list(checkpoints)[-last:]
     known = [(step, score) for step, score in scores if step in checkpoints]
     return sorted(best_steps(known, best))
+
+
+def steps_to_deliver(checkpoints, state, training):
+    """The steps whose mean a run ends with, and a warning or "".
+
+    There are none where the weights at hand are delivered: where no mean is asked for,
+    and where the newest checkpoint is lost, so that a mean would be one of old weights.
+    The best are those that there are.
+
+    Args:
+        checkpoints: `{step: path}`; a full disk may have left some out.
+        state: of the run; `step` is its last.
+        training: the section of the config.
+    """
+    last, best = training.average_last, training.average_best
+    if not best and (last or 1) == 1:
+        return [], ""
+    steps = steps_to_average(checkpoints, state.scores, last, best)
+    interval = training.checkpoint_every
+    written = [*range(interval, state.step, interval), state.step]
+    lost = [step for step in written[-(last or 1) :] if step not in checkpoints]
+    if best or not lost:
+        return steps, ""
+    if state.step in lost:
+        steps = []
+    mean = f"is the mean of the steps {_listed(steps)}"
+    what = mean if steps else f"has the weights of step {state.step} alone"
+    return steps, f"checkpoints are missing: {_listed(lost)}; averaged/ {what}"
+
+
+def _listed(steps):
+    return ", ".join(map(str, steps))
 
 
 def average_checkpoints(paths):

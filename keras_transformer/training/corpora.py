@@ -32,6 +32,9 @@ _SAMPLE = 1_000_000  # pairs that a tokenizer is trained on at most
 
 Fingerprint = dict[str, list[dict[str, str | int]]]
 
+#: Of a run folder: the shared one, or that of each side.
+TOKENIZERS = ("tokenizer.model", "source.model", "target.model")
+
 
 @dataclasses.dataclass(frozen=True)
 class TrainingPairs:
@@ -215,7 +218,7 @@ def load_tokenizers(section: TokenizerSection, folder: Path) -> list[Tokenizer]:
 
 
 def _tokenizer_paths(section: TokenizerSection, folder: Path) -> list[Path]:
-    names = ["tokenizer.model"] if section.shared else ["source.model", "target.model"]
+    names = TOKENIZERS[:1] if section.shared else TOKENIZERS[1:]
     return [folder / name for name in names]
 
 

@@ -15,7 +15,7 @@ from keras_transformer.models.weights import first_broken
 from keras_transformer.training import assembly
 from keras_transformer.training import run_folder
 from keras_transformer.training.averaging import average_checkpoints
-from keras_transformer.training.averaging import steps_to_average
+from keras_transformer.training.averaging import steps_to_deliver
 from keras_transformer.training.callbacks import Progress
 from keras_transformer.training.callbacks import ResumeState
 from keras_transformer.training.callbacks import StopOnNaN
@@ -306,10 +306,9 @@ class Run:
     def _finish(self, training):
         self.distribution.any(False)  # the others wait for the chief's last checkpoint
         checkpoints = self._regular_checkpoints()
-        last, best = training.average_last, training.average_best
-        steps = []  # the weights at hand are the last
-        if best or (last or 1) > 1:
-            steps = steps_to_average(checkpoints, self.state.scores, last, best)
+        steps, warning = steps_to_deliver(checkpoints, self.state, training)
+        if warning:
+            self._say(f"warning: {warning}")
         with averaged(self.model):
             if steps:
                 paths = [checkpoints[step] for step in steps]

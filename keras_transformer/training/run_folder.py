@@ -17,17 +17,23 @@ from keras_transformer.errors import InputError
 from keras_transformer.training.config import RunConfig
 from keras_transformer.training.config import difference
 from keras_transformer.training.config import load_config
+from keras_transformer.training.corpora import TOKENIZERS
 from keras_transformer.training.corpora import Corpora
 from keras_transformer.training.corpora import changes
 
 _CONFIG = "config.yaml"
 _LOCK = ".lock"
 _TEMPORARY = ".tmp"
+_MODELS = ("best", "averaged")
+#: What is made of the config and the texts before the first checkpoint.
+_MADE = ("corpus.json", "batch_tokens", *TOKENIZERS, "encoded", "logs")
 
 
 @contextlib.contextmanager
 def opened(config: RunConfig) -> Iterator[Path]:
     """The folder of a new run, or of one of an equal config; within it, for us alone.
+
+    What a run left that had no checkpoint yet gives way to another config.
 
     Raises:
         InputError: where it holds another run or something else, cannot be written, or
@@ -72,19 +78,21 @@ def check_corpus(folder: Path, corpora: Corpora) -> None:
     """Keeps what the texts are when a run begins; refuses others afterwards.
 
     Raises:
-        InputError: where a text has changed.
+        InputError: where a text has changed since, and there is a checkpoint.
     """
     path = folder / "corpus.json"
-    if not path.exists():
-        write(path, json.dumps(corpora.fingerprint(), indent=2) + "\n")
-        return
-    known = json.loads(path.read_text(encoding="utf-8"))
-    lines = changes(known, corpora.fingerprint(known))
-    if lines:
-        raise InputError(
-            f"{folder} was begun with another corpus ({'; '.join(lines)}); choose "
-            f"another output, or go back to that corpus"
-        )
+    if path.exists():
+        known = json.loads(path.read_text(encoding="utf-8"))
+        lines = changes(known, corpora.fingerprint(known))
+        if not lines:
+            return
+        if _has_weights(folder):
+            raise InputError(
+                f"{folder} was begun with another corpus ({'; '.join(lines)}); choose "
+                f"another output, or go back to that corpus"
+            )
+        _begin_anew(folder)
+    write(path, json.dumps(corpora.fingerprint(), indent=2) + "\n")
 
 
 def batch_tokens(
@@ -125,16 +133,33 @@ def _refuse_foreign(folder: Path) -> None:
 def _refuse_difference(folder: Path, config: RunConfig) -> None:
     path = folder / _CONFIG
     lines = difference(load_config(path), config) if path.exists() else ()
-    if lines:
+    if lines and _has_weights(folder):
         raise InputError(
             f"{folder} was begun with another config ({'; '.join(lines)}); "
             f"choose another output, or go back to that config"
         )
+    if lines:
+        _begin_anew(folder)
+
+
+def _has_weights(folder: Path) -> bool:
+    models = any((folder / name).exists() for name in _MODELS)
+    return models or any((folder / "checkpoints").glob("step-*"))
+
+
+def _begin_anew(folder: Path) -> None:
+    """Drops what was made of another config or corpus."""
+    for name in _MADE:
+        path = folder / name
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
 
 
 def _tidy(folder: Path) -> None:
     """Drops what a run left that was killed while it wrote a model folder."""
-    for name in ("best", "averaged"):
+    for name in _MODELS:
         for left in folder.glob(f".{name}.*"):
             shutil.rmtree(left, ignore_errors=True)
 

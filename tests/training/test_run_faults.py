@@ -7,6 +7,7 @@ import signal
 import numpy as np
 import pytest
 from small_run import assert_equal_runs
+from small_run import assert_mean
 from small_run import weights_of
 
 from keras_transformer.data import TokenBatches
@@ -15,6 +16,7 @@ from keras_transformer.training import checkpoints
 from keras_transformer.training import load_config
 from keras_transformer.training import run as running
 from keras_transformer.training import train
+from keras_transformer.training.assembly import encode
 from keras_transformer.training.run_folder import opened
 from keras_transformer.training.validation import Validation
 
@@ -76,6 +78,51 @@ def test_a_full_disk_stops_no_training(config_file, monkeypatch, capsys):
     assert list(found) == [2, 6]
     message = capsys.readouterr().err
     assert "No space left on device; this checkpoint is left out" in message
+
+
+@pytest.mark.one_backend
+@pytest.mark.parametrize(
+    ("lost", "said"),
+    [
+        ((4,), "checkpoints are missing: 4; averaged/ is the mean of the steps 2, 6"),
+        ((4, 6), "missing: 4, 6; averaged/ has the weights of step 6 alone"),
+    ],
+)
+def test_no_old_weights_are_delivered_for_new_ones(
+    lost, said, config_file, monkeypatch, capsys
+):
+    """`averaged/` without the last step would be a model of long ago, unnoticed."""
+    options = ["training.average_last=3"]
+    train(load_config(config_file, [*options, "output=whole"]))
+    monkeypatch.setattr(checkpoints, "write_arrays", full_at(*lost))
+    train(load_config(config_file, options))
+    assert said in capsys.readouterr().err
+    kept = checkpoints.list_checkpoints(config_file.parent / "whole")
+    steps = [6] if 6 in lost else [2, 6]
+    found = weights_of(config_file.parent / "runs" / "small" / "averaged")
+    assert_mean(found, [weights_of(kept[step]) for step in steps])
+
+
+@pytest.mark.one_backend
+def test_a_run_that_began_wrong_can_be_mended(config_file):
+    """Nothing is lost with a run that has no checkpoint: it gives way."""
+    folder = config_file.parent
+    with pytest.raises(InputError, match="vocabulary"):
+        train(load_config(config_file, ["tokenizer.vocabulary_size=100000"]))
+    lines = (folder / "train.de").read_text()
+    (folder / "train.de").write_text(lines + "eine Zeile\n")
+    with pytest.raises(
+        InputError, match=r"train.en has 60 lines but .*train.de has 61"
+    ):
+        train(load_config(config_file))
+    swapped = "".join(reversed(lines.splitlines(keepends=True)))
+    (folder / "train.de").write_text(swapped)
+    config = load_config(config_file, ["training.steps=2"])
+    encode(config, config.output, print)
+    (folder / "train.de").write_text(lines)
+    train(config)
+    train(load_config(config_file, ["training.steps=2", "output=other"]))
+    assert_equal_runs(folder / "runs" / "small", folder / "other")
 
 
 @pytest.mark.one_backend

@@ -42,3 +42,6 @@ def train(
     except (run.Interrupted, WorkerLost) as stop:
         print(stop, file=sys.stderr)
         raise typer.Exit(stop.exit_code) from None
+    except (KeyboardInterrupt, SystemExit):
+        print("run the same command again to go on with this run", file=sys.stderr)
+        raise

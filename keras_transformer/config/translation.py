@@ -156,14 +156,12 @@ def describe(
     Names the key with its path below `where`, and for an unknown key the nearest
     right one.
     """
-    fault = error.errors()[0]
-    path = ".".join([where, *(str(part) for part in fault["loc"])]).strip(".")
+    fault, *others = error.errors()
+    keys, fields = _located(fault["loc"], model)
+    path = ".".join([where, *keys]).strip(".")
     if fault["type"] == "extra_forbidden":
-        fields = model.model_fields
-        for part in fault["loc"][:-1]:
-            if part in fields:  # a number counts the items of a list
-                fields = _fields(fields[part].annotation) or fields
-        near = nearest(str(fault["loc"][-1]), fields)
+        key = str(fault["loc"][-1])
+        path, near = f"{path}.{key}".strip("."), nearest(key, fields)
         return f"unknown key {path}; did you mean {near!r}?"
     if fault["type"] == "missing":
         return f"{path} is missing"
@@ -171,7 +169,10 @@ def describe(
         return f"{path}: expected keys with values, got {fault['input']!r}"
     if fault["type"] == "value_error":
         return f"{path}: {fault['ctx']['error']}".removeprefix(": ")
-    return f"{path}: {fault['msg']}, got {fault['input']!r}"
+    # Of a value that may be of several types, each has its fault.
+    also = [f["msg"] for f in others if _located(f["loc"], model)[0] == keys]
+    expected = " or ".join([fault["msg"], *also]).replace(" or Input should be", " or")
+    return f"{path}: {expected}, got {fault['input']!r}"
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
@@ -179,6 +180,20 @@ def nearest(name: str, names: Iterable[str]) -> str:
     import difflib
 
     return difflib.get_close_matches(name, names, n=1, cutoff=0.0)[0]
+
+
+def _located(
+    parts: tuple[str | int, ...], model: type[pydantic.BaseModel]
+) -> tuple[list[str], dict[str, Any]]:
+    """The keys of the place of a fault, and the fields that the last of them has."""
+    keys, fields = [], model.model_fields
+    for part in parts:
+        if part in fields:
+            fields = _fields(fields[part].annotation) or fields
+        elif not isinstance(part, int):  # which counts the items of a list
+            break  # an unknown key, or one of the types that a value may have
+        keys.append(str(part))
+    return keys, fields
 
 
 def _fields(annotation: Any) -> dict[str, Any]:

@@ -7,6 +7,9 @@ import keras
 from keras_transformer import backends
 from keras_transformer.data.batching import TokenBatches
 from keras_transformer.data.encoding import encode_pairs
+from keras_transformer.errors import InputError
+from keras_transformer.evaluation import evaluate
+from keras_transformer.source_lines import SourceLines
 from keras_transformer.training import run_folder
 from keras_transformer.training.corpora import Corpora
 from keras_transformer.training.corpora import make_tokenizers
@@ -56,6 +59,7 @@ def assemble(config, folder, distribution, say):
         say: is given what a person would like to know.
     """
     training = config.training
+    evaluate([""], [""], metrics=("bleu",), **config.evaluation.model_dump())
     corpora, tokenizers, text = encode(config, folder, lambda text: None)
     say(f"training: {text.report}")
     if training.jit_compile is True and not backends.compiles_training:
@@ -81,6 +85,8 @@ def assemble(config, folder, distribution, say):
     keras.utils.set_random_seed(training.seed)
     model = compiled_model(config, tokenizers)
     translator = Translator(model, *tokenizers, **config.decoding.model_dump())
+    lines = SourceLines(*tokenizers, model.config)
+    _check_texts(corpora, lines, config.decoding)
     validation = None
     if corpora.validation is not None:
         validation = _validation(
@@ -92,6 +98,17 @@ def assemble(config, folder, distribution, say):
         f"{batches.num_tokens / len(batches):.0f} target tokens"
     )
     return Parts(corpora, batches, translator, validation)
+
+
+def _check_texts(corpora, lines, options):
+    """What could not be translated in the end is better known now."""
+    for part in ("validation", "test"):
+        text = getattr(corpora, part)
+        try:
+            if text is not None and options.long_lines != "truncate":
+                lines.sentences(text.source, None, 1, options)
+        except InputError as error:
+            raise InputError(f"data.{part}: {error}") from None
 
 
 def _validation(config, translator, text, batch_tokens, distribution, say):

@@ -3,6 +3,7 @@
 Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 6.1.
 """
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -10,17 +11,24 @@ import numpy as np
 from keras_transformer.errors import InputError
 from keras_transformer.models.weights import assign
 from keras_transformer.models.weights import read_arrays
+from keras_transformer.models.weights import weight_values
+from keras_transformer.training.checkpoints import read_checkpoint
 from keras_transformer.training.checkpoints import read_state
 from keras_transformer.training.checkpoints import regular_checkpoints
+from keras_transformer.training.checkpoints import restore_snapshot
 from keras_transformer.training.config import load_config
 from keras_transformer.training.corpora import load_tokenizers
+from keras_transformer.training.model import compiled_model
 from keras_transformer.training.model import new_model
+from keras_transformer.training.moving_average import averaged
 from keras_transformer.training.validation import best_steps
 from keras_transformer.translator import Translator
 
 
 def average(run_folder, last, output, best=None):
     """Averages checkpoints of a run folder, ended or not, into a model folder.
+
+    Of a run with `training.ema`, it averages the running means.
 
     Args:
         run_folder: what `train` wrote.
@@ -48,9 +56,14 @@ def average(run_folder, last, output, best=None):
         )
     steps = steps_to_average(checkpoints, scores, last, best)
     tokenizers = load_tokenizers(config.tokenizer, run_folder)
-    model = new_model(config, tokenizers)
     paths = [checkpoints[step] for step in steps]
-    assign(model, average_checkpoints(paths), run_folder)
+    if config.training.ema is None:
+        model = new_model(config, tokenizers)
+        weights = average_checkpoints(paths)
+    else:
+        model = compiled_model(config, tokenizers)
+        weights = average_checkpoints(paths, partial(_running_mean, model))
+    assign(model, weights, run_folder)
     translator = Translator(model, *tokenizers, **config.decoding.model_dump())
     card = f"# Average of the steps {_listed(steps)} of {run_folder.name}\n"
     translator.save(output, card)
@@ -103,11 +116,28 @@ def _listed(steps):
     return ", ".join(map(str, steps))
 
 
-def average_checkpoints(paths):
-    """`{path: array}`: the mean of the weights of several checkpoints."""
+def _weights(path):
+    return read_arrays(path / "model.weights.h5")
+
+
+def _running_mean(model, path):
+    """What a run with `training.ema` had validated at a checkpoint."""
+    snapshot, _ = read_checkpoint(path)
+    restore_snapshot(snapshot, model, path)
+    with averaged(model):
+        return weight_values(model)
+
+
+def average_checkpoints(paths, weights=_weights):
+    """`{path: array}`: the mean of the weights of several checkpoints.
+
+    Args:
+        paths: of the checkpoints.
+        weights: reads those of one.
+    """
     total = None
     for path in paths:
-        arrays = read_arrays(Path(path, "model.weights.h5"))
+        arrays = weights(path)
         if total is None:
             total = {name: a.astype(np.float64) for name, a in arrays.items()}
             continue

@@ -6,7 +6,6 @@ import datetime
 import math
 import os
 import signal
-import sys
 import time
 
 import keras
@@ -15,6 +14,9 @@ from keras import ops
 
 from keras_transformer import backends
 from keras_transformer.evaluation import evaluate
+from keras_transformer.training.report import say
+
+_HANGUP = getattr(signal, "SIGHUP", None)  # Windows has none
 
 
 class Progress(keras.callbacks.Callback):
@@ -46,12 +48,10 @@ class Progress(keras.callbacks.Callback):
         speed = (self.step - step) / max(now - before, 1e-9)
         left = datetime.timedelta(seconds=int((self.steps - self.step) / speed))
         values = "  ".join(f"{name} {float(v):.4g}" for name, v in (logs or {}).items())
-        print(
+        say(
             f"step {self.step}/{self.steps}  {values}  "
             f"{speed * self.tokens_per_step:,.0f} tokens/s  "
-            f"{left} left",
-            file=sys.stderr,
-            flush=True,
+            f"{left} left"
         )
         self._seen = (now, self.step)
 
@@ -83,9 +83,10 @@ class TranslationScores(keras.callbacks.Callback):
 
 
 class StopOnSignal(keras.callbacks.Callback):
-    """Lets SIGINT (ctrl-C) and SIGTERM end `fit` after the step that is running.
+    """Lets a signal end `fit` after the step that is running.
 
-    A second signal ends it at once, as without this.
+    SIGINT (ctrl-C) or SIGTERM, of which a second one ends it at once; or SIGHUP of a
+    terminal that closes, unless `nohup` keeps it away.
 
     Args:
         agree: whether it holds on any of the processes that train together; all of
@@ -120,7 +121,10 @@ class StopOnSignal(keras.callbacks.Callback):
         return told
 
     def __enter__(self):
-        for number in (signal.SIGINT, signal.SIGTERM):
+        numbers = [signal.SIGINT, signal.SIGTERM]
+        if _HANGUP and signal.getsignal(_HANGUP) != signal.SIG_IGN:
+            numbers.append(_HANGUP)
+        for number in numbers:
             self._before[number] = signal.signal(number, self._note)
         return self
 
@@ -129,6 +133,8 @@ class StopOnSignal(keras.callbacks.Callback):
 
     def _note(self, number, frame):
         self.signal = number
+        if number == _HANGUP:  # comes twice: from the kernel and from the shell
+            return
         self._restore()
         name = signal.Signals(number).name
         # Not `print`, which must not be called while it is at work. What reads it may

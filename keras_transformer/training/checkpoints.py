@@ -133,6 +133,7 @@ def restore_snapshot(snapshot, model, path):
     Raises:
         InputError: where it does not fit the model.
     """
+    assign(model, snapshot.weights, path / "model.weights.h5")
     arrays = dict(snapshot.others)
     random_state = arrays.pop("random_state", np.zeros((0,), np.uint8))
     variables = _other_variables(model)
@@ -142,7 +143,6 @@ def restore_snapshot(snapshot, model, path):
             f"{path / 'state.h5'} does not fit the optimizer of this config; begin a "
             f"new run folder"
         )
-    assign(model, snapshot.weights, path / "model.weights.h5")
     metrics = []
     for name, variable in variables.items():
         if name.startswith("metrics/"):

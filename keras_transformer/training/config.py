@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -23,13 +24,20 @@ from keras_transformer.training.data_section import VOCABULARY_SIZE
 from keras_transformer.training.data_section import DataSection
 from keras_transformer.training.data_section import TokenizerSection
 from keras_transformer.training.section import Section
+from keras_transformer.training.section import expanded
 from keras_transformer.training.training_section import EvaluationSection
 from keras_transformer.training.training_section import TrainingSection
 
 PHRASEBOOK = Path(__file__).with_name("phrasebook.yaml")
 
 _SECTIONS = ("tokenizer", "data", "training", "decoding", "evaluation")
-_OF_NO_NUMBER = ("output", "data.cache", "data.workers")
+#: Where things lie, how they are encoded, and what is done with a trained model. Texts
+#: and tokenizers are known by their content, in the run folder.
+_OF_NO_NUMBER = re.compile(
+    r"output|decoding\..*|data\.(cache|workers)"
+    r"|data\.(train|validation|test)\b.*\.(source|target|tsv)"
+    r"|tokenizer\.(source_|target_)?path"
+)
 
 
 class RunConfig(Section):
@@ -79,13 +87,9 @@ class RunConfig(Section):
         folder = Path((info.context or {}).get("folder", ""))
         given["model"] = model_section.resolve(given.get("model", {}), folder)
         if initial := given["model"].get("folder"):
-            trained = model_section.trained_tokenizer(Path(initial))
-            named = {k: v for k, v in given["tokenizer"].items() if k != "shared"}
-            if named and named != trained:
-                raise ValueError(
-                    "the tokenizer is that of model.folder; remove the tokenizer"
-                )
-            given["tokenizer"] = trained
+            given["tokenizer"] = model_section.trained_tokenizer(
+                Path(initial), given["tokenizer"]
+            )
         data = given["data"]
         phrasebook = data.get("phrasebook") if isinstance(data, Mapping) else None
         name = (info.context or {}).get("name") or (
@@ -94,7 +98,7 @@ class RunConfig(Section):
         output = given.setdefault("output", f"runs/{name}")
         if not isinstance(output, str | Path) or not str(output):
             raise ValueError(f"output: expected a path, got {output!r}")
-        given["output"] = Path(output).expanduser()
+        given["output"] = expanded(output)
         return given
 
     @pydantic.model_validator(mode="after")
@@ -184,14 +188,14 @@ def load_config(path: str | Path | None, overrides: Sequence[str] = ()) -> RunCo
 def difference(before: RunConfig, after: RunConfig) -> list[str]:
     """A line such as `training.steps: 100 -> 200` for each key that differs.
 
-    Keys that say where a run is, or how it is encoded, are left out: they change no
-    number.
+    Left out are keys that change no number of the training: where texts and folders
+    are, how they are encoded, how the trained model translates.
     """
     old, new = (dict(_flat(_plain(config))) for config in (before, after))
     return [
         f"{key}: {old.get(key)} -> {new.get(key)}"
         for key in {**old, **new}
-        if old.get(key) != new.get(key) and key not in _OF_NO_NUMBER
+        if old.get(key) != new.get(key) and not _OF_NO_NUMBER.fullmatch(key)
     ]
 
 
@@ -220,6 +224,8 @@ def _flat(content: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]
     for key, value in content.items():
         if isinstance(value, dict):
             yield from _flat(value, f"{prefix}{key}.")
+        elif value and isinstance(value, list) and isinstance(value[0], dict):
+            yield from _flat(dict(enumerate(value)), f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", value
 

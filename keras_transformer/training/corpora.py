@@ -198,12 +198,20 @@ def make_tokenizers(
         Two `Tokenizer`s; the same one twice for a shared vocabulary.
 
     Raises:
-        InputError: where a file is not right, or the text cannot fill the vocabulary.
+        InputError: where a file is not right or not the one that the run began with,
+            or the text cannot fill the vocabulary.
     """
-    paths = _tokenizer_paths(section, folder)
+    paths, given = _tokenizer_paths(section, folder), _given_paths(section)
     if not all(path.exists() for path in paths):
         for tokenizer, path in zip(_make(section, sample), paths, strict=True):
             tokenizer.save(path)
+    elif given and all(path.exists() for path in given):
+        for path, origin in zip(paths, given, strict=True):
+            if Tokenizer.load(path).model != Tokenizer.load(origin).model:
+                raise InputError(
+                    f"{folder} was begun with another tokenizer than {origin}; choose "
+                    f"another output, or go back to that tokenizer"
+                )
     return load_tokenizers(section, folder)
 
 
@@ -222,32 +230,36 @@ def _tokenizer_paths(section: TokenizerSection, folder: Path) -> list[Path]:
     return [folder / name for name in names]
 
 
+def _given_paths(section: TokenizerSection) -> list[Path]:
+    paths = (section.path, section.source_path, section.target_path)
+    return [path for path in paths if path is not None]
+
+
 def _make(
     section: TokenizerSection, sample: Callable[[], ParallelText]
 ) -> list[Tokenizer]:
     """One tokenizer for a shared vocabulary, or two."""
-    given = (
-        [section.path] if section.shared else [section.source_path, section.target_path]
-    )
-    if all(given):
+    if given := _given_paths(section):
         return [Tokenizer.load(path) for path in given]
     text = sample()
-    texts = (
-        [text.source + text.target] if section.shared else [text.source, text.target]
-    )
+    if section.shared:
+        return [_train(section, text.source + text.target, "")]
+    sides = {"source: ": text.source, "target: ": text.target}
+    return [_train(section, lines, side) for side, lines in sides.items()]
+
+
+def _train(section: TokenizerSection, lines: list[str], where: str) -> Tokenizer:
     try:
-        return [
-            Tokenizer.train(
-                lines,
-                section.vocabulary_size,
-                normalization=section.normalization,
-                split_digits=section.split_digits,
-            )
-            for lines in texts
-        ]
+        return Tokenizer.train(
+            lines,
+            section.vocabulary_size,
+            normalization=section.normalization,
+            split_digits=section.split_digits,
+        )
     except InputError as error:
         key = "vocabulary_size"
-        raise InputError(str(error).replace(key, f"tokenizer.{key}", 1)) from None
+        message = str(error).replace(key, f"tokenizer.{key}", 1)
+        raise InputError(f"{where}{message}") from None
 
 
 def _files(corpus: Corpus) -> CorpusFiles:

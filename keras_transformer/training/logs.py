@@ -106,7 +106,9 @@ class RunLog:
             self._events.add_samples(step, sources, hypotheses, references)
 
     def close(self) -> None:
-        """Draws the curve to its end, and ends the file of TensorBoard events."""
+        """Writes what waits, draws the curve, ends the file of TensorBoard events."""
+        with self._going_on(_METRICS):
+            self._append()
         with self._going_on(_CURVE):
             self._draw()
         with self._going_on(_EVENTS):
@@ -120,6 +122,8 @@ class RunLog:
 
     def _append(self) -> None:
         new = self.lines[self._num_written :]
+        if not new:
+            return
         data = "".join(f"{json.dumps(line)}\n" for line in new).encode()
         # Unbuffered: one write, so that a kill cuts the last line or nothing.
         with (self.folder / _METRICS).open("ab", buffering=0) as file:

@@ -25,19 +25,17 @@ _PARTS = {
 
 
 def compiled_model(config, tokenizers):
-    """The model of a `RunConfig`, ready for `fit`.
+    """The model of a `RunConfig` with fresh weights, ready for `fit`.
 
     Args:
         config: the run's.
         tokenizers: of source and target; they decide the vocabulary sizes.
 
     Raises:
-        InputError: where all of it is frozen, or the weights to begin with do not fit.
+        InputError: where all of it is frozen.
     """
     training = config.training
     model = new_model(config, tokenizers, training.precision)
-    if folder := config.model.get("folder"):
-        assign(model, read_weights(Path(folder), model.config), folder)
     _freeze(model, training.freeze)
     optimizer = adam(
         schedule(training, model.config),
@@ -56,6 +54,16 @@ def compiled_model(config, tokenizers):
     model.micro_batches = training.micro_batches
     optimizer.build(model.trainable_variables)
     return model
+
+
+def begin_from_trained(model, config):
+    """Gives a new run's model the weights of `model.folder`, where there is one.
+
+    Raises:
+        InputError: where they do not fit.
+    """
+    if folder := config.model.get("folder"):
+        assign(model, read_weights(Path(folder), model.config), folder)
 
 
 def new_model(config, tokenizers, precision="float32"):

@@ -11,6 +11,7 @@ from keras_transformer.config import KINDS
 from keras_transformer.config import TranslationConfig
 from keras_transformer.config import nearest
 from keras_transformer.training.data_section import VOCABULARY_SIZE
+from keras_transformer.training.section import expanded
 
 _SIZES = ("vocabulary_size", "source_vocabulary_size", "target_vocabulary_size")
 _IDS = ("pad_id", "start_id", "end_id")
@@ -38,7 +39,11 @@ def resolve(section: Any, folder: Path) -> dict[str, Any]:
                 "model.folder names a trained model, which model.preset cannot "
                 "change; remove one of the two"
             )
-        initial = os.path.abspath(folder / Path(initial).expanduser())
+        if not isinstance(initial, str | Path) or not str(initial):
+            raise ValueError(f"model.folder: expected a path, got {initial!r}")
+        initial = os.path.abspath(folder / expanded(initial))
+        if kind is not None and "hidden_dim" in fields and not os.path.exists(initial):
+            return {"folder": initial, **_whole(kind, fields)}  # of a run that began
         trained = _trained(initial)
         if kind not in (None, trained.kind):
             raise ValueError(
@@ -51,19 +56,26 @@ def resolve(section: Any, folder: Path) -> dict[str, Any]:
             "folder": initial,
             **_trained_fields(trained, fields),
         }
-    kind = kind or _DEFAULTS["kind"]
+    return _whole(kind or _DEFAULTS["kind"], fields, preset or _DEFAULTS["preset"])
+
+
+def _whole(kind: Any, fields: Mapping[str, Any], preset: Any = None) -> dict[str, Any]:
+    """Kind and fields; without a preset, `fields` are all."""
     if not isinstance(kind, str) or kind not in KINDS:
         raise ValueError(
             f"model.kind: {kind!r} is not available; use {', '.join(KINDS)}"
         )
     _check_keys(fields, kind)
-    preset = preset or _DEFAULTS["preset"]
-    if preset not in list(KINDS[kind].presets):
+    fields = {**fields, "vocabulary_size": VOCABULARY_SIZE}
+    if preset is None:
+        config = KINDS[kind].from_dict(fields)
+    elif preset in list(KINDS[kind].presets):
+        config = KINDS[kind].from_preset(preset, **fields)
+    else:
         raise ValueError(
             f"model.preset: expected one of {', '.join(KINDS[kind].presets)}, got "
             f"{preset!r}"
         )
-    config = KINDS[kind].from_preset(preset, vocabulary_size=VOCABULARY_SIZE, **fields)
     return {"kind": kind, **config.model_dump(exclude={*_SIZES, *_IDS})}
 
 
@@ -84,13 +96,26 @@ def model_config(
     return KINDS[section["kind"]].from_dict({**fields, **sizes})
 
 
-def trained_tokenizer(folder: Path) -> dict[str, str]:
-    """The tokenizer section for what a model folder holds."""
-    if (folder / "tokenizer.model").exists():
-        return {"path": str(folder / "tokenizer.model")}
-    return {
-        f"{side}_path": str(folder / f"{side}.model") for side in ("source", "target")
-    }
+def trained_tokenizer(folder: Path, section: Any) -> Any:
+    """The tokenizer section for what a model folder holds.
+
+    Args:
+        folder: its path; a run that began before it went has a tokenizer of its own.
+        section: as it was given.
+
+    Raises:
+        ValueError: where it asks for another tokenizer.
+    """
+    if not folder.exists() or not isinstance(section, Mapping):
+        return section
+    shared = (folder / "tokenizer.model").exists()
+    files = {"path": "tokenizer.model"}
+    if not shared:
+        files = {"source_path": "source.model", "target_path": "target.model"}
+    trained = {key: str(folder / name) for key, name in files.items()}
+    if section not in ({}, trained, {**trained, "shared": shared}, {"shared": shared}):
+        raise ValueError("the tokenizer is that of model.folder; remove the tokenizer")
+    return trained
 
 
 def _check_keys(fields: Mapping[str, Any], kind: str) -> None:

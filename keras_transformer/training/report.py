@@ -1,8 +1,17 @@
-"""What a run says of itself at its end: the test's scores, the model's card."""
+"""What a run says of itself: progress, the test's scores, the model's card."""
+
+import contextlib
+import sys
 
 from keras_transformer import backends
 
 _SAMPLES = 5  # translations printed
+
+
+def say(text):
+    """A line to standard error; where nobody reads it any more, nothing."""
+    with contextlib.suppress(OSError, ValueError):
+        print(text, file=sys.stderr, flush=True)
 
 
 def print_test(text, hypotheses, scores):

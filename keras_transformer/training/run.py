@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import signal
-import sys
 import time
 from pathlib import Path
 
@@ -31,9 +30,11 @@ from keras_transformer.training.checkpoints import save_checkpoint
 from keras_transformer.training.checkpoints import take_snapshot
 from keras_transformer.training.distribution import open_distribution
 from keras_transformer.training.logs import RunLog
+from keras_transformer.training.model import begin_from_trained
 from keras_transformer.training.moving_average import averaged
 from keras_transformer.training.report import model_card
 from keras_transformer.training.report import print_test
+from keras_transformer.training.report import say
 from keras_transformer.training.validation import best_steps
 
 _BOOTSTRAP = 1000  # samples, for the confidence intervals of the test
@@ -43,7 +44,8 @@ class Interrupted(Exception):
     """A signal ended the run; a checkpoint was written first.
 
     Attributes:
-        exit_code: 128 + the number of the signal: 130 for ctrl-C, 143 for SIGTERM.
+        exit_code: 128 + the number of the signal: 130 for ctrl-C, 143 for SIGTERM, 129
+            for SIGHUP.
     """
 
     def __init__(self, message, number):
@@ -122,7 +124,7 @@ class Run:
 
     def _say(self, text):
         if self.is_chief:
-            print(text, file=sys.stderr, flush=True)
+            say(text)
 
     def _done(self):
         return self.state.ended or self.state.step >= self.config.training.steps
@@ -166,6 +168,7 @@ class Run:
                 f"no checkpoint in {self.folder} can be read; copy them again, or "
                 f"choose another output"
             )
+        begin_from_trained(self.model, self.config)
 
     # === The loop ===
 
@@ -313,13 +316,18 @@ class Run:
             if steps:
                 paths = [checkpoints[step] for step in steps]
                 assign(self.model, average_checkpoints(paths), self.folder)
-            scores = self._test()
-            lines = [f"Test: {score}" for score in scores or ()]
+            hypotheses, scores = self._test()
             if self.is_chief:
+                lines = [f"Test: {score}" for score in scores or ()]
                 card = model_card(self.config, self.state.step, lines)
                 self.translator.save(self.folder / "averaged", card)
         self._say(f"model folder: {self.folder / 'averaged'}")
         if scores is not None and self.is_chief:
+            output = self.folder / "test.hypotheses.txt"
+            run_folder.write(output, "".join(f"{line}\n" for line in hypotheses))
+            print_test(self.test_text, hypotheses, scores)
+            minutes = self.state.seconds / 60
+            print(f"{self.state.step} steps in {minutes:.1f} minutes of training")
             bleu = scores[0]
             print(f"test BLEU = {bleu.score:.1f} {bleu.signature}", flush=True)
         return scores
@@ -327,18 +335,13 @@ class Run:
     def _test(self):
         text = self.test_text
         if text is None:
-            return None
+            return None, None
         self._say(f"translating {len(text)} test lines")
         hypotheses = self.translator.translate(text.source)
         options = self.config.evaluation.model_dump()
-        scores = evaluate(hypotheses, text.target, confidence=_BOOTSTRAP, **options)
-        if self.is_chief:
-            output = self.folder / "test.hypotheses.txt"
-            run_folder.write(output, "".join(f"{line}\n" for line in hypotheses))
-            print_test(text, hypotheses, scores)
-            minutes = self.state.seconds / 60
-            print(f"{self.state.step} steps in {minutes:.1f} minutes of training")
-        return scores
+        return hypotheses, evaluate(
+            hypotheses, text.target, confidence=_BOOTSTRAP, **options
+        )
 
 
 def _next_multiple(step, interval):

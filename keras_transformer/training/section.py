@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pydantic
 
 Count = pydantic.PositiveInt
+
+
+def expanded(path: str | Path) -> Path:
+    """A path, with `~` and `~name` replaced.
+
+    Raises:
+        ValueError: where there is nobody of that name.
+    """
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        raise ValueError(f"{path}: no such home folder; write the path out") from None
 
 
 class Section(pydantic.BaseModel):

@@ -68,6 +68,12 @@ def parse(text: str, where: str) -> Any:
         raise InputError(
             f"{where}, line {line}: not valid YAML: {error.reason}"
         ) from None
+    except (LookupError, TypeError, ValueError, AttributeError):  # of `!!int abc`
+        raise InputError(
+            f"{where}: not valid YAML: a tag (!!) does not go with its value; remove it"
+        ) from None
+    except RecursionError:
+        raise InputError(f"{where}: not valid YAML: nested too deeply") from None
 
 
 def dump(content: Any) -> str:

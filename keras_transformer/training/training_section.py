@@ -50,7 +50,8 @@ class TrainingSection(Section):
             twice as long. 0 for none.
         clip_norm: the most that the norm of the whole gradient may be; None for any.
         micro_batches: parts in which a batch is worked off, one after the other;
-            memory is that of one part, the result that of the whole.
+            memory is that of one part, the result that of the whole. Batches have a
+            multiple of as many rows.
         freeze: parts of the model that do not learn.
         validate_every: steps between validations.
         checkpoint_every: steps between checkpoints.
@@ -105,7 +106,7 @@ class TrainingSection(Section):
     jit_compile: Literal["auto"] | bool = "auto"
     distribution: Literal[("none", *DISTRIBUTIONS)] = "none"
     devices: Literal["all"] | Count = "all"
-    seed: pydantic.NonNegativeInt = 1
+    seed: Annotated[int, pydantic.Field(ge=0, lt=2**32)] = 1
 
     @pydantic.model_validator(mode="before")
     @classmethod

@@ -1,10 +1,13 @@
 """A run on a small corpus, and what it leaves."""
 
 import json
+import os
+import signal
 
 import numpy as np
 
 from keras_transformer.models.weights import read_arrays
+from keras_transformer.training.callbacks import Progress
 
 CONFIG = """
 model: {preset: tiny, hidden_dim: 16, intermediate_dim: 24, num_heads: 2,
@@ -20,6 +23,18 @@ training: {steps: 6, warmup_steps: 3, learning_rate: 0.01, validate_every: 4,
            checkpoint_every: 2}
 decoding: {beam_size: 2, length_penalty: 0.6}
 """
+
+
+def terminating_at(step, number=signal.SIGTERM):
+    """A `Progress` in whose step a signal comes."""
+
+    class Terminating(Progress):
+        def on_train_batch_end(self, batch, logs=None):
+            super().on_train_batch_end(batch, logs)
+            if self.step == step:
+                os.kill(os.getpid(), number)
+
+    return Terminating
 
 
 def weights_of(folder):

@@ -1,9 +1,7 @@
 """A whole run on a small corpus: its folder, its end, and how it goes on."""
 
 import functools
-import os
 import shutil
-import signal
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +12,7 @@ from small_run import assert_equal
 from small_run import assert_equal_runs
 from small_run import assert_mean
 from small_run import metrics
+from small_run import terminating_at
 from small_run import weights_of
 
 import keras_transformer as kt
@@ -30,18 +29,6 @@ from keras_transformer.training import train
 from keras_transformer.training.validation import Validation
 
 FIXTURE = Path(__file__).resolve().parents[1] / "fixtures" / "en-de.format-1"
-
-
-def terminating_at(step):
-    """A `Progress` in whose step a SIGTERM comes."""
-
-    class Terminating(running.Progress):
-        def on_train_batch_end(self, batch, logs=None):
-            super().on_train_batch_end(batch, logs)
-            if self.step == step:
-                os.kill(os.getpid(), signal.SIGTERM)
-
-    return Terminating
 
 
 @pytest.mark.no_tensorflow

@@ -1,13 +1,12 @@
 """What goes wrong in a run: it is said, and nothing is lost."""
 
-import os
 import shutil
-import signal
 
 import numpy as np
 import pytest
 from small_run import assert_equal_runs
 from small_run import assert_mean
+from small_run import terminating_at
 from small_run import weights_of
 
 from keras_transformer.data import TokenBatches
@@ -42,6 +41,22 @@ def test_bad_corpora_are_refused(config_file):
     (folder / "train.de").unlink()
     with pytest.raises(InputError, match=r"cannot read .*train.de"):
         train(load_config(config_file))
+
+
+@pytest.mark.one_backend
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("evaluation.tokenize=moses-klingon", "Moses has no rules for"),
+        ("decoding.max_source_length=3", r"data.validation: line 1 has \d+ tokens"),
+    ],
+)
+def test_what_would_fail_in_the_end_fails_before_the_first_step(
+    option, message, config_file, capsys
+):
+    with pytest.raises(InputError, match=message):
+        train(load_config(config_file, [option]))
+    assert "step 1/" not in capsys.readouterr().err
 
 
 @pytest.mark.one_backend
@@ -173,13 +188,7 @@ def test_a_full_disk_takes_a_best_checkpoint(config_file, monkeypatch, capsys):
 
 @pytest.mark.one_backend
 def test_a_signal_on_a_full_disk_names_what_there_is(config_file, monkeypatch):
-    class Told(running.Progress):
-        def on_train_batch_end(self, batch, logs=None):
-            super().on_train_batch_end(batch, logs)
-            if self.step == 3:
-                os.kill(os.getpid(), signal.SIGTERM)
-
-    monkeypatch.setattr(running, "Progress", Told)
+    monkeypatch.setattr(running, "Progress", terminating_at(3))
     monkeypatch.setattr(checkpoints, "write_arrays", full_at(3))
     with pytest.raises(running.Interrupted, match=r"at step 3; .* go on from step 2$"):
         train(load_config(config_file))

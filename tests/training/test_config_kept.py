@@ -1,0 +1,68 @@
+"""The config that a run keeps: written and read back, and compared with another."""
+
+import pytest
+
+from keras_transformer.training.config import difference
+from keras_transformer.training.config import load_config
+
+pytestmark = pytest.mark.no_backend
+
+DATA = "data: {train: [{source: a.en, target: a.de}]}\n"
+
+
+@pytest.fixture
+def load(tmp_path):
+    """`load(text, *overrides)` of a config file."""
+
+    def load_text(text, *overrides):
+        path = tmp_path / "my.yaml"
+        path.write_text(text, encoding="utf-8")
+        return load_config(path, overrides)
+
+    return load_text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        DATA,
+        DATA + "model: {preset: big, normalize_first: true, layer_norm_epsilon: 1e-5}",
+        DATA + "tokenizer: {path: t}\noutput: '1e5'",
+        DATA + "tokenizer: {source_path: s, target_path: t}\n"
+        "model: {tie_embeddings: target, attention_window: 5}",
+        "data: {phrasebook: fr-de}\ntraining: {learning_rate: 1e-7}\noutput: 'on'",
+        "data: {train: [{tsv: [a, ü b]}], validation: {tsv: v}, test: {tsv: t}}",
+        "data: {train: [{tsv: a, weight: 2}, {tsv: b, weight: 0.1}], workers: 3, "
+        "bpe_dropout: 0.1, cache: c, filters: {max_ratio: 3, unique: true}}",
+    ],
+)
+def test_yaml_loads_again_to_an_equal_object(text, load, tmp_path):
+    config = load(text)
+    path = tmp_path / "config.yaml"
+    path.write_text(config.to_yaml(), encoding="utf-8")
+    assert load_config(path) == config
+
+
+def test_the_difference_names_each_key(load):
+    before = load(DATA + "training: {steps: 100}")
+    after = load(
+        DATA + "training: {steps: 200, learning_rate: 0.1}", "model.dropout=0.5"
+    )
+    assert difference(before, after) == [
+        "model.dropout: 0.1 -> 0.5",
+        "training.steps: 100 -> 200",
+        "training.learning_rate: None -> 0.1",
+    ]
+    same = DATA + "training: {steps: 100}\ndecoding: {beam_size: 9}"
+    assert difference(before, load(same, "output=x", "data.cache=c")) == []
+
+
+def test_where_texts_lie_is_no_difference(load):
+    """They are known by their content, in the run folder."""
+    texts = "data: {{train: [{{source: {0}, target: {0}}}, {{tsv: {0}, weight: {1}}}]"
+    texts += ", validation: {{tsv: {0}}}}}\ntokenizer: {{path: {0}}}"
+    before, moved = (load(texts.format(name, 0.5)) for name in ("a", "b"))
+    assert difference(before, moved) == []
+    assert difference(before, load(texts.format("b", 2.0))) == [
+        "data.train.1.weight: 0.5 -> 2.0"
+    ]

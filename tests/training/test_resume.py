@@ -1,0 +1,146 @@
+"""A run goes on wherever it lies, whatever ended it, and with nothing but itself."""
+
+import errno
+import io
+import os
+import shutil
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from small_run import CONFIG
+from small_run import assert_equal_runs
+from small_run import assert_mean
+from small_run import terminating_at
+from small_run import weights_of
+
+from keras_transformer.data import Tokenizer
+from keras_transformer.errors import InputError
+from keras_transformer.models.weights import weight_values
+from keras_transformer.training import average
+from keras_transformer.training import checkpoints
+from keras_transformer.training import load_config
+from keras_transformer.training import run as running
+from keras_transformer.training import train
+from keras_transformer.training.moving_average import averaged
+
+pytestmark = pytest.mark.one_backend
+
+
+def stop_at(step, config, monkeypatch, number=signal.SIGTERM):
+    with monkeypatch.context() as patch:
+        patch.setattr(running, "Progress", terminating_at(step, number))
+        with pytest.raises(running.Interrupted) as error:
+            train(config)
+    return error.value
+
+
+class Gone(io.StringIO):
+    """A terminal that is closed."""
+
+    def write(self, text):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+
+def test_a_terminal_that_closes_takes_nothing(config_file, monkeypatch):
+    """The kernel and the shell each send SIGHUP, and messages have nowhere to go."""
+    train(load_config(config_file, ["output=whole"]))
+    config = load_config(config_file)
+    note = running.StopOnSignal._note
+
+    def note_twice(self, number, frame):
+        if self.signal is None:
+            note(self, number, frame)
+            os.kill(os.getpid(), number)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stderr", Gone())
+        patch.setattr(running.StopOnSignal, "_note", note_twice)
+        stop = stop_at(3, config, patch, signal.SIGHUP)
+    assert stop.exit_code == 129
+    assert list(checkpoints.list_checkpoints("runs/small")) == [2, 3]
+    train(config)
+    assert_equal_runs(Path("runs/small"), Path("whole"))
+
+
+def test_nohup_keeps_a_hangup_away(config_file, monkeypatch):
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        monkeypatch.setattr(running, "Progress", terminating_at(3, signal.SIGHUP))
+        train(load_config(config_file))
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert Path("runs/small/averaged").is_dir()
+
+
+def test_a_project_that_has_moved_goes_on(config_file, monkeypatch):
+    """Config, texts, tokenizer and run; texts of another content are refused."""
+    train(load_config(config_file, ["training.steps=2", "output=first"]))
+    old = config_file.parent / "old"
+    old.mkdir()
+    config = yaml.safe_load(CONFIG)
+    config["tokenizer"] = {"path": "tokenizer.model"}
+    (old / "moving.yaml").write_text(yaml.safe_dump(config))
+    for path in (*config_file.parent.glob("*.??"), Path("first/tokenizer.model")):
+        shutil.copy(path, old)
+    monkeypatch.chdir(old)
+    whole, output = (f"output={name}" for name in ("whole", "stopped"))
+    train(load_config("moving.yaml", [whole]))
+    stop_at(3, load_config("moving.yaml", [output]), monkeypatch)
+
+    new = old.rename(old.with_name("new"))
+    monkeypatch.chdir(new)
+    train(load_config("moving.yaml", [output, "decoding.beam_size=1"]))
+    assert_equal_runs(new / "stopped", new / "whole")
+
+    swapped = load_config("moving.yaml", [output])
+    shutil.copy("val.de", "val.en")
+    with pytest.raises(InputError, match=r"begun with another corpus .*val\.en"):
+        train(swapped)
+    shutil.copy("../val.en", "val.en")
+    retrained = Tokenizer.train(["ein anderer Text"] * 9, 270)
+    retrained.save("tokenizer.model")
+    with pytest.raises(InputError, match=r"begun with another tokenizer than .*new/to"):
+        train(swapped)
+
+
+def test_a_tuned_run_goes_on_without_what_it_began_with(config_file, monkeypatch):
+    train(load_config(config_file, ["training.steps=2", "output=base"]))
+    config = yaml.safe_load(CONFIG)
+    del config["tokenizer"]
+    config["model"] = {"folder": "base/averaged"}
+    file = config_file.with_name("tuned.yaml")
+    file.write_text(yaml.safe_dump(config))
+    train(load_config(file, ["output=whole"]))
+    stop_at(3, load_config(file), monkeypatch)
+    shutil.rmtree("base")
+    with pytest.raises(InputError, match="averaged is not a model folder"):
+        load_config(file)
+    whole = load_config("runs/tuned/config.yaml", ["output=runs/tuned"])
+    train(whole)
+    assert_equal_runs(Path("runs/tuned"), Path("whole"))
+    average("runs/tuned", 2, "two")
+    kept = checkpoints.list_checkpoints("runs/tuned")
+    assert_mean(weights_of(Path("two")), [weights_of(kept[step]) for step in (4, 6)])
+    with pytest.raises(InputError, match=r"cannot read .*/tokenizer\.model"):
+        train(load_config("runs/tuned/config.yaml", ["output=anew"]))
+
+
+def test_running_means_are_what_is_averaged(config_file, monkeypatch):
+    means = []
+    take = running.take_snapshot
+
+    def keep(model):
+        with averaged(model):
+            means.append(weight_values(model))
+        return take(model)
+
+    monkeypatch.setattr(running, "take_snapshot", keep)
+    train(load_config(config_file, ["training.ema=0.5"]))
+    average("runs/small", 2, "two")
+    assert_mean(weights_of(Path("two")), means[-2:])
+    average("runs/small", 1, "last")
+    delivered = weights_of(Path("runs/small/averaged"))
+    assert_mean(weights_of(Path("last")), [delivered])

@@ -57,13 +57,17 @@ class Hypothesis:
         return " ".join(f"{i}-{j}" for i, j in self.alignment)
 
 
-EMPTY = Hypothesis("", [], [], 0.0, 0.0, True)
+def empty(token_scores: bool = False, alignment: bool = False) -> Hypothesis:
+    """The translation of an empty line, with what is asked for."""
+    return Hypothesis(
+        *("", [], [], 0.0, 0.0, True),
+        token_scores=[] if token_scores else None,
+        alignment=[] if alignment else None,
+    )
 
 
 def ranked(hypotheses: list[Hypothesis], options: DecodingOptions) -> list[Hypothesis]:
     """Those of a sentence that are returned, chosen by MBR if that is wanted."""
-    if not hypotheses:  # where every token is forbidden
-        return [dataclasses.replace(EMPTY, finished=False)]
     if options.mbr is None:
         return hypotheses
     # Here: what serves an export to CTranslate2 loads no Keras.

@@ -2,10 +2,15 @@
 
 import sys
 import warnings
+from collections.abc import Collection
 from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
+from collections.abc import Set
+from numbers import Integral
 
 from keras_transformer.batch_search import Sentence
+from keras_transformer.config import UNKNOWN_ID
 from keras_transformer.config import TranslationConfig
 from keras_transformer.data.long_lines import LinePart
 from keras_transformer.data.long_lines import split_line
@@ -51,13 +56,8 @@ class SourceLines:
             first_line: the number of the first pair.
 
         Raises:
-            InputError: where the numbers of lines differ, or a line is too long.
+            InputError: where a line is too long.
         """
-        if len(sources) != len(targets):
-            raise InputError(
-                f"{len(sources)} sources do not pair with {len(targets)} targets; give "
-                f"one translation for each line"
-            )
         numbers = range(first_line, first_line + len(sources))
         end = [self._config.end_id]
         source_ids = self.encode(sources, numbers)
@@ -90,7 +90,7 @@ class SourceLines:
 
         Raises:
             InputError: where a line is too long, under `long_lines="error"`, or a
-                single character is.
+                single character is, or a prefix cannot be spelled.
         """
         filled = [row for row, line in enumerate(lines) if line.strip()]
         numbers = [first_line + row for row in filled]
@@ -99,6 +99,12 @@ class SourceLines:
         if prefixes is not None:
             texts = [prefixes[row] for row in filled]
             starts = self._target_tokenizer.encode(texts, numbers=numbers)
+            for number, ids in zip(numbers, starts, strict=True):
+                if UNKNOWN_ID in ids:
+                    raise InputError(
+                        f"line {number}: the tokenizer cannot spell its prefix; give "
+                        f"one of the characters that it knows"
+                    )
         found: list[list[tuple[LinePart, Sentence]]] = [[] for _ in lines]
         for row, number, ids, start in zip(
             filled, numbers, encoded, starts, strict=True
@@ -151,6 +157,46 @@ def _warn(message: str) -> None:
     caller = sys._getframe(4)
     place = caller.f_code.co_filename, caller.f_lineno, caller.f_globals.get("__name__")
     warnings.warn_explicit(message, UserWarning, *place)
+
+
+def check_texts(**columns: Sequence[str]) -> None:
+    """Refuses what is no list of strings, and lists of unequal lengths.
+
+    Raises:
+        InputError: naming the list, and the item in it.
+    """
+    for name, texts in columns.items():
+        if isinstance(texts, str | bytes | Mapping | Set) or not isinstance(
+            texts, Collection
+        ):
+            raise InputError(
+                f"{name} must be a list of strings, got {type(texts).__name__}"
+            )
+        for index, text in enumerate(texts):
+            if not isinstance(text, str):
+                raise InputError(
+                    f"{name} must be a list of strings, but {name}[{index}] is "
+                    f"{type(text).__name__}"
+                )
+    (first, count), *others = ((name, len(texts)) for name, texts in columns.items())
+    for name, number in others:
+        if number != count:
+            raise InputError(
+                f"{count} {first} do not pair with {number} {name}; give one for each "
+                f"line"
+            )
+
+
+def check_counts(**numbers: int) -> None:
+    """Refuses what is no whole number above 0.
+
+    Raises:
+        InputError: naming the argument.
+    """
+    for name, number in numbers.items():
+        whole = isinstance(number, Integral) and not isinstance(number, bool)
+        if not whole or number < 1:
+            raise InputError(f"{name} must be a whole number above 0, got {number!r}")
 
 
 def check_lengths(

@@ -14,16 +14,18 @@ from keras_transformer.batch_search import Found
 from keras_transformer.data.tokenizer import Tokenizer
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.errors import InputError
-from keras_transformer.hypothesis import EMPTY
 from keras_transformer.hypothesis import Hypothesis
 from keras_transformer.hypothesis import TranslationScore
+from keras_transformer.hypothesis import empty
 from keras_transformer.hypothesis import join
 from keras_transformer.hypothesis import ranked
 from keras_transformer.models import Ensemble
 from keras_transformer.models.translation_model import TranslationModel
 from keras_transformer.models.word_attention import attends
 from keras_transformer.source_lines import SourceLines
+from keras_transformer.source_lines import check_counts
 from keras_transformer.source_lines import check_lengths
+from keras_transformer.source_lines import check_texts
 
 
 class Translator:
@@ -103,7 +105,8 @@ class Translator:
         """The translation of each line, in order.
 
         Lines are translated in batches of similar length; each is translated as it
-        would be alone. An empty line, or one of white space, gives an empty line.
+        would be alone. An empty line, or one of white space, gives an empty line,
+        whatever its prefix.
         Without a GPU, TensorFlow and JAX work on up to four batches of a small model
         at once, in threads: as many as there are processors, or OMP_NUM_THREADS.
 
@@ -130,8 +133,9 @@ class Translator:
             UserWarning: of each line that is cut, under `long_lines="truncate"`.
 
         Raises:
-            InputError: where arguments do not go together, a line is too long, or the
-                model has not the attention that is asked for.
+            InputError: where arguments are not right or do not go together, a line is
+                too long, the options leave no translation, or the model has not the
+                attention that is asked for.
 
         Example:
 
@@ -146,15 +150,10 @@ class Translator:
         >>> [hypothesis.text[:3] for hypothesis in found]
         ['ein', 'ein', 'ein']
         """
-        if isinstance(lines, str) or isinstance(prefixes, str):
-            raise InputError(
-                "lines, and prefixes, must be a list of strings, not one string"
-            )
-        if prefixes is not None and len(prefixes) != len(lines):
-            raise InputError(
-                f"{len(lines)} lines do not pair with {len(prefixes)} prefixes; give "
-                f'one prefix for each line, "" for none'
-            )
+        check_texts(lines=lines, **({} if prefixes is None else {"prefixes": prefixes}))
+        check_counts(batch_size=batch_size, first_line=first_line)
+        if batch_tokens is not None:
+            check_counts(batch_tokens=batch_tokens)
         chosen = self.decoding.updated(options)
         pieces = self._lines.sentences(lines, prefixes, first_line, chosen)
         if return_attention_weights or return_alignments:
@@ -163,6 +162,12 @@ class Translator:
         found = self._searcher.translate(
             sentences, self._resolved(chosen), batch_size, batch_tokens, fill_batches
         )
+        for sentence, row in zip(sentences, found, strict=True):
+            if not row:
+                raise InputError(
+                    f"{sentence.name}: the options forbid every token before a "
+                    f"translation can end; suppress fewer, or allow repetitions"
+                )
         rows = [ranked(list(map(self._hypothesis, row)), chosen) for row in found]
         sources = [sentence.ids for sentence in sentences]
         sizes = {"batch_size": batch_size, "batch_tokens": batch_tokens}
@@ -185,7 +190,7 @@ class Translator:
         joined = [
             join([next(following) for _ in line], [part for part, _ in line])
             if line
-            else [EMPTY]
+            else [empty(return_token_scores, return_alignments)]
             for line in pieces
         ]
         return joined if return_details else [row[0].text for row in joined]
@@ -209,6 +214,8 @@ class Translator:
         Raises:
             InputError: where the numbers of lines differ, or a line is too long.
         """
+        check_texts(sources=sources, targets=targets)
+        check_counts(batch_size=batch_size, first_line=first_line)
         source_ids, target_ids = self._lines.encode_pairs(sources, targets, first_line)
         found = self._searcher.score(source_ids, target_ids, batch_size)
         return [
@@ -230,6 +237,7 @@ class Translator:
         Raises:
             InputError: where a line is longer than the model can take.
         """
+        check_texts(lines=lines)
         numbers = range(1, len(lines) + 1)
         rows = self._lines.encode(lines, numbers)
         check_lengths(rows, numbers, self.model.config.longest_sequence)

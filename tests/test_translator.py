@@ -42,6 +42,7 @@ def test_the_format_1_folder_translates_as_ever(translator):
     assert translator.translate(SOURCES, beam_size=4) == expected("beam")
 
 
+@pytest.mark.one_backend  # `test_translator_batches.py` does so on each
 def test_each_line_as_if_alone(translator):
     together = translator.translate(SOURCES, batch_size=7)
     assert together == [translator.translate([line])[0] for line in SOURCES]
@@ -261,7 +262,7 @@ def test_bad_arguments(translator):
         translator.translate("one string")
     with pytest.raises(InputError, match="top_beams 5 must be between 1 and"):
         translator.translate(["a"], top_beams=5)
-    with pytest.raises(InputError, match="batch_size must be at least 1"):
+    with pytest.raises(InputError, match="batch_size must be a whole number above 0"):
         translator.translate(["a"], batch_size=0)
     long = "a " * 3000
     with pytest.raises(InputError, match=r"line 12 has .* tokens, but the model takes"):

@@ -3,12 +3,14 @@
 The texts in `fixtures/en-de.options.json` were written by PyTorch.
 """
 
+import io
 import json
 import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
+import sentencepiece
 
 import keras_transformer as kt
 from keras_transformer.errors import InputError
@@ -76,7 +78,7 @@ def test_token_scores_and_alignments_come_with_the_translation(translator):
             assert all(0 <= i < words[0] for i, _ in hypothesis.alignment)
             pairs = [tuple(map(int, p.split("-"))) for p in hypothesis.pharaoh.split()]
             assert pairs == hypothesis.alignment
-    assert found[-1][0].text == "" and found[-1][0].pharaoh is None
+    assert found[-1][0].text == found[-1][0].pharaoh == ""
 
 
 def test_a_pair_that_is_too_long_is_named(translator):
@@ -228,7 +230,16 @@ def test_an_ensemble_is_loaded_from_folders_and_is_none(translator, tmp_path):
     [
         ({"beam_sise": 3}, "unknown key beam_sise; did you mean 'beam_size'"),
         ({"prefixes": ["a"]}, "4 lines do not pair with 1 prefixes"),
-        ({"prefixes": "abcd"}, "must be a list of strings"),
+        ({"prefixes": "abcd"}, "prefixes must be a list of strings, got str"),
+        ({"prefixes": ["", "", 3, ""]}, r"prefixes must .*, but prefixes\[2\] is int"),
+        ({"batch_size": None}, "batch_size must be a whole number above 0, got None"),
+        ({"batch_size": "4"}, "batch_size must be a whole number above 0, got '4'"),
+        ({"batch_tokens": 2.5}, "batch_tokens must be a whole number above 0, got 2"),
+        ({"suppressed_tokens": [*range(2, 400)]}, "line 11: the options forbid every"),
+        (
+            {"suppressed_tokens": [2, *range(4, 400)], "no_repeat_ngram_size": 1},
+            "line 11: the options forbid every token before a translation can end",
+        ),
         ({"suppressed_tokens": ["☃"]}, "has no piece '☃'; spell it as"),
         ({"suppressed_tokens": [10**6]}, "id 1000000 is outside of"),
         ({"min_length": 10**6}, "min_length 1000000 is more than"),
@@ -241,4 +252,64 @@ def test_an_ensemble_is_loaded_from_folders_and_is_none(translator, tmp_path):
 def test_bad_requests_are_one_clear_error(translator, arguments, message):
     with pytest.raises(InputError, match=message):
         translator.translate(SOURCES, first_line=11, **arguments)
+
+
+@pytest.mark.one_backend
+@pytest.mark.parametrize(
+    ("options", "same"),
+    [
+        ({"patience": 1e6}, {}),
+        ({"sampling": True, "temperature": 1e-6}, {"beam_size": 1}),
+        ({"sampling": True, "top_p": 1e-6}, {"beam_size": 1}),
+        ({"sampling": True, "temperature": 1e6}, None),
+        ({"coverage_penalty": 1e6}, None),
+        ({"num_beam_groups": 2, "diversity_penalty": 1e6}, None),
+        ({"length_penalty": 10.0}, None),
+        ({"repetition_penalty": 1e6}, None),
+        ({"repetition_penalty": 1e-6}, None),
+    ],
+)
+def test_the_most_extreme_options_are_what_they_say(translator, options, same):
+    """No sum overflows, which would leave no hypothesis."""
+    found = translator.translate(SOURCES[:2], return_details=True, **options)
+    for (hypothesis,) in found:
+        assert hypothesis.ids and np.isfinite(hypothesis.score)
+        assert hypothesis.score < 0
+    if same is not None:
+        texts = [hypothesis.text for (hypothesis,) in found]
+        assert texts == translator.translate(SOURCES[:2], **same)
+
+
+@pytest.mark.parametrize("lines", [{"a": 1}, {"a"}, b"a", iter(["a"]), None, 5])
+def test_what_is_no_list_of_lines_is_refused(translator, lines):
+    for method in (translator.translate, translator.count_tokens):
+        with pytest.raises(InputError, match="lines must be a list of strings, got"):
+            method(lines)
+    with pytest.raises(InputError, match="first_line must be a whole number above 0"):
+        translator.translate(["a"], first_line=0)
+
+
+def test_a_prefix_that_cannot_be_spelled_is_refused():
+    """With a tokenizer from elsewhere, which has no bytes for what it does not know."""
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(["ein Haus"] * 9),
+        model_writer=model,
+        vocab_size=13,
+        **{"pad_id": 0, "bos_id": 1, "eos_id": 2, "unk_id": 3, "minloglevel": 2},
+    )
+    tokenizer = kt.data.Tokenizer(model.getvalue())
+    sizes = {"hidden_dim": 8, "num_encoder_layers": 1, "num_decoder_layers": 1}
+    config = kt.TransformerConfig(vocabulary_size=13, intermediate_dim=8, **sizes)
+    translator = kt.Translator(kt.Transformer(config), tokenizer, max_length=9)
+    assert len(translator.translate(["Haus"], prefixes=["ein"])) == 1
+    with pytest.raises(InputError, match="line 2: the tokenizer cannot spell its pref"):
+        translator.translate(["Haus", "Haus"], prefixes=["", "ein 日"])
+
+
+def test_an_empty_line_has_what_is_asked_for(translator):
+    ((found,),) = translator.translate(
+        [" "], return_details=True, return_token_scores=True, return_alignments=True
+    )
+    assert (found.token_scores, found.alignment, found.pharaoh) == ([], [], "")
     assert np.isfinite(translator.length_penalty)

@@ -66,7 +66,7 @@ def warn_of_cuts(found: "list[list[Hypothesis]]", first_line: int) -> None:
     for number, hypotheses in enumerate(found, first_line):
         if not hypotheses[0].finished:
             print(
-                f"warning: line {number}: the translation reached its limit of "
-                f"{len(hypotheses[0].ids)} tokens and may be cut off",
+                f"warning: line {number}: the translation reached its length limit "
+                f"and may be cut off, after {len(hypotheses[0].ids)} tokens",
                 file=sys.stderr,
             )

@@ -44,12 +44,12 @@ def translate(
 
     Text is UTF-8, and an empty line stays empty. The format text is one translation a
     line; with --top-beams above 1, one hypothesis a line: the number of the source
-    line, a rank from 1, the score and the translation, with tabs between. The format
-    jsonl is one object a line: 'source' and, best first, 'hypotheses' with 'text',
-    'score', 'log_probability', 'finished' (else cut at the length limit), 'tokens',
-    'token_scores' (after theirs the end's, if finished) and 'alignment' (pairs of words
-    of source and target, from 0; '' where the model has no attention); with --mbr,
-    'utility'. Options left out are the model's; 'none' unsets one that it has.
+    line, a rank from 1 (samples: in the order of the draws), the score and the
+    translation, with tabs between. The format jsonl is one object a line: 'source' and
+    'hypotheses' with 'text', 'score', 'log_probability', 'finished' (else cut at the
+    length limit), 'tokens', 'token_scores' (after theirs the end's, if finished) and
+    'alignment' (pairs of words, from 0; '' where the model has no attention); with
+    --mbr, 'utility'. Options left out are the model's; 'none' unsets one that it has.
     """
     with reading.opened(source) as file, writing.writer(output) as write:
         options.check_length_penalty(decoding.get("length_penalty"))

@@ -15,6 +15,9 @@ from keras_transformer.errors import InputError
 
 Count = pydantic.PositiveInt
 Beams = Annotated[int, pydantic.Field(ge=1, le=1000)]
+# Within these bounds no sum of float32 overflows, and no difference is lost.
+Penalty = Annotated[float, pydantic.Field(ge=0.0, le=1e6)]
+Factor = Annotated[float, pydantic.Field(ge=1e-6, le=1e6)]
 
 #: Changes that make of any options a plain greedy search.
 GREEDY = {
@@ -50,6 +53,9 @@ def _as_tuple(value: Any) -> Any:
 class DecodingOptions(pydantic.BaseModel):
     """How translations are searched for; the defaults are the paper's.
 
+    Penalties are at most a million; patience, temperature and repetition penalty lie
+    between a millionth and a million.
+
     Args:
         beam_size: W, hypotheses kept; 1 is greedy search.
         top_beams: R, hypotheses given back: the best of a beam search, or as many
@@ -57,7 +63,7 @@ class DecodingOptions(pydantic.BaseModel):
         normalization: what the log-probability of a hypothesis is divided by, to give
             its score: `"gnmt"` ((5 + length) / 6)^length_penalty, `"average"` its
             length, `"none"` nothing. Lengths count the end token.
-        length_penalty: alpha of `"gnmt"`.
+        length_penalty: alpha of `"gnmt"`, at most 10.
         coverage_penalty: beta: how much a score loses for source tokens that no target
             token attends to. Of beam search.
         patience: ends a beam search once patience * beam_size hypotheses have ended;
@@ -114,22 +120,22 @@ class DecodingOptions(pydantic.BaseModel):
     beam_size: Beams = 4
     top_beams: Beams = 1
     normalization: Literal["gnmt", "average", "none"] = "gnmt"
-    length_penalty: pydantic.NonNegativeFloat = 0.6
-    coverage_penalty: pydantic.NonNegativeFloat = 0.0
-    patience: pydantic.PositiveFloat | None = None
+    length_penalty: Annotated[float, pydantic.Field(ge=0.0, le=10.0)] = 0.6
+    coverage_penalty: Penalty = 0.0
+    patience: Factor | None = None
     min_length: pydantic.NonNegativeInt = 0
     max_length: Count | None = None
     no_repeat_ngram_size: pydantic.NonNegativeInt = 0
-    repetition_penalty: pydantic.PositiveFloat = 1.0
+    repetition_penalty: Factor = 1.0
     suppressed_tokens: Annotated[
         tuple[str | int, ...], pydantic.BeforeValidator(_as_tuple)
     ] = ()
     num_beam_groups: Count = 1
-    diversity_penalty: pydantic.NonNegativeFloat = 0.0
+    diversity_penalty: Penalty = 0.0
     sampling: bool = False
-    temperature: pydantic.PositiveFloat = 1.0
+    temperature: Factor = 1.0
     top_k: pydantic.NonNegativeInt = 0
-    top_p: Annotated[float, pydantic.Field(gt=0.0, le=1.0)] = 1.0
+    top_p: Annotated[float, pydantic.Field(ge=1e-6, le=1.0)] = 1.0
     seed: pydantic.NonNegativeInt = 0
     mbr: Literal["chrf", "bleu"] | None = None
     mbr_candidates: Beams | None = None

@@ -12,6 +12,7 @@ from starlette.routing import Route
 
 from keras_transformer.errors import InputError
 from keras_transformer.hypothesis import Hypothesis
+from keras_transformer.hypothesis import empty
 from keras_transformer.serving import exchange
 from keras_transformer.serving import guard
 from keras_transformer.serving import messages
@@ -25,7 +26,6 @@ from keras_transformer.serving.service import Service
 
 #: Attention weights in one answer: 2 MB of JSON, for which all others wait 0.2 s.
 _MOST_WEIGHTS = 2**18
-_EMPTY = Hypothesis("", [], [], 0.0, 0.0, True)
 
 Parse = Callable[..., messages.Work]
 
@@ -106,7 +106,7 @@ class _Routes:
         self, request: Request, work: messages.Work
     ) -> list[list[Hypothesis]]:
         """Hypotheses of each text; an empty one has an empty translation."""
-        found = [[_EMPTY] for _ in work.texts]
+        found = [[empty()] for _ in work.texts]
         filled = [i for i, text in enumerate(work.texts) if text.strip()]
         if not filled:
             return found

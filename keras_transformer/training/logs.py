@@ -73,6 +73,7 @@ class RunLog:
                 f"cannot read and write {path}: {error.strerror}; free the way"
             ) from None
         self._num_written = len(self.lines)
+        self._num_drawn = 0
         self._failed: set[str] = set()
         self._events = Events(self.folder, step)
         self._say_what_is_missing()
@@ -134,9 +135,12 @@ class RunLog:
         self._num_written = len(self.lines)
 
     def _draw(self) -> None:
+        if self._num_drawn == len(self.lines):
+            return
         picture = curve.draw(self.lines)
         if picture is not None:
             _write_whole(self.folder / _CURVE, picture)
+        self._num_drawn = len(self.lines)
 
     def _say_what_is_missing(self) -> None:
         missing = {

@@ -169,7 +169,12 @@ def compare_beams(searched, options):
 
 @pytest.mark.parametrize(
     ("width", "name"),
-    [*((3, name) for name in ASKED), (8, "coverage"), (9, "coverage"), (9, "groups")],
+    [
+        *((3, name) for name in ASKED),
+        (9, "coverage"),
+        pytest.param(8, "coverage", marks=pytest.mark.one_backend),
+        pytest.param(9, "groups", marks=pytest.mark.one_backend),
+    ],
 )
 def test_equals_the_reference(one, width, name):
     assert width in (3, MOST_HYPOTHESES, MOST_HYPOTHESES + 1)
@@ -178,12 +183,20 @@ def test_equals_the_reference(one, width, name):
     assert {h.finished for row in found for h in row} >= {name != "no end"}
 
 
-@pytest.mark.parametrize("name", ["rules", "groups"])
+@pytest.mark.parametrize(
+    "name", ["rules", pytest.param("groups", marks=pytest.mark.one_backend)]
+)
 def test_halves_of_a_batch_equal_the_reference(halved, name):
     compare_beams(halved, {**ASKED[name], "beam_size": 3, "top_beams": 2})
 
 
-@pytest.mark.parametrize(("width", "name"), [(3, "coverage"), (9, "rules")])
+@pytest.mark.parametrize(
+    ("width", "name"),
+    [
+        (3, "coverage"),
+        pytest.param(9, "rules", marks=pytest.mark.one_backend),
+    ],
+)
 def test_an_ensemble_equals_the_reference(two, width, name):
     compare_beams(two, {**ASKED[name], "beam_size": width, "top_beams": 3})
 

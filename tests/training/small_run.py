@@ -21,7 +21,7 @@ data:
   max_length: 200
 training: {steps: 6, warmup_steps: 3, learning_rate: 0.01, validate_every: 4,
            checkpoint_every: 2}
-decoding: {beam_size: 2, length_penalty: 0.6}
+decoding: {beam_size: 2, length_penalty: 0.6, max_length: 6}
 """
 
 

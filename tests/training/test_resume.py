@@ -44,8 +44,17 @@ class Gone(io.StringIO):
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
 
-def test_a_terminal_that_closes_takes_nothing(config_file, monkeypatch):
+@pytest.fixture
+def hangup():
+    """Sets what SIGHUP does: the tests themselves may be told to ignore it."""
+    before = signal.getsignal(signal.SIGHUP)
+    yield lambda handler: signal.signal(signal.SIGHUP, handler)
+    signal.signal(signal.SIGHUP, before)
+
+
+def test_a_terminal_that_closes_takes_nothing(config_file, hangup, monkeypatch):
     """The kernel and the shell each send SIGHUP, and messages have nowhere to go."""
+    hangup(signal.SIG_DFL)
     train(load_config(config_file, ["output=whole"]))
     config = load_config(config_file)
     note = running.StopOnSignal._note
@@ -65,13 +74,10 @@ def test_a_terminal_that_closes_takes_nothing(config_file, monkeypatch):
     assert_equal_runs(Path("runs/small"), Path("whole"))
 
 
-def test_nohup_keeps_a_hangup_away(config_file, monkeypatch):
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    try:
-        monkeypatch.setattr(running, "Progress", terminating_at(3, signal.SIGHUP))
-        train(load_config(config_file))
-    finally:
-        signal.signal(signal.SIGHUP, before)
+def test_nohup_keeps_a_hangup_away(config_file, hangup, monkeypatch):
+    hangup(signal.SIG_IGN)
+    monkeypatch.setattr(running, "Progress", terminating_at(3, signal.SIGHUP))
+    train(load_config(config_file))
     assert Path("runs/small/averaged").is_dir()
 
 

@@ -67,11 +67,11 @@ def test_a_run_from_config_to_model_folder(config_file, capsys):
         pytest.param([], id="plain"),
         pytest.param(
             ["precision=mixed_bfloat16", "ema=0.9", "micro_batches=2", "r_drop=5"],
-            marks=pytest.mark.one_backend,
             id="with options",
         ),
     ],
 )
+@pytest.mark.one_backend  # `test_kill.py` resumes on each
 def test_a_stopped_run_goes_on_to_the_same_weights(options, config_file, monkeypatch):
     options = [f"training.{option}" for option in options]
     train(load_config(config_file, [*options, "output=whole"]))
@@ -157,6 +157,7 @@ def test_the_running_mean_is_what_is_validated_and_kept(config_file):
         np.testing.assert_allclose(array, mean[name], rtol=1e-5, atol=1e-7)
 
 
+@pytest.mark.one_backend  # `test_gradients.py` does so on each
 def test_micro_batches_and_clipping_train_as_the_whole_batch(config_file, monkeypatch):
     # The same batches for all, of rows that divide by two.
     batches = functools.partial(TokenBatches, rows_multiple_of=2)

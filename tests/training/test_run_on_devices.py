@@ -26,7 +26,7 @@ data: {train: [{tsv: train.tsv}], validation: {tsv: validation.tsv},
        test: {tsv: validation.tsv}, batch_tokens: 256, workers: 1}
 training: {steps: 6, warmup_steps: 20, learning_rate: 0.01, validate_every: 4,
            checkpoint_every: 2, average_last: 3}
-decoding: {beam_size: 2}
+decoding: {beam_size: 2, max_length: 6}
 """
 
 

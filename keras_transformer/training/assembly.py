@@ -1,5 +1,6 @@
 """What a run is made of, from its config: texts, batches, model, validation."""
 
+import contextlib
 from typing import NamedTuple
 
 import keras
@@ -104,23 +105,31 @@ def _check_texts(corpora, lines, options):
     """What could not be translated in the end is better known now."""
     for part in ("validation", "test"):
         text = getattr(corpora, part)
-        try:
-            if text is not None and options.long_lines != "truncate":
+        if text is not None and options.long_lines != "truncate":
+            with _about(part):
                 lines.sentences(text.source, None, 1, options)
-        except InputError as error:
-            raise InputError(f"data.{part}: {error}") from None
+
+
+@contextlib.contextmanager
+def _about(part):
+    """Faults of a text say which it is."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"data.{part}: {error}") from None
 
 
 def _validation(config, translator, text, batch_tokens, distribution, say):
     tokenizers = (translator.tokenizer, translator.target_tokenizer)
-    pairs, report = encode_pairs(text, *tokenizers, config.data.max_length)
-    say(f"validation: {report}")
-    batches = TokenBatches(
-        pairs,
-        batch_tokens,
-        shuffle=False,
-        rows_multiple_of=distribution.num_replicas,
-    )
+    with _about("validation"):
+        pairs, report = encode_pairs(text, *tokenizers, config.data.max_length)
+        say(f"validation: {report}")
+        batches = TokenBatches(
+            pairs,
+            batch_tokens,
+            shuffle=False,
+            rows_multiple_of=distribution.num_replicas,
+        )
     return Validation(
         translator,
         text,

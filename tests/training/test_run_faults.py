@@ -60,6 +60,14 @@ def test_what_would_fail_in_the_end_fails_before_the_first_step(
 
 
 @pytest.mark.one_backend
+def test_a_validation_of_nothing_is_named(config_file):
+    for language in ("en", "de"):
+        (config_file.parent / f"val.{language}").write_text("\n\n")
+    with pytest.raises(InputError, match=r"data\.validation: "):
+        train(load_config(config_file))
+
+
+@pytest.mark.one_backend
 def test_a_loss_that_is_no_number_stops_the_run(config_file, monkeypatch):
     """A batch whose weights are not finite makes it so, at a step that is known."""
     take = TokenBatches.__getitem__

@@ -25,6 +25,7 @@ from keras_transformer.training import load_config
 from keras_transformer.training import run as running
 from keras_transformer.training import train
 from keras_transformer.training.moving_average import averaged
+from keras_transformer.training.validation import Validation
 
 pytestmark = pytest.mark.one_backend
 
@@ -150,3 +151,16 @@ def test_running_means_are_what_is_averaged(config_file, monkeypatch):
     average("runs/small", 1, "last")
     delivered = weights_of(Path("runs/small/averaged"))
     assert_mean(weights_of(Path("last")), [delivered])
+
+
+def test_patience_remembers_what_it_has_seen(config_file, capsys, monkeypatch):
+    scores = iter([3.0, 1.0])
+    monkeypatch.setattr(Validation, "score", lambda self, _: next(scores))
+    options = ["training.validate_every=2", "training.patience=1"]
+    config = load_config(config_file, options)
+    stop_at(3, config, monkeypatch)
+    train(config)
+    assert "no better validation since step 2" in capsys.readouterr().err
+    assert max(checkpoints.list_checkpoints("runs/small")) == 4
+    train(config)
+    assert "finished already" in capsys.readouterr().err

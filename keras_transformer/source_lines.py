@@ -56,8 +56,10 @@ class SourceLines:
             first_line: the number of the first pair.
 
         Raises:
-            InputError: where a line is too long.
+            InputError: where these are no lists of as many lines, or a line is too
+                long.
         """
+        check_texts(sources=sources, targets=targets)
         numbers = range(first_line, first_line + len(sources))
         end = [self._config.end_id]
         source_ids = self.encode(sources, numbers)
@@ -89,9 +91,14 @@ class SourceLines:
             UserWarning: of each line that is cut.
 
         Raises:
-            InputError: where a line is too long, under `long_lines="error"`, or a
-                single character is, or a prefix cannot be spelled.
+            InputError: where these are no lists of as many lines, a line is too long,
+                under `long_lines="error"`, or a single character is, or a prefix
+                cannot be spelled.
         """
+        if prefixes is None:
+            check_texts(lines=lines)
+        else:
+            check_texts(lines=lines, prefixes=prefixes)
         filled = [row for row, line in enumerate(lines) if line.strip()]
         numbers = [first_line + row for row in filled]
         encoded = self.encode([lines[row] for row in filled], numbers)

@@ -150,7 +150,6 @@ class Translator:
         >>> [hypothesis.text[:3] for hypothesis in found]
         ['ein', 'ein', 'ein']
         """
-        check_texts(lines=lines, **({} if prefixes is None else {"prefixes": prefixes}))
         check_counts(batch_size=batch_size, first_line=first_line)
         if batch_tokens is not None:
             check_counts(batch_tokens=batch_tokens)
@@ -214,7 +213,6 @@ class Translator:
         Raises:
             InputError: where the numbers of lines differ, or a line is too long.
         """
-        check_texts(sources=sources, targets=targets)
         check_counts(batch_size=batch_size, first_line=first_line)
         source_ids, target_ids = self._lines.encode_pairs(sources, targets, first_line)
         found = self._searcher.score(source_ids, target_ids, batch_size)

@@ -201,18 +201,19 @@ def make_tokenizers(
         InputError: where a file is not right or not the one that the run began with,
             or the text cannot fill the vocabulary.
     """
-    paths, given = _tokenizer_paths(section, folder), _given_paths(section)
+    paths = _tokenizer_paths(section, folder)
     if not all(path.exists() for path in paths):
         for tokenizer, path in zip(_make(section, sample), paths, strict=True):
             tokenizer.save(path)
-    elif given and all(path.exists() for path in given):
-        for path, origin in zip(paths, given, strict=True):
-            if Tokenizer.load(path).model != Tokenizer.load(origin).model:
-                raise InputError(
-                    f"{folder} was begun with another tokenizer than {origin}; choose "
-                    f"another output, or go back to that tokenizer"
-                )
-    return load_tokenizers(section, folder)
+    tokenizers = load_tokenizers(section, folder)
+    # One origin for a shared vocabulary, and none where they were trained.
+    for origin, tokenizer in zip(_given_paths(section), tokenizers, strict=False):
+        if origin.exists() and Tokenizer.load(origin).model != tokenizer.model:
+            raise InputError(
+                f"{folder} was begun with another tokenizer than {origin}; choose "
+                f"another output, or go back to that tokenizer"
+            )
+    return tokenizers
 
 
 def load_tokenizers(section: TokenizerSection, folder: Path) -> list[Tokenizer]:

@@ -21,21 +21,27 @@ FOLDER = Path(__file__).parents[1] / "tutorials" / "configs"
 RECIPES = sorted(FOLDER.glob("*.yaml"))
 PAPER = ("wmt14_en_de_base", "wmt14_en_de_big")
 #: Recipes that go on from the model of another one.
-TUNED = {"multi30k_tok_en_de_tuned": "multi30k_tok_both"}
+TUNED = {
+    "multi30k_tok_en_de_tuned": "multi30k_tok_both",
+    "multi30k_tok_en_de_diverse": "multi30k_tok_en_de_tuned",
+}
 
 
 def load_recipe(path):
     """A recipe; one that tunes a model as if it began with the config of that model."""
-    if path.stem not in TUNED:
+    sections, name = read_yaml(path), path.stem
+    if name not in TUNED:
         return load_config(path)
-    first = FOLDER / f"{TUNED[path.stem]}.yaml"
-    own, sections = (
-        yaml.safe_load(file.read_text(encoding="utf-8")) for file in (path, first)
-    )
-    trained = Path("../..", sections["output"], "averaged")
-    assert own["model"]["folder"] == str(trained)
+    while name in TUNED:
+        folder, name = sections["model"]["folder"], TUNED[name]
+        sections = read_yaml(FOLDER / f"{name}.yaml")
+        assert folder == str(Path("../..", sections["output"], "averaged"))
     begins = {key: json.dumps(sections[key]) for key in ("model", "tokenizer")}
     return load_config(path, [f"{key}={value}" for key, value in begins.items()])
+
+
+def read_yaml(path):
+    return yaml.safe_load(path.read_text(encoding="utf-8"))
 
 
 def corpora(config):
@@ -172,11 +178,20 @@ def test_multi30k_is_prepared_for_its_recipes(prepare, downloaded, tmp_path):
     (tmp_path / "multi30k.sha256").write_text(digests)
     downloaded(prepare.MULTI30K, contents)
     prepare.multi30k(tmp_path / "data" / "multi30k")
+    for translated in translations(FOLDER / "multi30k_tok_en_de_diverse.yaml"):
+        path = tmp_path / "data" / "multi30k_tok_diverse" / translated
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("line 1\nline 2\n")
     names = [recipe.stem for recipe in RECIPES if recipe.stem.startswith("multi30k")]
-    assert len(names) == 8
+    assert len(names) == 9
     check_recipes(prepare, tmp_path, *names)
     for folder in ("multi30k", "multi30k_tok"):
         assert len(list((tmp_path / "data" / folder).iterdir())) == 9
+
+
+def translations(recipe):
+    """The texts that the commands in the header of a recipe let models write."""
+    return re.findall(r"translate\.py > multi30k_tok_diverse/(\S+)", header(recipe))
 
 
 @pytest.mark.no_backend

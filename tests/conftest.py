@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import importlib.util
 import os
 import subprocess
@@ -30,6 +31,11 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def pytest_collection_modifyitems(config, items):
+    leave_to_one_backend(config, items)
+    slow_files_first(items)
+
+
+def leave_to_one_backend(config, items):
     """Leaves what is marked `one_backend` to that one, unless EVERY_TEST is set.
 
     It is PyTorch, which compiles nothing, where the mark names no other.
@@ -45,6 +51,13 @@ def pytest_collection_modifyitems(config, items):
     if left:
         items[:] = [item for item in items if item not in left]
         config.hook.pytest_deselected(items=left)
+
+
+def slow_files_first(items):
+    """A long file that a worker takes last leaves the other workers idle."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    sizes = collections.Counter(item.path for item in items)
+    items.sort(key=lambda item: (item.path not in slow, -sizes[item.path]))
 
 
 # Hides modules as if they were not installed, for `import` and `find_spec` alike.

@@ -126,8 +126,8 @@ class Run:
             report = Path(folder) / "report.xml"
             command = [environment.python, "-m", "pytest", "-q", "--no-header", "-rsfE"]
             command += ["--durations=10", "--durations-min=1", f"--junitxml={report}"]
-            # By file: what a module's fixtures make is made once.
-            command += ["-n", str(WORKERS), "--dist=loadfile"]
+            # By file: what a module's fixtures make is made once. In conftest's order.
+            command += ["-n", str(WORKERS), "--dist=loadfile", "--no-loadscope-reorder"]
             command += ["-m", marker, *self.pytest_arguments]
             code = subprocess.run(command, cwd=ROOT, env=variables).returncode
             self._count(report)

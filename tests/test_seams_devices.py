@@ -18,6 +18,8 @@ import keras
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.slow
+
 BACKEND = keras.backend.backend()
 PROGRAM = ["-m", "tests.devices_program"]
 LIMIT = 300  # seconds, after which a process hangs

@@ -52,7 +52,6 @@ def evaluate(
         "lowercase": lowercase,
         "confidence": confidence,
     }
-    options.check_length_penalty(decoding.get("length_penalty"))
     # An option that scoring refuses is told before the long work.
     evaluation.evaluate(["."], ["."], metrics=["bleu"], **settings)
     text = read_parallel([source], [reference])

@@ -51,7 +51,6 @@ def export(
     encoder and a step of the decoder with a description of the loop around them;
     ctranslate2 runs in C++. What these three take as --quantization, each says.
     """
-    options.check_length_penalty(length_penalty)
     saved_model = format is Format.saved_model
     given: dict[str, Any] = {
         "version": version,

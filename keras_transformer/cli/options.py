@@ -5,8 +5,6 @@ from typing import Annotated
 
 import typer
 
-from keras_transformer.errors import InputError
-
 Model = Annotated[
     Path,
     typer.Argument(metavar="MODEL", help="A model folder, such as runs/NAME/averaged."),
@@ -45,11 +43,3 @@ Ensemble = Annotated[
         metavar="MODEL", help="Translates together with MODEL. May be repeated."
     ),
 ]
-
-
-def check_length_penalty(length_penalty: float | None) -> None:
-    """Refuses `inf`, which is a number for the parser of arguments."""
-    if length_penalty is not None and not length_penalty < float("inf"):
-        raise InputError(
-            f"--length-penalty {length_penalty} is not finite; give one such as 0.6"
-        )

@@ -36,7 +36,6 @@ def serve(
     'Authorization: Bearer KEY'. SIGTERM or ctrl-C stops it when all that was taken on
     is answered.
     """
-    options.check_length_penalty(length_penalty)
     model_folder.check(model, "a model folder")
     try:
         from keras_transformer.serving import guard

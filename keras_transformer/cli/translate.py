@@ -52,7 +52,6 @@ def translate(
     --mbr, 'utility'. Options left out are the model's; 'none' unsets one that it has.
     """
     with reading.opened(source) as file, writing.writer(output) as write:
-        options.check_length_penalty(decoding.get("length_penalty"))
         translator = model_folder.load(model, *(ensemble or ()))
         top_beams = translator.decoding.updated(decoding).top_beams
         details = format == "jsonl"

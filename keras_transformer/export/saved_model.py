@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from keras_transformer import backends
+from keras_transformer.config.decoding import DecodingOptions
 from keras_transformer.config.decoding import n_best_size
 from keras_transformer.errors import InputError
 from keras_transformer.export import process
@@ -72,7 +73,7 @@ def export(
         beam_size: W of `serving_default` and `translate_ids`, and the number of
             hypotheses of `translate_n_best`, where W is 1 four; default: the
             translator's.
-        length_penalty: alpha; default: the translator's.
+        length_penalty: alpha, at most 10; default: the translator's.
         warm_up: lines for the warm-up requests, of which the first eight with text
             are taken, and the first for the card; default: pieces of the vocabulary.
         card: of the model, the beginning of README.md.
@@ -82,12 +83,18 @@ def export(
 
     Raises:
         InputError: a version that is there, a folder that holds something else or
-            cannot be written, or no TensorFlow or TensorFlow Text.
+            cannot be written, a search that there is not, or no TensorFlow or
+            TensorFlow Text.
 
     Reference: Olston et al., 2017, TensorFlow-Serving: Flexible, High-Performance ML
     Serving, https://arxiv.org/abs/1712.06139.
     """
     process.check_translator(translator)
+    if beam_size is None:
+        beam_size = translator.beam_size
+    if length_penalty is None:
+        length_penalty = translator.length_penalty
+    DecodingOptions.of({"beam_size": beam_size, "length_penalty": length_penalty})
     packages = ("tensorflow", "tensorflow_text")
     process.require("the export to SavedModel", *packages, extras="tensorflow")
     if backends.name != "tensorflow":
@@ -100,14 +107,6 @@ def export(
             length_penalty=length_penalty,
             warm_up=warm_up,
             card=card,
-        )
-    beam_size = translator.beam_size if beam_size is None else beam_size
-    if length_penalty is None:
-        length_penalty = translator.length_penalty
-    if beam_size < 1 or not 0 <= length_penalty < float("inf"):
-        raise InputError(
-            f"beam_size {beam_size} must be at least 1, and length_penalty "
-            f"{length_penalty} a number from 0"
         )
     output = Path(os.path.abspath(output))  # "." has a name then
     version = _version(output, version)

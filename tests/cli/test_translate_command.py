@@ -164,11 +164,9 @@ def test_jsonl_of_a_model_without_attention_has_no_alignments(
     assert (hypothesis["alignment"], hypothesis["token_scores"]) == ("", [-1.0])
 
 
-def test_a_length_penalty_is_a_finite_number(model, invoke):
+def test_a_length_penalty_is_a_number(model, invoke):
     result = invoke("translate", model, "--length-penalty", "nan", input="a\n")
     assert result.exit_code == 2
-    with pytest.raises(InputError, match=r"--length-penalty inf is not .* give one"):
-        invoke("translate", model, "--length-penalty", "inf", input="a\n")
 
 
 def test_a_line_that_is_not_utf8_is_named(model, invoke, tmp_path):

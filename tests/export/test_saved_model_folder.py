@@ -47,7 +47,7 @@ def test_versions_follow_each_other(translator, tmp_path, monkeypatch):
         saved_model.export(translator, output)
     with pytest.raises(InputError, match="cannot write"):
         saved_model.export(translator, output / "letter.txt" / "en-de")
-    with pytest.raises(InputError, match="beam_size: .* got 0"):
+    with pytest.raises(InputError, match=r"beam_size: .* got 0"):
         saved_model.export(translator, tmp_path / "b", beam_size=0)
     with pytest.raises(InputError, match="no line for the warm-up requests has text"):
         saved_model.export(translator, tmp_path / "new", warm_up=["", " "])

@@ -19,6 +19,7 @@ from keras_transformer.data.plain_file import plain_file
 from keras_transformer.data.tokenizer import Tokenizer
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.errors import InputError
+from keras_transformer.layers import initial_values
 from keras_transformer.models import KINDS
 from keras_transformer.models.translation_model import TranslationModel
 from keras_transformer.models.weights import assign
@@ -73,7 +74,8 @@ def read(folder: str | Path) -> Contents:
         for name in config.tokenizers
     ]
     arrays = read_weights(folder, config.model)
-    model = config.kind(config.model)
+    with initial_values.left_out():
+        model = config.kind(config.model)
     assign(model, arrays, folder / _WEIGHTS)
     return Contents(model, *tokenizers, config.decoding)
 

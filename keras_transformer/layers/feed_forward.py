@@ -7,6 +7,7 @@ import keras
 from keras import ops
 
 from keras_transformer.layers.dropout import Dropout
+from keras_transformer.layers.initial_values import initializer
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -49,13 +50,17 @@ class FeedForward(keras.layers.Layer):
         hidden_dim = inputs_shape[-1]
         inner = (hidden_dim, self.intermediate_dim)
         self.inner_kernel = self.add_weight(
-            name="inner_kernel", shape=inner, initializer="glorot_uniform"
+            name="inner_kernel",
+            shape=inner,
+            initializer=initializer("glorot_uniform"),
         )
         self.inner_bias = self.add_weight(
             name="inner_bias", shape=inner[1:], initializer="zeros"
         )
         self.outer_kernel = self.add_weight(
-            name="outer_kernel", shape=inner[::-1], initializer="glorot_uniform"
+            name="outer_kernel",
+            shape=inner[::-1],
+            initializer=initializer("glorot_uniform"),
         )
         self.outer_bias = self.add_weight(
             name="outer_bias", shape=inner[:1], initializer="zeros"

@@ -12,6 +12,7 @@ from keras_transformer.layers import masks
 from keras_transformer.layers.attention import additive_attention
 from keras_transformer.layers.attention import scaled_dot_product_attention
 from keras_transformer.layers.dropout import Dropout
+from keras_transformer.layers.initial_values import initializer
 
 SCORINGS = ("scaled_dot_product", "dot_product", "additive")
 
@@ -119,7 +120,7 @@ class MultiHeadAttention(keras.layers.Layer):
             self.score_weights = self.add_weight(
                 name="score_weights",
                 shape=(self.num_heads, 1, 1, self.head_dim),
-                initializer=keras.initializers.GlorotUniform(),
+                initializer=initializer("glorot_uniform"),
             )
 
     def call(
@@ -202,7 +203,7 @@ class MultiHeadAttention(keras.layers.Layer):
         return self.add_weight(
             name=f"{name}_kernel",
             shape=(rows, columns),
-            initializer=self.kernel_initializer.clone(),
+            initializer=initializer(self.kernel_initializer.clone()),
         )
 
     def _bias(self, name, size):

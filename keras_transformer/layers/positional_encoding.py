@@ -9,6 +9,8 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_transformer.layers.initial_values import initializer
+
 LAYOUTS = ("interleaved", "halves", "halves_t2t")
 
 
@@ -174,8 +176,8 @@ class LearnedPositionalEmbedding(keras.layers.Layer):
         self.embeddings = self.add_weight(
             name="embeddings",
             shape=(self.max_sequence_length, inputs_shape[-1]),
-            initializer=keras.initializers.RandomNormal(
-                stddev=inputs_shape[-1] ** -0.5
+            initializer=initializer(
+                keras.initializers.RandomNormal(stddev=inputs_shape[-1] ** -0.5)
             ),
             autocast=False,
         )

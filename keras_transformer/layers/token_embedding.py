@@ -8,6 +8,8 @@ import math
 import keras
 from keras import ops
 
+from keras_transformer.layers.initial_values import initializer
+
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class TokenEmbedding(keras.layers.Layer):
@@ -54,7 +56,9 @@ class TokenEmbedding(keras.layers.Layer):
         self.embeddings = self.add_weight(
             name="embeddings",
             shape=(self.vocabulary_size, self.hidden_dim),
-            initializer=keras.initializers.RandomNormal(stddev=self.hidden_dim**-0.5),
+            initializer=initializer(
+                keras.initializers.RandomNormal(stddev=self.hidden_dim**-0.5)
+            ),
         )
         self.bias = None
         if self.use_bias:

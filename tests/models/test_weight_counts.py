@@ -5,6 +5,7 @@ import pytest
 
 from keras_transformer.config import PRESETS
 from keras_transformer.config import TransformerConfig
+from keras_transformer.layers.initial_values import left_out
 from keras_transformer.models import Transformer
 from reference.weights import numpy
 
@@ -112,8 +113,7 @@ def test_big_has_the_published_number_of_weights():
 # === Initial values ===
 
 
-@pytest.fixture(scope="module")
-def initial():
+def initial_values():
     config = TransformerConfig.from_preset(
         "tiny",
         vocabulary_size=1_009,
@@ -123,6 +123,11 @@ def initial():
         position="learned",
     )
     return {variable.path: numpy(variable) for variable in Transformer(config).weights}
+
+
+@pytest.fixture(scope="module")
+def initial():
+    return initial_values()
 
 
 def weights_named(initial, *names):
@@ -162,6 +167,14 @@ def test_biases_begin_at_0_and_normalizations_as_the_identity(initial):
         assert (values == 0).all()
     for values in weights_named(initial, "gamma").values():
         assert (values == 1).all()
+
+
+def test_no_random_numbers_are_drawn_for_weights_that_a_file_has(initial):
+    with left_out():
+        blank = initial_values()
+    assert blank.keys() == initial.keys()
+    assert not any(v.any() for path, v in blank.items() if not path.endswith("gamma"))
+    assert all(v.any() for v in weights_named(initial_values(), "embeddings").values())
 
 
 def test_every_weight_is_looked_at(initial):

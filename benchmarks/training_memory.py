@@ -3,7 +3,8 @@
     python benchmarks/training_memory.py [--preset base] [--vocabulary-size 37000]
 
 One optimizer step of plain `fit` on about 4096 target tokens, with Adam, dropout 0.1
-and float32, in a process of its own for each backend and formulation. "Closed form" has
+and float32, in a process of its own for each backend and formulation, with the memory
+allocator that `keras-transformer train` takes. "Closed form" has
 the same loss on logits B x T x V, because of a metric that asks for logits; "Keras" is
 `keras.losses.CategoricalCrossentropy(label_smoothing=0.1)`, which takes one-hot labels.
 Prints MiB: the growth of the peak over the model and its optimizer, and the whole
@@ -18,6 +19,8 @@ import sys
 from pathlib import Path
 
 from turns import machine
+
+from keras_transformer.cli import allocator
 
 BACKENDS = {"tensorflow": "TensorFlow", "jax": "JAX", "torch": "PyTorch"}
 LOSSES = ("fused", "closed form", "Keras")
@@ -50,7 +53,12 @@ def measure(arguments, backend, loss):
     output = subprocess.run(
         [sys.executable, "-c", _STEP, json.dumps(job)],
         cwd=Path(__file__).parent,
-        env={**os.environ, "KERAS_BACKEND": backend, "TF_CPP_MIN_LOG_LEVEL": "3"},
+        env={
+            **os.environ,
+            **allocator.settings(),
+            "KERAS_BACKEND": backend,
+            "TF_CPP_MIN_LOG_LEVEL": "3",
+        },
         stdout=subprocess.PIPE,
         text=True,
         check=True,

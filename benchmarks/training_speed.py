@@ -29,7 +29,7 @@ from turns import take_turns
 from keras_transformer.cli import allocator
 
 _TENSORFLOW, _JAX, _TORCH = (
-    {"KERAS_BACKEND": backend, **allocator.settings(backend)}
+    {"KERAS_BACKEND": backend, **allocator.settings()}
     for backend in ("tensorflow", "jax", "torch")
 )
 

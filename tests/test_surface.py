@@ -48,7 +48,7 @@ NAMES = {
 }
 
 COMMANDS = {
-    "train": "CONFIG.yaml --set",
+    "train": "CONFIG.yaml --set KEY=VALUE",
     "translate": """
         MODEL --input --output --format --batch-size --prefixes --ensemble
         --beam-size --top-beams --normalization --length-penalty --coverage-penalty

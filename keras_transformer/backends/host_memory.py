@@ -12,10 +12,10 @@ _GROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")  # of a container on Linux
 def peak_memory(function):
     """The most bytes that this process holds while it runs `function()`.
 
-    With glibc, what earlier work left in the heap is given back first.
+    With glibc or tcmalloc, what earlier work left in the heap is given back first.
     """
     if _RESET.exists():
-        getattr(ctypes.CDLL(None), "malloc_trim", lambda _: None)(0)
+        _give_back()
         _RESET.write_text("5")  # the peak begins anew
         function()
         status = _STATUS.read_text().splitlines()
@@ -25,6 +25,12 @@ def peak_memory(function):
 
     function()
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # macOS counts bytes
+
+
+def _give_back():
+    program = ctypes.CDLL(None)
+    getattr(program, "MallocExtension_ReleaseFreeMemory", lambda: None)()
+    getattr(program, "malloc_trim", lambda _: None)(0)
 
 
 def memory_limit():

@@ -30,7 +30,7 @@ def activate(*, training: bool = False) -> None:
     if name == "jax":
         _keep_programs()
     if training:
-        allocator.tune(name)
+        allocator.tune()
     print(f"backend: {name}", file=sys.stderr, flush=True)
 
 

@@ -22,8 +22,11 @@ def train(
         typer.Option(
             "--set",
             metavar="KEY=VALUE",
-            help="Replace a key of the config: training.steps=100. May be repeated.",
+            help="Replace a key of the config: training.steps=100. More may follow.",
         ),
+    ] = None,
+    more: Annotated[
+        list[str] | None, typer.Argument(metavar="KEY=VALUE", hidden=True)
     ] = None,
 ) -> None:
     """Train a model, or go on with a run that was stopped.
@@ -32,13 +35,20 @@ def train(
     Paths of texts in the config are relative to its file, 'output' to the working
     directory.
     """
+    # What follows `--set a=1` comes as arguments, the first of them as the config.
+    words = [*([str(config)] if config else []), *(more or ())]
+    settings = [word for word in words if "=" in word and not Path(word).exists()]
+    files = [word for word in words if word not in settings]
+    if len(files) > 1:
+        raise typer.BadParameter(f"one config at a time, got {' and '.join(files)}")
     backend.activate(training=True)
     from keras_transformer.training import config as configs
     from keras_transformer.training import run
     from keras_transformer.training.distribution import WorkerLost
 
     try:
-        run.train(configs.load_config(config, overrides or ()))
+        path = files[0] if files else None
+        run.train(configs.load_config(path, [*(overrides or ()), *settings]))
     except (run.Interrupted, WorkerLost) as stop:
         print(stop, file=sys.stderr)
         raise typer.Exit(stop.exit_code) from None

@@ -49,5 +49,6 @@ class Dropout(keras.layers.Dropout):
         if not training or special:
             return super().call(inputs, training=training)
         random_bytes = backends.random_bytes(inputs, self.seed_generator)
-        kept = ops.cast(ops.greater_equal(random_bytes, self._dropped), inputs.dtype)
-        return inputs * (kept * (256 / (256 - self._dropped)))
+        kept = ops.greater_equal(random_bytes, self._dropped)
+        # A choice, not a product: the gradient then keeps a byte an element, not four.
+        return ops.where(kept, inputs * (256 / (256 - self._dropped)), 0)

@@ -118,6 +118,20 @@ def test_train_reads_a_config_and_overrides(trained, invoke, write):
     assert (config.training.steps, config.training.seed) == (7, 2)
 
 
+def test_several_keys_may_follow_one_set(trained, invoke, write):
+    path = write("small.yaml", "data: {train: [{tsv: a.tsv}]}")
+    invoke("train", path, "--set", "training.steps=7", "training.seed=2")
+    invoke("train", "--set", "training.steps=7", "training.seed=2")
+    steps_and_seeds = [(c.training.steps, c.training.seed) for c in trained]
+    assert steps_and_seeds == [(7, 2), (7, 2)]
+    assert [config.data.phrasebook for config in trained] == [None, "en-de"]
+
+
+def test_a_config_may_have_an_equals_sign_in_its_name(trained, invoke, write):
+    invoke("train", write("a=b.yaml", "data: {train: [{tsv: a.tsv}]}"))
+    assert trained[0].data.train[0].tsv
+
+
 def test_train_refuses_a_bad_config(trained, invoke, write):
     with pytest.raises(InputError, match=r"bad\.yaml: unknown key data\.trian"):
         invoke("train", write("bad.yaml", "data: {trian: []}"))

@@ -1,5 +1,6 @@
 """Which backend a command runs on: Keras's own choice, or the one that is there."""
 
+import gc
 import importlib.util
 import json
 import os
@@ -29,6 +30,11 @@ def activate(*, training: bool = False) -> None:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     if name == "jax":
         _keep_programs()
+    if name != "torch":
+        # Imports and traces make a million objects that stay; to look among them for
+        # garbage at every 700th takes a tenth of the time that one sentence needs.
+        # PyTorch works step by step, and its `pytree` leaves cycles that hold tensors.
+        gc.set_threshold(100_000)
     if training:
         allocator.tune()
     print(f"backend: {name}", file=sys.stderr, flush=True)

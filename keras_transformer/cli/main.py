@@ -70,16 +70,13 @@ def application() -> typer.Typer:
 def main() -> None:
     """Runs the command of `sys.argv` and exits with its code."""
     os.environ.setdefault(allocator.RESTART, "allowed")
-    # Frameworks make a million objects that stay. To look among them for garbage at
-    # every 700th, and at the end, takes a fifth of the time that one sentence needs.
-    gc.set_threshold(100_000)
     if sys.stdout is not None:
         sys.stdout.reconfigure(encoding="utf-8")  # whatever the locale
     try:
         with exit_codes.reported():
             application()(prog_name="keras-transformer")
     finally:
-        gc.freeze()
+        gc.freeze()  # the process ends: nobody looks for garbage among all it holds
 
 
 if __name__ == "__main__":

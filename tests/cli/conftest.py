@@ -1,5 +1,6 @@
 """The program in this process, or in one of its own, with a fake model."""
 
+import gc
 import importlib.util
 import os
 import signal
@@ -15,6 +16,14 @@ from keras_transformer.cli.main import application
 
 PROGRAM = Path(__file__).with_name("fake_program.py")
 ROOT = Path(importlib.util.find_spec("keras_transformer").origin).parents[1]
+
+
+@pytest.fixture(autouse=True)
+def garbage_is_looked_for_as_before():
+    """Commands change how often, in what for them is a process of their own."""
+    threshold = gc.get_threshold()
+    yield
+    gc.set_threshold(*threshold)
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """Which backend a command takes, and with which memory allocator it trains."""
 
 import ctypes.util
+import gc
 import os
 import platform
 
@@ -89,6 +90,14 @@ def test_no_backend_is_an_error(variable, names, message, installed, monkeypatch
     monkeypatch.setenv("KERAS_BACKEND", variable)
     with pytest.raises(InputError, match=message):
         backend.activate()
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+def test_pytorch_alone_looks_for_garbage_as_often_as_ever(name, installed, monkeypatch):
+    before = gc.get_threshold()
+    installed(name)
+    backend.activate()
+    assert (gc.get_threshold() == before) == (name == "torch")
 
 
 # === The allocator ===

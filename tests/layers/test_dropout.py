@@ -81,3 +81,17 @@ def test_the_result_has_the_dtype_of_the_layer():
     result = layer(keras.ops.ones((4, 8), "bfloat16"), training=True)
     assert keras.backend.standardize_dtype(result.dtype) == "bfloat16"
     np.testing.assert_array_equal(Dropout(0.5)(np.ones((3, 4))), np.ones((3, 4)))
+
+
+@pytest.mark.skipif(
+    keras.backend.backend() != "torch", reason="PyTorch tells what a gradient keeps"
+)
+def test_the_gradient_keeps_a_byte_an_element():
+    import torch
+
+    kept = []
+    inputs = torch.ones((8, 64), requires_grad=True)
+    hooks = torch.autograd.graph.saved_tensors_hooks
+    with hooks(lambda tensor: kept.append(tensor) or tensor, lambda tensor: tensor):
+        Dropout(0.5)(inputs, training=True)
+    assert [t.dtype for t in kept if t.shape == inputs.shape] == [torch.bool]

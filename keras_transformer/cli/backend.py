@@ -1,6 +1,5 @@
 """Which backend a command runs on: Keras's own choice, or the one that is there."""
 
-import gc
 import importlib.util
 import json
 import os
@@ -8,6 +7,7 @@ import sys
 from pathlib import Path
 
 from keras_transformer.cli import allocator
+from keras_transformer.cli import garbage
 from keras_transformer.errors import InputError
 
 BACKENDS = ("tensorflow", "jax", "torch")
@@ -16,11 +16,10 @@ BACKENDS = ("tensorflow", "jax", "torch")
 def activate(*, training: bool = False) -> None:
     """Chooses the backend for this process, before Keras loads, and says which.
 
-    `KERAS_BACKEND` and `keras.json` decide, as in every Keras program. Where neither
-    names one that is installed, the first of TensorFlow, JAX and PyTorch that is
-    installed runs. Unless `TF_CPP_MIN_LOG_LEVEL` is set, TensorFlow's C++ log is asked
-    for errors alone (2.21 prints some lines before it looks). JAX keeps the programs
-    that it compiles. For training, the memory allocator is tuned first.
+    `KERAS_BACKEND` and `keras.json` decide, as in every Keras program, else the first
+    of TensorFlow, JAX and PyTorch that is installed. Unless `TF_CPP_MIN_LOG_LEVEL` is
+    set, TensorFlow's C++ log is asked for errors alone (2.21 prints some lines before
+    it looks). JAX keeps what it compiles. Training has another memory allocator.
 
     Raises:
         InputError: where no backend is installed, or not the one that is asked for.
@@ -30,11 +29,7 @@ def activate(*, training: bool = False) -> None:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     if name == "jax":
         _keep_programs()
-    if name != "torch":
-        # Imports and traces make a million objects that stay; to look among them for
-        # garbage at every 700th takes a tenth of the time that one sentence needs.
-        # PyTorch works step by step, and its `pytree` leaves cycles that hold tensors.
-        gc.set_threshold(100_000)
+    garbage.seek_seldom(name)
     if training:
         allocator.tune()
     print(f"backend: {name}", file=sys.stderr, flush=True)
@@ -58,10 +53,8 @@ def _choose() -> str:
         if _is_installed(name):
             print(f"{wanted} is not available; {name} is used instead", file=sys.stderr)
             return name
-    raise InputError(
-        "no backend is installed; run pip install 'keras-transformer[tensorflow]', or "
-        "the same with jax or torch"
-    )
+    example = "pip install 'keras-transformer[tensorflow]'"
+    raise InputError(f"no backend is installed; run {example}, or with jax or torch")
 
 
 def _keep_programs() -> None:

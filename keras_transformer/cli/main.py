@@ -1,6 +1,5 @@
 """The program `keras-transformer`; knows its commands, imports nothing heavy."""
 
-import gc
 import os
 import sys
 from typing import Annotated
@@ -10,6 +9,7 @@ import typer
 from keras_transformer import __version__
 from keras_transformer.cli import allocator
 from keras_transformer.cli import exit_codes
+from keras_transformer.cli import garbage
 from keras_transformer.cli.attention import attention
 from keras_transformer.cli.average import average
 from keras_transformer.cli.compare import compare
@@ -72,11 +72,8 @@ def main() -> None:
     os.environ.setdefault(allocator.RESTART, "allowed")
     if sys.stdout is not None:
         sys.stdout.reconfigure(encoding="utf-8")  # whatever the locale
-    try:
-        with exit_codes.reported():
-            application()(prog_name="keras-transformer")
-    finally:
-        gc.freeze()  # the process ends: nobody looks for garbage among all it holds
+    with garbage.left_at_the_end(), exit_codes.reported():
+        application()(prog_name="keras-transformer")
 
 
 if __name__ == "__main__":

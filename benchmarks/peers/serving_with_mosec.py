@@ -32,7 +32,8 @@ class Translations(mosec.Worker):
 if __name__ == "__main__":
     model, port = sys.argv[1:]
     os.environ["MODEL"] = model
-    sys.argv[1:] = ["--address", HOST, "--port", port]  # mosec reads them
+    options = {"address": HOST, "port": port, "timeout": "120000"}  # milliseconds
+    sys.argv[1:] = [f"--{name}={value}" for name, value in options.items()]
     server = mosec.Server()
     runtime = mosec.Runtime(
         Translations, max_batch_size=MOST, max_wait_time=MILLISECONDS, timeout=120

@@ -4,8 +4,8 @@
 
 One optimizer step of plain `fit` on about 4096 target tokens, with Adam, dropout 0.1
 and float32, in a process of its own for each backend and formulation, with the memory
-allocator that `keras-transformer train` takes. "Closed form" has
-the same loss on logits B x T x V, because of a metric that asks for logits; "Keras" is
+allocator that `keras-transformer train` takes. "Closed form" has the same loss on
+logits B x T x V, because of a metric that asks for logits; "Keras" is
 `keras.losses.CategoricalCrossentropy(label_smoothing=0.1)`, which takes one-hot labels.
 Prints MiB: the growth of the peak over the model and its optimizer, and the whole
 process; and what share the fused loss has of the others' growth.

@@ -132,13 +132,14 @@ def test_jax_keeps_its_programs_where_nobody_says_otherwise(
     assert os.environ["JAX_COMPILATION_CACHE_DIR"] == "elsewhere"
 
 
-def test_training_restarts_with_other_settings(restarts, monkeypatch):
-    monkeypatch.setenv("KERAS_BACKEND", "jax")
+@pytest.mark.parametrize("name", BACKENDS)
+def test_training_restarts_with_other_settings(name, restarts, monkeypatch):
+    monkeypatch.setenv("KERAS_BACKEND", name)
     backend.activate(training=True)
     (environment,) = restarts
     assert environment["LD_PRELOAD"] == "libtcmalloc_minimal.so.4"
     assert environment.items() >= allocator.settings().items()
-    assert environment["KERAS_BACKEND"] == "jax"
+    assert environment["KERAS_BACKEND"] == name
     assert environment[allocator.RESTART] == "done"
 
 

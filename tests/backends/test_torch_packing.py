@@ -132,7 +132,8 @@ def test_changed_weights_are_seen():
 
     def check_again():
         expected = (inputs @ kernel + bias).detach()
-        np.testing.assert_allclose(traced(inputs)[0], expected, rtol=0, atol=2e-5)
+        # The step below leaves weights, and so outputs, of a size of tens.
+        np.testing.assert_allclose(traced(inputs)[0], expected, rtol=1e-5, atol=2e-5)
 
     check_again()
     with torch.no_grad():

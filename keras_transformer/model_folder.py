@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 from typing import NamedTuple
 
+import numpy as np
+
 from keras_transformer.config import TranslationConfig
 from keras_transformer.data.plain_file import MOST_BYTES
 from keras_transformer.data.plain_file import plain_file
@@ -125,12 +127,18 @@ def read_weights(folder: Path, config: TranslationConfig) -> dict[str, Any]:
         config: of the model that shall have them.
 
     Raises:
-        InputError: where they are missing, cut off, foreign, or far fewer than the
-            config declares.
+        InputError: where they are missing, cut off, foreign, no finite numbers, or far
+            fewer than the config declares.
     """
     path = plain_file(folder, _WEIGHTS)
     arrays = read_arrays(path)
     _check_size(config, arrays, path)
+    for name, array in arrays.items():
+        if not np.isfinite(array).all():
+            raise InputError(
+                f"{path}: the weight {name!r} holds numbers that are not finite; train "
+                f"again, or copy the model folder again"
+            )
     return arrays
 
 

@@ -41,9 +41,13 @@ class SourceLines:
         self._config = config
 
     def encode(self, lines: Sequence[str], numbers: Sequence[int]) -> list[list[int]]:
-        """Ids of each line, with the end token if the model wants one."""
-        end = [self._config.end_id] * self._config.source_end
-        return [ids + end for ids in self._tokenizer.encode(lines, numbers=numbers)]
+        """Ids of each line, with the end token if the model wants one.
+
+        A line without any token has it all the same: no row may be padding alone.
+        """
+        rows = self._tokenizer.encode(lines, numbers=numbers)
+        end = [self._config.end_id]
+        return [ids + end if self._config.source_end else ids or end for ids in rows]
 
     def encode_pairs(
         self, sources: Sequence[str], targets: Sequence[str], first_line: int = 1

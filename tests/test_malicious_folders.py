@@ -300,6 +300,13 @@ def test_weights_that_are_no_plain_numbers_are_refused(folder, write):
     refused(folder, "model.weights.h5")
 
 
+@pytest.mark.parametrize("number", [np.nan, -np.inf])
+def test_weights_that_are_not_finite_are_refused(folder, number):
+    with h5py.File(folder / "model.weights.h5", "a") as file:
+        file["embedding/embeddings"][5, 1] = number
+    refused(folder, "embeddings' holds numbers that are not finite")
+
+
 def test_weights_in_each_other_s_place_are_refused(folder):
     with h5py.File(folder / "model.weights.h5", "a") as file:
         names = "encoder_0/feed_forward/inner_kernel", "embedding/embeddings"

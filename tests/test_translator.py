@@ -1,5 +1,6 @@
 """Strings to strings, and the model folder on disk."""
 
+import dataclasses
 import importlib.util
 import json
 import shutil
@@ -40,6 +41,21 @@ def folder(tmp_path):
 def test_the_format_1_folder_translates_as_ever(translator):
     assert translator.translate(SOURCES, beam_size=1) == expected("greedy")
     assert translator.translate(SOURCES, beam_size=4) == expected("beam")
+
+
+@pytest.mark.one_backend
+def test_a_blank_source_without_an_end_is_scored_as_an_end_alone(translator):
+    """As the SavedModel does it: no row may be padding alone."""
+    config = dataclasses.replace(translator.model.config, source_end=False)
+    tokenizers = translator.tokenizer, translator.target_tokenizer
+    plain = kt.Translator(kt.Transformer(config), *tokenizers)
+    assert plain._lines.encode(["", SOURCES[0]], [1, 2]) == [
+        [config.end_id],
+        translator.tokenizer.encode(SOURCES[:1])[0],
+    ]
+    blank, other = plain.score(["", ""], ["a", "b"])
+    assert np.isfinite(blank.log_probability)
+    assert blank.log_probability != other.log_probability
 
 
 @pytest.mark.one_backend  # `test_translator_batches.py` does so on each

@@ -1,12 +1,16 @@
 """The memory of the processor, where that is the device that trains."""
 
+import contextlib
 import ctypes
+import math
 import os
 from pathlib import Path
 
 # Of Linux: elsewhere the peak is that of the whole life of the process.
 _RESET, _STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")
-_GROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")  # of a container on Linux
+# The control group of this process, and all groups: containers and batch systems have
+# each group limited.
+_GROUP, _GROUPS = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
 
 
 def peak_memory(function):
@@ -34,7 +38,18 @@ def _give_back():
 
 
 def memory_limit():
-    """Bytes that this process could hold: the machine's, or its container's."""
-    limit = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    group = _GROUP_LIMIT.read_text().strip() if _GROUP_LIMIT.exists() else "max"
-    return limit if group == "max" else min(limit, int(group))
+    """Bytes that this process could hold: the machine's, or its control group's."""
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return min(machine, *_group_limits())
+
+
+def _group_limits():
+    """Of the group of this process and of all groups around it."""
+    limits = [math.inf]
+    if _GROUP.exists():
+        name = _GROUP.read_text().rpartition("::")[2].strip()  # version 2, or nothing
+        group = _GROUPS / name.lstrip("/")
+        for folder in (group, *group.parents):
+            with contextlib.suppress(OSError, ValueError):  # none here, or "max"
+                limits.append(int((folder / "memory.max").read_text()))
+    return limits

@@ -1,6 +1,7 @@
 """PyTorch: the processes that `torchrun` starts, one for each device."""
 
 import contextlib
+import datetime
 import os
 
 import torch
@@ -8,6 +9,8 @@ import torch
 from keras_transformer.backends.distribution import Distribution
 from keras_transformer.errors import InputError
 
+# For what a process waits that does not train: the chief may encode a corpus for hours.
+_PATIENCE = datetime.timedelta(days=1)
 _COMMAND = "torchrun --nproc-per-node 2 -m keras_transformer.cli.main train config.yaml"
 
 
@@ -36,10 +39,11 @@ def torchrun(devices):
             )
         torch.cuda.set_device(local_rank)
     torch.distributed.init_process_group("nccl" if gpus else "gloo")
+    group = torch.distributed.new_group(backend="gloo", timeout=_PATIENCE)
 
     def largest(number):
-        number = torch.tensor(float(number), device="cuda" if gpus else "cpu")
-        torch.distributed.all_reduce(number, torch.distributed.ReduceOp.MAX)
+        number = torch.tensor(float(number), device="cpu")
+        torch.distributed.all_reduce(number, torch.distributed.ReduceOp.MAX, group)
         return float(number)
 
     rank = torch.distributed.get_rank()

@@ -119,7 +119,7 @@ class _Progress:
         self._readers = readers
         self._say = say
         self._pairs = 0
-        self._bytes = sum(map(_size, {reader.path for reader in readers}))
+        self._bytes = sum(_size(reader.path) for reader in readers)
         self._began = self._told = time.monotonic()
 
     def tell(self, pairs: int) -> None:

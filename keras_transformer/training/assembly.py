@@ -1,6 +1,7 @@
 """What a run is made of, from its config: texts, batches, model, validation."""
 
 import contextlib
+import functools
 from typing import NamedTuple
 
 import keras
@@ -13,6 +14,7 @@ from keras_transformer.evaluation import evaluate
 from keras_transformer.source_lines import SourceLines
 from keras_transformer.training import run_folder
 from keras_transformer.training.corpora import Corpora
+from keras_transformer.training.corpora import load_tokenizers
 from keras_transformer.training.corpora import make_tokenizers
 from keras_transformer.training.model import compiled_model
 from keras_transformer.training.token_budget import find_batch_tokens
@@ -29,25 +31,27 @@ class Parts(NamedTuple):
     validation: Validation | None
 
 
-def encode(config, folder, say):
-    """Tokenizers and training text of a run, made once and kept in its folder.
+def make(config, folder, say):
+    """Tokenizers and encoded text of a run, made once and kept in its folder.
+
+    The chief's, before any process calls `assemble`.
 
     Args:
         config: a `RunConfig`.
         folder: of the run, open.
         say: is given a line of progress now and then.
 
-    Returns:
-        `Corpora`, two `Tokenizer`s and `TrainingPairs`.
-
     Raises:
         InputError: where a text is not right, or not the one that the run began with.
     """
     corpora = Corpora(config.data)
-    run_folder.check_corpus(folder, corpora)
+    run_folder.keep_corpus(folder, corpora)
     tokenizers = make_tokenizers(config.tokenizer, corpora.sample, folder)
-    text = corpora.encode(*tokenizers, folder / "encoded", config.longest, say)
-    return corpora, tokenizers, text
+    _encode(config, corpora, tokenizers, folder, say)
+
+
+def _encode(config, corpora, tokenizers, folder, say):
+    return corpora.encode(*tokenizers, folder / "encoded", config.longest, say)
 
 
 def assemble(config, folder, distribution, say):
@@ -55,36 +59,48 @@ def assemble(config, folder, distribution, say):
 
     Args:
         config: a `RunConfig`.
-        folder: of the run, in which `encode` has been.
+        folder: of the run, in which `make` has been.
         distribution: the `Distribution` that it trains under.
         say: is given what a person would like to know.
+
+    Raises:
+        InputError: where a text is not right, or not the one that `make` has seen.
     """
     training = config.training
     evaluate([""], [""], metrics=("bleu",), **config.evaluation.model_dump())
-    corpora, tokenizers, text = encode(config, folder, lambda text: None)
+    corpora = Corpora(config.data)
+    run_folder.check_corpus(folder, corpora)
+    tokenizers = load_tokenizers(config.tokenizer, folder)
+    text = _encode(config, corpora, tokenizers, folder, lambda text: None)
     say(f"training: {text.report}")
     if training.jit_compile is True and not backends.compiles_training:
         say("training.jit_compile: PyTorch has no XLA, its steps are not compiled")
     rows = distribution.num_replicas * training.micro_batches
 
-    def find():
+    source_end = config.model["source_end"]
+
+    def make_model():
         keras.utils.set_random_seed(training.seed)
-        model = compiled_model(config, tokenizers)
-        found = find_batch_tokens(model, text.pairs, rows, distribution.part)
+        return compiled_model(config, tokenizers)
+
+    make_batches = functools.partial(
+        TokenBatches, text.pairs, rows_multiple_of=rows, source_end=source_end
+    )
+
+    def find():
+        try_batches = functools.partial(make_batches, shuffle=False)
+        found = find_batch_tokens(make_model, try_batches, distribution.part)
         say(f"data.batch_tokens: {found} found")
         return found
 
     batch_tokens = run_folder.batch_tokens(folder, config, distribution, find)
-    batches = TokenBatches(
-        text.pairs,
+    batches = make_batches(
         batch_tokens,
         seed=training.seed,
-        rows_multiple_of=rows,
         shares=text.shares,
         bpe_dropout=text.bpe_dropout,
     )
-    keras.utils.set_random_seed(training.seed)
-    model = compiled_model(config, tokenizers)
+    model = make_model()
     translator = Translator(model, *tokenizers, **config.decoding.model_dump())
     lines = SourceLines(*tokenizers, model.config)
     _check_texts(corpora, lines, config.decoding)
@@ -129,6 +145,7 @@ def _validation(config, translator, text, batch_tokens, distribution, say):
             batch_tokens,
             shuffle=False,
             rows_multiple_of=distribution.num_replicas,
+            source_end=config.model["source_end"],
         )
     return Validation(
         translator,

@@ -22,11 +22,14 @@ _HANGUP = getattr(signal, "SIGHUP", None)  # Windows has none
 class Progress(keras.callbacks.Callback):
     """Prints a line with loss, rate, tokens a second and the time left.
 
+    It may be given to one `fit` after the other: the time between them counts for
+    nothing.
+
     Args:
         step: steps done before this `fit`.
         steps: steps of the whole training.
         tokens_per_step: target tokens of a mean batch.
-        interval: seconds between lines; the first step has one of its own.
+        interval: seconds of training between lines.
     """
 
     def __init__(self, step, steps, tokens_per_step, interval=20.0):
@@ -35,14 +38,19 @@ class Progress(keras.callbacks.Callback):
         self.steps = steps
         self.tokens_per_step = tokens_per_step
         self.interval = interval
-        self._seen = None  # (time, step) of the last line
+        self._seen = (0.0, step)  # (seconds of training, step) of the last line
+        self._seconds = 0.0  # in earlier calls of `fit`
 
     def on_train_begin(self, logs=None):
-        self._seen = (time.monotonic(), self.step)
+        self._began = time.monotonic()
+
+    def on_train_end(self, logs=None):
+        self._seconds += time.monotonic() - self._began
 
     def on_train_batch_end(self, batch, logs=None):
         self.step += 1
-        now, (before, step) = time.monotonic(), self._seen
+        now = self._seconds + time.monotonic() - self._began
+        before, step = self._seen
         if now - before < self.interval and self.step < self.steps:
             return
         speed = (self.step - step) / max(now - before, 1e-9)

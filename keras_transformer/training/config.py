@@ -16,6 +16,7 @@ import pydantic
 
 from keras_transformer.config import TranslationConfig
 from keras_transformer.config import describe
+from keras_transformer.config.decoding import GREEDY
 from keras_transformer.config.decoding import DecodingOptions
 from keras_transformer.errors import InputError
 from keras_transformer.training import model_section
@@ -31,10 +32,11 @@ from keras_transformer.training.training_section import TrainingSection
 PHRASEBOOK = Path(__file__).with_name("phrasebook.yaml")
 
 _SECTIONS = ("tokenizer", "data", "training", "decoding", "evaluation")
-#: Where things lie, how they are encoded, and what is done with a trained model. Texts
-#: and tokenizers are known by their content, in the run folder.
+#: Where things lie, how they are encoded, and how a trained model searches; validation
+#: is greedy. Texts and tokenizers are known by their content, in the run folder.
 _OF_NO_NUMBER = re.compile(
-    r"output|decoding\..*|data\.(cache|workers)"
+    rf"output|decoding\.({'|'.join(GREEDY)}|normalization|length_penalty|seed)"
+    r"|data\.(cache|workers)"
     r"|data\.(train|validation|test)\b.*\.(source|target|tsv)"
     r"|tokenizer\.(source_|target_)?path"
 )
@@ -144,7 +146,7 @@ class RunConfig(Section):
         return self.model["max_sequence_length"] - self.model["position_offset"]
 
     def to_yaml(self) -> str:
-        """The config file of an equal object, everything resolved, paths absolute."""
+        """The config file of an equal object: all resolved, paths of texts absolute."""
         return strict_yaml.dump(_plain(self))
 
 
@@ -189,7 +191,7 @@ def difference(before: RunConfig, after: RunConfig) -> list[str]:
     """A line such as `training.steps: 100 -> 200` for each key that differs.
 
     Left out are keys that change no number of the training: where texts and folders
-    are, how they are encoded, how the trained model translates.
+    are, how they are encoded, how the trained model searches.
     """
     old, new = (dict(_flat(_plain(config))) for config in (before, after))
     return [

@@ -113,6 +113,8 @@ class Run:
         if self.is_chief:
             self.log = RunLog(self.folder, self.state.step, self._say)
             self.stack.enter_context(self.log)
+            tokens = self._tokens_per_step()
+            self.progress = Progress(self.state.step, training.steps, tokens)
         if self._done():
             self._say(
                 f"finished already: {self.folder} has all {self.state.step} steps"
@@ -136,7 +138,7 @@ class Run:
         self.folder = Path(config.output)
         if self.is_chief:
             self.stack.enter_context(run_folder.opened(config))
-            assembly.encode(config, self.folder, self._say)
+            assembly.make(config, self.folder, self._say)
         self.distribution.any(False)  # the others wait for what the chief has made
         parts = assembly.assemble(config, self.folder, self.distribution, self._say)
         self.test_text = parts.corpora.test
@@ -203,13 +205,11 @@ class Run:
 
     def _fit(self, end, stop):
         state = self.state
-        tokens_per_step = self._tokens_per_step()
         resume = ResumeState(self.metrics)
         nan = StopOnNaN()
         callbacks = [resume, nan, stop]
         if self.is_chief:
-            steps = self.config.training.steps
-            callbacks.insert(0, Progress(state.step, steps, tokens_per_step))
+            callbacks.insert(0, self.progress)
         began = time.monotonic()
         history = self.model.fit(
             self.batches.from_step(state.step, part=self.distribution.part),
@@ -229,7 +229,7 @@ class Run:
         return {
             **{name: values[-1] for name, values in history.history.items()},
             "learning_rate": learning_rate(self.model.optimizer),
-            "tokens_per_second": stop.step * tokens_per_step / seconds,
+            "tokens_per_second": stop.step * self._tokens_per_step() / seconds,
             "seconds": state.seconds,
         }
 
@@ -279,7 +279,9 @@ class Run:
         if self._done() or self._regular(state.step):
             last = max(training.keep_checkpoints, training.average_last or 0)
             best = max(training.keep_best, training.average_best or 0)
-            keep = set(list(self._regular_checkpoints())[-last:])
+            # A later step is one that could not be read.
+            kept = [s for s in self._regular_checkpoints() if s <= state.step]
+            keep = set(kept[-last:])
             remove_checkpoints(self.folder, keep | set(best_steps(state.scores, best)))
         return True
 

@@ -22,11 +22,12 @@ from keras_transformer.training.corpora import Corpora
 from keras_transformer.training.corpora import changes
 
 _CONFIG = "config.yaml"
+_CORPUS = "corpus.json"
 _LOCK = ".lock"
 _TEMPORARY = ".tmp"
 _MODELS = ("best", "averaged")
 #: What is made of the config and the texts before the first checkpoint.
-_MADE = ("corpus.json", "batch_tokens", *TOKENIZERS, "encoded", "logs")
+_MADE = (_CORPUS, "batch_tokens", *TOKENIZERS, "encoded", "logs")
 
 
 @contextlib.contextmanager
@@ -43,8 +44,7 @@ def opened(config: RunConfig) -> Iterator[Path]:
     try:
         _refuse_foreign(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        lock = filelock.FileLock(folder / _LOCK)
-        lock.acquire(blocking=False)
+        lock = filelock.FileLock(folder / _LOCK).acquire(blocking=False)
     except filelock.Timeout:
         raise InputError(
             f"another process trains in {folder}; wait until it ends, or choose "
@@ -74,25 +74,39 @@ def write(path: Path, text: str) -> None:
         raise _unwritable(path.parent, error) from None
 
 
-def check_corpus(folder: Path, corpora: Corpora) -> None:
+def keep_corpus(folder: Path, corpora: Corpora) -> None:
     """Keeps what the texts are when a run begins; refuses others afterwards.
+
+    What a run left that had no checkpoint yet gives way to another corpus.
 
     Raises:
         InputError: where a text has changed since, and there is a checkpoint.
     """
-    path = folder / "corpus.json"
-    if path.exists():
-        known = json.loads(path.read_text(encoding="utf-8"))
-        lines = changes(known, corpora.fingerprint(known))
-        if not lines:
+    if (folder / _CORPUS).exists():
+        if not _changes(folder, corpora):
             return
         if _has_weights(folder):
-            raise InputError(
-                f"{folder} was begun with another corpus ({'; '.join(lines)}); choose "
-                f"another output, or go back to that corpus"
-            )
+            check_corpus(folder, corpora)
         _begin_anew(folder)
-    write(path, json.dumps(corpora.fingerprint(), indent=2) + "\n")
+    write(folder / _CORPUS, json.dumps(corpora.fingerprint(), indent=2) + "\n")
+
+
+def check_corpus(folder: Path, corpora: Corpora) -> None:
+    """Refuses other texts than those that `keep_corpus` kept.
+
+    Raises:
+        InputError: naming the files that differ.
+    """
+    if lines := _changes(folder, corpora):
+        raise InputError(
+            f"{folder} was begun with another corpus ({'; '.join(lines)}); choose "
+            f"another output, or go back to that corpus"
+        )
+
+
+def _changes(folder: Path, corpora: Corpora) -> list[str]:
+    known = json.loads((folder / _CORPUS).read_text(encoding="utf-8"))
+    return changes(known, corpora.fingerprint(known))
 
 
 def batch_tokens(

@@ -6,6 +6,8 @@ import keras
 import numpy as np
 
 from keras_transformer.training import AverageWeights
+from keras_transformer.training import callbacks as module
+from keras_transformer.training.callbacks import Progress
 from keras_transformer.training.callbacks import StopOnSignal
 
 
@@ -45,3 +47,18 @@ def test_a_signal_to_one_process_is_told_to_all():
     assert stop.agreed() and stop.signal == signal.SIGINT
     assert told == [False, True]
     assert not StopOnSignal().agreed()
+
+
+def test_progress_goes_on_over_short_fits_and_counts_no_pause(monkeypatch):
+    now, lines = [0.0], []
+    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(module, "say", lines.append)
+    progress = Progress(step=10, steps=100, tokens_per_step=50.0)
+    for _ in range(3):  # fits of two steps of five seconds
+        progress.on_train_begin()
+        for batch in range(2):
+            now[0] += 5.0
+            progress.on_train_batch_end(batch, {"loss": 2.5})
+        progress.on_train_end()
+        now[0] += 100.0
+    assert lines == ["step 14/100  loss 2.5  10 tokens/s  0:07:10 left"]

@@ -75,6 +75,13 @@ def test_a_terminal_that_closes_takes_nothing(config_file, hangup, monkeypatch):
     assert_equal_runs(Path("runs/small"), Path("whole"))
 
 
+def test_ctrl_c_leaves_a_checkpoint_and_says_how_to_go_on(config_file, monkeypatch):
+    stop = stop_at(3, load_config(config_file), monkeypatch, signal.SIGINT)
+    assert str(stop).startswith("stopped by SIGINT at step 3; run the same command")
+    assert stop.exit_code == 130
+    assert list(checkpoints.list_checkpoints("runs/small")) == [2, 3]
+
+
 def test_nohup_keeps_a_hangup_away(config_file, hangup, monkeypatch):
     hangup(signal.SIG_IGN)
     monkeypatch.setattr(running, "Progress", terminating_at(3, signal.SIGHUP))
@@ -133,6 +140,19 @@ def test_a_tuned_run_goes_on_without_what_it_began_with(config_file, monkeypatch
     assert_mean(weights_of(Path("two")), [weights_of(kept[step]) for step in (4, 6)])
     with pytest.raises(InputError, match=r"cannot read .*/tokenizer\.model"):
         train(load_config("runs/tuned/config.yaml", ["output=anew"]))
+
+
+def test_what_cannot_be_read_takes_no_place_of_a_checkpoint(config_file, monkeypatch):
+    config = load_config(config_file, ["training.keep_checkpoints=1"])
+    stop_at(3, config, monkeypatch)
+    folder = Path("runs/small/checkpoints")
+    newest = shutil.copytree(folder / "step-0000003", folder / "step-0000008")
+    for path in (newest, folder / "step-0000003"):
+        (path / "state.h5").write_bytes(b"cut off")
+    stop_at(5, config, monkeypatch)
+    assert list(checkpoints.list_checkpoints("runs/small")) == [4, 5]
+    train(config)
+    assert list(checkpoints.list_checkpoints("runs/small")) == [6]
 
 
 def test_running_means_are_what_is_averaged(config_file, monkeypatch):

@@ -38,6 +38,7 @@ def test_a_run_from_config_to_model_folder(config_file, capsys):
     folder = config_file.parent / "runs" / "small"
     output = capsys.readouterr().out.splitlines()
     assert output[-1] == f"test BLEU = {scores[0].score:.1f} {scores[0].signature}"
+    assert sum("±" in line for line in output) == len(scores)
     assert "exact matches: 0 of 3 (0.0%)" in output
     steps = sorted(path.name for path in (folder / "checkpoints").iterdir())
     assert steps == ["step-0000002", "step-0000004", "step-0000006"]
@@ -53,7 +54,11 @@ def test_a_run_from_config_to_model_folder(config_file, capsys):
     assert kt.Translator.load(folder / "best").beam_size == 2
     assert "Test: BLEU" in (folder / "averaged" / "README.md").read_text()
     assert (folder / "logs" / "curve.png").stat().st_size > 1000
-    assert list((folder / "logs").glob("events.*"))
+    assert metrics(folder)[0].keys() >= {"learning_rate", "tokens_per_second"}
+    (events,) = (folder / "logs").glob("events.*")
+    written = events.read_bytes()
+    assert all(name in written for name in (b"learning_rate", b"tokens_per_second"))
+    assert sources[0].encode() in written  # a sample, with its translation
 
     # Once more: it says that it is finished, and trains no step.
     train(config)
@@ -68,10 +73,10 @@ def test_a_run_from_config_to_model_folder(config_file, capsys):
         pytest.param(
             ["precision=mixed_bfloat16", "ema=0.9", "micro_batches=2", "r_drop=5"],
             id="with options",
+            marks=pytest.mark.one_backend,  # `test_kill.py` resumes on each
         ),
     ],
 )
-@pytest.mark.one_backend  # `test_kill.py` resumes on each
 def test_a_stopped_run_goes_on_to_the_same_weights(options, config_file, monkeypatch):
     options = [f"training.{option}" for option in options]
     train(load_config(config_file, [*options, "output=whole"]))
@@ -271,6 +276,32 @@ def test_the_token_budget_is_found_once(config_file, monkeypatch):
     monkeypatch.setattr(assembly, "find_batch_tokens", lambda *_: 200)
     train(config)
     assert Path("runs/small/batch_tokens").read_text() == "300\n"
+
+
+@pytest.mark.one_backend
+def test_a_model_whose_source_has_no_end_learns_from_sources_without(config_file):
+    config = load_config(config_file, ["model.source_end=false"])
+    with run_folder.opened(config) as folder:
+        assembly.make(config, folder, print)
+        parts = assembly.assemble(config, folder, Distribution(), print)
+    end = parts.translator.model.config.end_id
+    for batches in (parts.batches, parts.validation.batches):
+        inputs, labels, _ = batches[0]
+        assert end in labels and end not in inputs["source"]
+
+
+@pytest.mark.one_backend
+def test_another_process_with_another_text_takes_nothing_away(config_file):
+    config = load_config(config_file)
+    with run_folder.opened(config) as folder:
+        assembly.make(config, folder, print)
+        before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
+        with (config_file.parent / "train.en").open("a") as file:
+            file.write("more\n")
+        other = Distribution(process_index=1, num_processes=2)
+        with pytest.raises(InputError, match=r"another corpus .*train\.en: 60 lines"):
+            assembly.assemble(config, folder, other, print)
+        assert before == {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
 
 
 @pytest.mark.one_backend

@@ -1,6 +1,9 @@
 """What goes wrong in a run: it is said, and nothing is lost."""
 
+import errno
+import os
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +18,7 @@ from keras_transformer.training import checkpoints
 from keras_transformer.training import load_config
 from keras_transformer.training import run as running
 from keras_transformer.training import train
-from keras_transformer.training.assembly import encode
+from keras_transformer.training.assembly import make
 from keras_transformer.training.run_folder import opened
 from keras_transformer.training.validation import Validation
 
@@ -104,6 +107,27 @@ def test_a_full_disk_stops_no_training(config_file, monkeypatch, capsys):
 
 
 @pytest.mark.one_backend
+def test_a_disk_that_is_full_at_the_last_moment_leaves_no_part(
+    config_file, monkeypatch, capsys
+):
+    flush = checkpoints._flush
+
+    def flush_or_not(path):
+        if path.name.startswith(".step-0000004"):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        flush(path)
+
+    monkeypatch.setattr(checkpoints, "_flush", flush_or_not)
+    train(load_config(config_file))
+    folder = config_file.parent / "runs" / "small" / "checkpoints"
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "step-0000002",
+        "step-0000006",
+    ]
+    assert "No space left on device; this checkpoint is" in capsys.readouterr().err
+
+
+@pytest.mark.one_backend
 @pytest.mark.parametrize(
     ("lost", "said"),
     [
@@ -141,7 +165,7 @@ def test_a_run_that_began_wrong_can_be_mended(config_file):
     swapped = "".join(reversed(lines.splitlines(keepends=True)))
     (folder / "train.de").write_text(swapped)
     config = load_config(config_file, ["training.steps=2"])
-    encode(config, config.output, print)
+    make(config, Path(config.output), print)
     (folder / "train.de").write_text(lines)
     train(config)
     train(load_config(config_file, ["training.steps=2", "output=other"]))
@@ -153,6 +177,11 @@ def test_another_config_is_refused_with_the_difference(config_file):
     train(load_config(config_file, ["training.steps=2"]))
     with pytest.raises(InputError, match=r"training.steps: 2 -> 6"):
         train(load_config(config_file))
+    # Searches differ as one likes, but for what validation does, too.
+    both = ["training.steps=2", "decoding.beam_size=5"]
+    train(load_config(config_file, [*both, "decoding.length_penalty=1.5"]))
+    with pytest.raises(InputError, match=r"decoding.max_length: 6 -> 9\)"):
+        train(load_config(config_file, [*both, "decoding.max_length=9"]))
 
 
 @pytest.mark.one_backend

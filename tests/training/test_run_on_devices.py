@@ -51,8 +51,17 @@ def multi_worker():
     return ["multi_worker"], [{"TF_CONFIG": f"{{{cluster}, {t}}}"} for t in tasks]
 
 
-def data_parallel():
-    return ["data_parallel", "training.devices=2"], [{}]
+def model_parallel():
+    return ["model_parallel", "training.devices=2"], [{}]
+
+
+def two_processes():
+    (port,) = free_ports(1)
+    prefix = "KERAS_DISTRIBUTION_"
+    common = {"JOB_ADDRESSES": f"127.0.0.1:{port}", "NUM_PROCESSES": "2"}
+    each = [{**common, "PROCESS_ID": index} for index in "01"]
+    variables = [{prefix + name: value for name, value in v.items()} for v in each]
+    return ["data_parallel", "training.devices=1"], variables
 
 
 def torchrun():
@@ -63,10 +72,11 @@ def torchrun():
     return ["torchrun"], ranks
 
 
-SET_UPS = {
-    "tensorflow": [mirrored, multi_worker],
-    "jax": [data_parallel],
-    "torch": [torchrun],
+# A process that is killed takes the others with it: `test_seams_devices.py`.
+ENDS = {
+    "tensorflow": [(mirrored, signal.SIGTERM), (multi_worker, signal.SIGKILL)],
+    "jax": [(model_parallel, signal.SIGTERM), (two_processes, signal.SIGKILL)],
+    "torch": [(torchrun, signal.SIGTERM), (torchrun, signal.SIGKILL)],
 }[BACKEND]
 
 
@@ -107,17 +117,26 @@ def folder(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("set_up", SET_UPS, ids=lambda set_up: set_up.__name__)
-def test_stopped_and_resumed_on_several_devices_it_ends_as_on_one(set_up, folder):
+@pytest.mark.parametrize(
+    ("set_up", "number"),
+    [pytest.param(*end, id=f"{end[0].__name__}-{end[1].name}") for end in ENDS],
+)
+def test_stopped_and_resumed_on_several_devices_it_ends_as_on_one(
+    set_up, number, folder
+):
     (kind, *options), variables = set_up()
-    options = [f"training.distribution={kind}", *options, f"output={kind}"]
+    output = f"{set_up.__name__}-{number.name}"
+    options = [f"training.distribution={kind}", *options, f"output={output}"]
     processes = [start(folder, options, each) for each in variables]
     deadline = time.monotonic() + 200
-    while not list_checkpoints(folder / kind) and time.monotonic() < deadline:
+    while not list_checkpoints(folder / output) and time.monotonic() < deadline:
         time.sleep(0.05)
-    processes[-1].send_signal(signal.SIGTERM)
+    processes[-1].send_signal(number)
     codes, said = ended(processes)
-    assert set(codes) <= {0, 128 + signal.SIGTERM}, said
+    if number == signal.SIGTERM:
+        assert set(codes) <= {0, 128 + signal.SIGTERM}, said
+    else:
+        assert codes[-1] in (0, -signal.SIGKILL), said
     _, variables = set_up()
     codes, said = ended([start(folder, options, each) for each in variables])
     assert set(codes) == {0}, said
@@ -126,7 +145,7 @@ def test_stopped_and_resumed_on_several_devices_it_ends_as_on_one(set_up, folder
     assert not any("test BLEU" in text for text in said[1:])
     one, other = (
         read_arrays(folder / run / "averaged" / "model.weights.h5")
-        for run in ("one", kind)
+        for run in ("one", output)
     )
     # Where a gradient is nearly 0, Adam makes its rounding large: 2e-5 was seen.
     for name, array in one.items():

@@ -1,4 +1,6 @@
-"""`batch_tokens: auto`, on memory that is known."""
+"""`batch_tokens: auto`: on memory that is known, and of a real model."""
+
+import functools
 
 import keras
 import numpy as np
@@ -6,7 +8,13 @@ import pytest
 
 import keras_transformer as kt
 from keras_transformer import backends
+from keras_transformer.backends import host_memory
 from keras_transformer.errors import InputError
+from keras_transformer.training import load_config
+from keras_transformer.training import run_folder
+from keras_transformer.training.assembly import assemble
+from keras_transformer.training.assembly import make
+from keras_transformer.training.distribution import open_distribution
 from keras_transformer.training.token_budget import find_batch_tokens
 
 MODEL_BYTES, TOKEN_BYTES = 10**9, 10**5
@@ -24,15 +32,17 @@ def find(monkeypatch):
     """The budget of a machine with so many bytes."""
     rows = kt.data.TokenRows.from_lists([[5] * (i % 30) for i in range(4000)])
     pairs, model = kt.data.EncodedPairs(rows, rows), Steps()
+    batches = functools.partial(kt.data.TokenBatches, pairs, shuffle=False)
 
     def peak(step):
         step()
         return MODEL_BYTES + TOKEN_BYTES * model.tokens
 
-    def find(limit):
+    def find(limit, **options):
         monkeypatch.setattr(backends, "peak_memory", peak)
         monkeypatch.setattr(backends, "memory_limit", lambda: limit)
-        return find_batch_tokens(model, pairs)
+        make_batches = functools.partial(batches, **options)
+        return find_batch_tokens(lambda: model, make_batches)
 
     return find
 
@@ -49,6 +59,65 @@ def test_it_is_at_most_the_batch_of_the_paper(find):
 def test_a_model_that_does_not_fit_is_refused(find):
     with pytest.raises(InputError, match="does not hold a training step of"):
         find(MODEL_BYTES)
+
+
+def test_where_many_rows_belong_together_one_batch_is_all_that_is_tried(find):
+    """As many rows as there are devices and parts may be more than either trial."""
+    rows = {"rows_multiple_of": 1000}
+    assert 25_000 - 64 < find(10**12, **rows) <= 25_000
+    with pytest.raises(InputError, match="step of 30000 target tokens"):
+        find(MODEL_BYTES, **rows)
+
+
+def test_a_peak_that_does_not_rise_is_no_sign_of_endless_memory(find, monkeypatch):
+    """As where the peak of a whole life is all that is known, and compiling had it."""
+    monkeypatch.setattr(backends, "peak_memory", lambda step: step() or MODEL_BYTES)
+    limit = 2 * MODEL_BYTES / 0.8
+    rows = kt.data.TokenRows.from_lists([[5] * 15] * 4000)
+    batches = functools.partial(
+        kt.data.TokenBatches, kt.data.EncodedPairs(rows, rows), shuffle=False
+    )
+    monkeypatch.setattr(backends, "memory_limit", lambda: limit)
+    assert 7900 < find_batch_tokens(Steps, batches) <= 2 * 4096
+
+
+KINDS = {"tensorflow": "mirrored", "jax": "data_parallel"}
+
+
+@pytest.mark.skipif(
+    keras.backend.backend() not in KINDS, reason="processes of torchrun"
+)
+def test_a_real_model_is_tried_and_leaves_the_devices_as_they_were(config_file):
+    kind = KINDS[keras.backend.backend()]
+    settings = f"training.distribution={kind}", "training.devices=1"
+    config = load_config(config_file, ["data.batch_tokens=auto", *settings])
+    told = []
+    with run_folder.opened(config) as folder, open_distribution(kind, 1) as devices:
+        make(config, folder, told.append)
+        parts = assemble(config, folder, devices, told.append)
+        if kind == "data_parallel":
+            scope = keras.distribution.distribution()
+            assert isinstance(scope, keras.distribution.DataParallel)
+        else:
+            assert parts.translator.model.distribute_strategy.num_replicas_in_sync == 1
+    found = (folder / "batch_tokens").read_text().strip()
+    assert f"data.batch_tokens: {found} found" in told
+    assert int(found) >= parts.batches.num_tokens and len(parts.batches) == 1
+
+
+def test_a_group_and_each_around_it_may_limit_the_memory(tmp_path, monkeypatch):
+    """As Slurm, systemd and Kubernetes have them: not in the root alone."""
+    group, groups = tmp_path / "cgroup", tmp_path / "groups"
+    (groups / "job" / "step").mkdir(parents=True)
+    group.write_text("0::/job/step\n")
+    monkeypatch.setattr(host_memory, "_GROUP", group)
+    monkeypatch.setattr(host_memory, "_GROUPS", groups)
+    machine = host_memory.memory_limit()
+    for folder, limit in ((groups, "max"), (groups / "job", "12345")):
+        (folder / "memory.max").write_text(f"{limit}\n")
+    assert host_memory.memory_limit() == 12345 < machine
+    (groups / "job" / "step" / "memory.max").write_text("678")
+    assert host_memory.memory_limit() == 678
 
 
 def test_the_peak_is_that_of_the_function_alone():

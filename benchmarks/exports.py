@@ -6,7 +6,8 @@ Prints a table. Each format translates in a process of its own, greedily and wit
 beam, once to warm up and `--repeats` times more, of which the median counts. Seconds of
 the processors, over all threads, hardly depend on what else the machine does. Texts are
 compared with those of `Translator` on the first backend; exits with 1 where one in
-float32 differs though its score is not within 1e-4, or more than 2 in 1000 differ.
+float32 differs though its score is not within 1e-4, or more than 2 in 1000 differ, or
+where CTranslate2 gives a reference another log-probability, by more than 1e-3.
 """
 
 import argparse
@@ -25,6 +26,7 @@ FORMATS = {
     "ctranslate2": [None, "float16", "int8_float32", "int8"],
 }
 METRIC = "bleu"
+_MOST_APART = 1e-3  # of log-probabilities of whole sentences
 
 EXPORT = """
 import importlib, json, sys
@@ -208,17 +210,17 @@ def main():
         for beam_size in arguments.beam_sizes:
             exact = measure(arguments, beam_size)
             good &= tell_differences(arguments.model, lines, exact)
-        compare_scores(arguments)
+        good &= scores_agree(arguments)
     return 0 if good else 1
 
 
-def compare_scores(arguments):
-    """How far CTranslate2 and `Translator` are apart on the references."""
+def scores_agree(arguments):
+    """Whether CTranslate2 and `Translator` say the same of the references."""
     from keras_transformer.translator import Translator
 
     paths = (arguments.source, arguments.reference)
     texts = (path.read_text("utf-8").split("\n")[:-1] for path in paths)
-    ours = None
+    ours, good = None, True
     for name, _, folder, _, full in arguments.candidates:
         if full and name.startswith("ctranslate2"):
             ours = ours or Translator.load(arguments.model).score(*texts)
@@ -226,6 +228,8 @@ def compare_scores(arguments):
             pairs = zip(ours, theirs, strict=True)
             apart = max(abs(a.log_probability - b) for a, b in pairs)
             print(f"\n{name}: log-probabilities of the references within {apart:.1e}")
+            good &= apart <= _MOST_APART
+    return good
 
 
 def tell_differences(model, lines, exact):

@@ -6,8 +6,8 @@ Starts `keras-transformer serve` on a free port of this machine, sends lines of 
 a bounded time and compares each answer with the translation that `Translator` gives.
 With --compare, a server that translates one sentence at a time is measured as well;
 with --peers litserve mosec (pip install litserve mosec), the same model behind these.
-Exits with 1 where an answer is wrong or missing, or where batches are not five times as
-fast.
+Exits with 1 where an answer is wrong or missing, where batches are not five times as
+fast, or where a server's memory grows by more than a tenth after the first ten seconds.
 """
 
 import argparse
@@ -31,6 +31,7 @@ import numpy as np
 
 HOST = "127.0.0.1"
 _LEAST_GAIN = 5.0  # of batches over one sentence at a time
+_MOST_GROWTH = 1.1  # of the memory of a server that is warm
 
 
 @dataclasses.dataclass
@@ -44,6 +45,11 @@ class Result:
     failed: list[str]
     memory: list[float]  # MiB of the server, once a second
 
+    @property
+    def grown(self) -> bool:
+        """Whether the server needed more and more memory."""
+        return bool(self.memory) and self.memory[-1] > _MOST_GROWTH * self.memory[0]
+
     def row(self) -> str:
         """One line of the table."""
         p50, p99 = (1000 * np.percentile(self.latencies or [0], [50, 99])).round()
@@ -52,7 +58,7 @@ class Result:
             f"sentences/s, p50 {p50:.0f} ms, p99 {p99:.0f} ms, wrong "
             f"{len(self.wrong)}, failed {len(self.failed)}"
             + (
-                f", memory {self.memory[0]:.0f} -> {self.memory[-1]:.0f} MiB (most "
+                f", memory {self.memory[0]:.0f} → {self.memory[-1]:.0f} MiB (most "
                 f"{max(self.memory):.0f})"
                 if self.memory
                 else ""
@@ -243,7 +249,10 @@ def main() -> int:
                 )
                 print(f"  {seconds:g} s: {result.row()}", flush=True)
         print(*result.wrong[:3], *result.failed[:3], sep="\n", end="")
-        faults += len(result.wrong) + len(result.failed)
+        faults += len(result.wrong) + len(result.failed) + result.grown
+        if result.grown:
+            first, last = result.memory[0], result.memory[-1]
+            print(f"  memory grew, warm: {first:.0f} → {last:.0f} MiB")
         speeds.append(result.sentences / result.seconds)
     if arguments.compare:
         ratio = speeds[0] / speeds[1]

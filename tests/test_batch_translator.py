@@ -210,13 +210,14 @@ def test_making_it_loads_no_keras(run_python):
     assert run_python(code) == "False\n"
 
 
-def recipe(name, tmp_path, text):
+def recipe(name, tmp_path, text, *options):
     """Runs a program of `tutorials/many_machines`."""
     source = tmp_path / "source.txt"
     source.write_bytes(text.encode())
     command = [sys.executable, ROOT / "tutorials" / "many_machines" / name, FOLDER]
+    command += [source, tmp_path / "out.txt", "--batch-size", "64", *options]
     return subprocess.Popen(
-        [*map(str, [*command, source, tmp_path / "out.txt"]), "--batch-size", "64"],
+        [*map(str, command)],
         env={**os.environ, "PYTHONPATH": str(ROOT), "RAY_USAGE_STATS_ENABLED": "0"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -227,7 +228,7 @@ def recipe(name, tmp_path, text):
 def repeated(copies):
     """The fixture's text with all that a file may have, and its translation."""
     first, *rest = SOURCES * copies
-    lines = [f"\ufeff{first}\r", *rest, "a\rb"]
+    lines = [f"\ufeff{first}\r", *rest, "a\rb" + " a" * 1100]  # is split
     return "".join(f"{line}\n" for line in lines), EXPECTED * copies
 
 
@@ -293,15 +294,29 @@ def test_spark_gives_each_line_once_in_its_order(tmp_path):
     check(tmp_path / "out.txt", expected)
 
 
-@pytest.mark.slow
-@pytest.mark.no_backend
-@pytest.mark.parametrize(
+recipes = pytest.mark.parametrize(
     "name",
     [
         pytest.param("translate_with_ray.py", marks=ray_is_there, id="ray"),
         pytest.param("translate_with_spark.py", marks=spark_is_there, id="spark"),
     ],
 )
+
+
+@pytest.mark.slow
+@pytest.mark.no_backend
+@recipes
+def test_a_job_that_fails_leaves_nothing(name, tmp_path):
+    text = f"a\n{'a ' * 1100}\n"
+    process = recipe(name, tmp_path, text, "--long-lines", "error")
+    output, _ = process.communicate(timeout=600)
+    assert process.returncode and "but the model takes at most 1024" in output
+    assert [path.name for path in tmp_path.iterdir()] == ["source.txt"]
+
+
+@pytest.mark.slow
+@pytest.mark.no_backend
+@recipes
 def test_nothing_to_translate_is_a_file_without_lines(name, tmp_path):
     process = recipe(name, tmp_path, "")
     output, _ = process.communicate(timeout=600)

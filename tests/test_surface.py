@@ -80,7 +80,8 @@ COMMANDS = {
     "info": "MODEL",
     "serve": """
         MODEL --host --port --name --languages --beam-size --length-penalty --batch-size
-        --queue --max-body --max-sentences --max-characters --timeout --warm-up
+        --queue --max-body --max-sentences --max-characters --max-request-characters
+        --timeout --warm-up
     """,
 }
 

@@ -25,6 +25,7 @@ def serve(
     max_body: serve_options.MaxBody = 2**20,
     max_sentences: serve_options.MaxSentences = 128,
     max_characters: serve_options.MaxCharacters = 4000,
+    max_request_characters: serve_options.MaxRequestCharacters = 2**17,
     timeout: serve_options.Timeout = 60,
     warm_up: serve_options.WarmUp = 32,
 ) -> None:
@@ -59,6 +60,7 @@ def serve(
         body_bytes=max_body,
         sentences=max_sentences,
         characters=max_characters,
+        request_characters=max_request_characters,
         answer_seconds=timeout,
     )
     service = Service(

@@ -31,6 +31,10 @@ MaxSentences = Annotated[
 MaxCharacters = Annotated[
     int, typer.Option(metavar="N", min=1, help="Of a sentence; beyond, 400.")
 ]
+MaxRequestCharacters = Annotated[
+    int,
+    typer.Option(metavar="N", min=1, help="Of a request's sentences; beyond, 400."),
+]
 Timeout = Annotated[
     int, typer.Option(metavar="SECONDS", min=1, help="For an answer; beyond, 504.")
 ]

@@ -158,11 +158,13 @@ def keep_top_p(scores, mass):
 def _marked(tokens, marks, log_probabilities):
     """Which ids (B, W, V) are among the `tokens` (B, W, M) that have marks."""
     rows, width, size = log_probabilities.shape
-    offsets = ops.reshape(ops.arange(rows * width, dtype="int32") * size, (-1, 1))
-    places = ops.reshape(tokens, (rows * width, -1)) + offsets
+    lines = ops.reshape(ops.arange(rows * width, dtype="int32"), (-1, 1))
+    tokens = ops.reshape(tokens, (rows * width, -1))
+    # Two numbers a place: a single one would be above int32 where B * W * V is.
+    places = ops.stack([ops.broadcast_to(lines, tokens.shape), tokens], axis=2)
     counts = ops.scatter_update(
-        ops.zeros((rows * width * size,), "int32"),
-        ops.reshape(places, (-1, 1)),
+        ops.zeros((rows * width, size), "int32"),
+        ops.reshape(places, (-1, 2)),
         ops.reshape(ops.cast(marks, "int32"), (-1,)),
         reduction="add",
     )

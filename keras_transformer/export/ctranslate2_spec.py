@@ -17,6 +17,7 @@ from keras_transformer.config import UNKNOWN_ID
 from keras_transformer.config import TransformerConfig
 from keras_transformer.layers import sinusoidal_table
 from keras_transformer.models.transformer import LAYOUTS
+from keras_transformer.models.word_attention import word_layer
 
 _ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "swish": "SWISH"}
 
@@ -48,6 +49,9 @@ def specification(
             no_final_norm=not config.final_norm,
             activation=getattr(Activation, _ACTIVATIONS[config.activation]),
             layernorm_embedding=config.embedding_norm,
+            # What it calls attention: as `word_attention` has it, of all heads (0).
+            alignment_layer=word_layer(config.num_decoder_layers),
+            alignment_heads=0,
         )
     _Filling(config, weights).fill(spec)
     spec.register_source_vocabulary(source_pieces)

@@ -5,6 +5,7 @@ tokenizers and searches, warm-up requests and parameters of batching.
 """
 
 import os
+from collections.abc import Iterable
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -20,10 +21,11 @@ from keras_transformer.translator import Translator
 
 _BATCHING = """\
 # tensorflow_model_server --enable_batching --batching_parameters_file=<this file>
-# The most texts of a request; it is translated in parts.
-max_batch_size { value: 1024 }
-enable_large_batch_splitting { value: true }
-max_execution_batch_size { value: 32 }
+# The most texts of a request, and of the requests that are translated together.
+max_batch_size { value: 128 }
+# Parts of a request are answered in batches of their own, and put together again as if
+# all answers had one width, which those of encode and translate_ids have not.
+enable_large_batch_splitting { value: false }
 # How long the first request of a batch waits for others.
 batch_timeout_micros { value: 5000 }
 max_enqueued_batches { value: 64 }
@@ -45,6 +47,8 @@ def export(
     card: str = "",
 ) -> Path:
     """Writes `<output>/<version>/`, whole or not at all, and `<output>/README.md`.
+
+    That card is of the highest version, which TF Serving takes.
 
     Where Keras runs on JAX or PyTorch, a TensorFlow process of its own writes it.
 
@@ -129,8 +133,16 @@ def export(
         )
         (folder / "README.md").write_text(text, encoding="utf-8")
     folder = output / str(version)
-    (folder / "README.md").replace(output / "README.md")
+    written = folder / "README.md"
+    if version == max(_numbers(path.name for path in output.iterdir())):
+        written.replace(output / "README.md")
+    else:  # the server takes the highest, and the commands of the card are for that
+        written.unlink()
     return folder
+
+
+def _numbers(names: Iterable[str]) -> list[int]:
+    return [int(name) for name in names if name.isascii() and name.isdigit()]
 
 
 def _version(output: Path, version: int | None) -> int:
@@ -141,7 +153,7 @@ def _version(output: Path, version: int | None) -> int:
         raise InputError(
             f"cannot write {output}: {error.strerror}; choose another folder"
         ) from None
-    numbers = [int(name) for name in names if name.isascii() and name.isdigit()]
+    numbers = _numbers(names)
     foreign = [
         name
         for name in names

@@ -98,7 +98,7 @@ class _Routes:
                 503, "the model is being prepared; try again", exchange.retry_after(5)
             )
         value = messages.parse_json(await exchange.read_body(request, service.limits))
-        work = parse(value, service.engine.beam_size, service.limits)
+        work = parse(value, service.engine, service.limits)
         service.check_languages(*work.languages)
         return exchange.as_json(work.answer(await self._found(request, work)))
 

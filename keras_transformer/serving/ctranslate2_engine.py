@@ -60,6 +60,7 @@ class CTranslate2Engine:
         contents = ctranslate2_folder.read(Path(folder))
         self._source, self._target = contents.source, contents.target
         self._description = contents.description
+        self.source_end = contents.description.source_end
         search = contents.description.search
         if length_penalty is None:
             length_penalty = search.length_penalty
@@ -82,8 +83,7 @@ class CTranslate2Engine:
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Source tokens of each sentence, the end token included."""
-        end = self._description.source_end
-        counts = [len(ids) + end for ids in self._source.encode(texts)]
+        counts = [len(ids) + self.source_end for ids in self._source.encode(texts)]
         return check_lengths(counts, self._description.limits.longest_sequence)
 
     def translate(
@@ -145,7 +145,7 @@ class CTranslate2Engine:
     def _hypotheses(self, source, limit, result):
         attention = result.attention or [None] * len(result.hypotheses)
         end = self._description.ids.end
-        if self._description.source_end:
+        if self.source_end:
             source = [*source, self._pieces[end]]
         found = []
         for tokens, score, weights in zip(
@@ -169,7 +169,7 @@ class CTranslate2Engine:
 
 
 def _weights(rows: list[list[float]], columns: int) -> np.ndarray:
-    """(1, 1, T, S): the mean of all heads of the last layer.
+    """(1, 1, T, S), as `word_attention`; of older exports a head of the last layer.
 
     The library leaves out what is looked at in the end token: the rest.
     """

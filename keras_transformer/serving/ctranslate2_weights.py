@@ -25,7 +25,7 @@ _TYPES = _WHOLE | _FLOATS
 
 #: Numbers that an export writes; a model has no others.
 _NUMBERS = {"activation": range(7), "pre_norm": (0, 1), "scale_embeddings": (0, 1)}
-_NUMBERS |= {"alignment_heads": (1,), "alignment_layer": (-1,)}
+_NUMBERS["alignment_heads"] = (0, 1)  # all; of older exports the first
 
 
 class _Array(NamedTuple):
@@ -133,10 +133,11 @@ def _faults(
                     f"{shapes[name]}"
                 )
             yield from _type_faults(name, arrays)
-        elif name.removesuffix("_scale") not in shapes:
-            heads = arrays["encoder/layer_0/self_attention/linear_1/weight"].shape[1]
-            if not _is_number_of_an_export(name, array, heads):
-                yield f"{name} is nothing that an export writes"
+        elif not (
+            name.removesuffix("_scale") in shapes
+            or _is_number_of_an_export(name, arrays)
+        ):
+            yield f"{name} is nothing that an export writes"
 
 
 def _shapes(
@@ -199,12 +200,17 @@ def _type_faults(name: str, arrays: dict[str, _Array]) -> Iterator[str]:
         yield f"{name}_scale has shape {scale.shape}, not one for each row"
 
 
-def _is_number_of_an_export(name: str, array: _Array, heads: int) -> bool:
+def _is_number_of_an_export(name: str, arrays: dict[str, _Array]) -> bool:
+    array = arrays[name]
     stack, _, key = name.partition("/")
     if stack not in ("encoder", "decoder") or array.type not in _WHOLE:
         return False
     if key == "num_heads":
+        heads = arrays["encoder/layer_0/self_attention/linear_1/weight"].shape[1]
         return bool(array.value) and array.value > 0 and heads % array.value == 0
+    if key == "alignment_layer":  # -1, of older exports: the last
+        last = array.value == -1
+        return last or f"decoder/layer_{array.value}/ffn/linear_0/weight" in arrays
     if key in _NUMBERS:
         return array.value in _NUMBERS[key]
     # What a model of this package does not use is turned off.

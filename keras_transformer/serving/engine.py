@@ -24,10 +24,12 @@ class Engine(Protocol):
     """A model that translates; one thread at a time calls it.
 
     `beam_size` is the width of its search, the largest that `Options` may ask for; of
-    a greedy one they may ask for `n_best_size` hypotheses too.
+    a greedy one they may ask for `n_best_size` hypotheses too. `source_end` says
+    whether the last of `source_tokens` is the end token, however it is spelled.
     """
 
     beam_size: int
+    source_end: bool
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Source tokens of each sentence; any thread may call this.

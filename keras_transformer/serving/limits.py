@@ -16,6 +16,7 @@ class Limits:
         body_bytes: of a request; 413 beyond.
         sentences: of a request.
         characters: of a sentence.
+        request_characters: of all sentences of a request.
         answer_seconds: from a whole request to its answer; 504 beyond.
         transfer_seconds: for a client to send its head, then its body, and to take
             its answer; 408, or the connection is closed.
@@ -29,6 +30,7 @@ class Limits:
     body_bytes: int = 2**20
     sentences: int = 128
     characters: int = 4000
+    request_characters: int = 2**17
     answer_seconds: float = 60.0
     transfer_seconds: float = 20.0
     connections: int = 1000

@@ -16,10 +16,9 @@ import pydantic
 from keras_transformer.config import describe
 from keras_transformer.errors import InputError
 from keras_transformer.hypothesis import Hypothesis
+from keras_transformer.serving.engine import Engine
 from keras_transformer.serving.engine import Options
 from keras_transformer.serving.limits import Limits
-
-_END = "</s>"
 
 _Strict = pydantic.ConfigDict(strict=True, extra="forbid", frozen=True)
 _Language = Annotated[str, pydantic.StringConstraints(max_length=35)]
@@ -86,7 +85,7 @@ def parse_json(body: bytes) -> Any:
         raise InputError(f"the body is not JSON: {error}") from None
 
 
-def parse_translate(value: Any, beam_size: int, limits: Limits) -> Work:
+def parse_translate(value: Any, engine: Engine, limits: Limits) -> Work:
     """The work of `POST /translate`.
 
     Raises:
@@ -101,12 +100,12 @@ def parse_translate(value: Any, beam_size: int, limits: Limits) -> Work:
     if (request.text is None) == (request.texts is None):
         raise InputError('give either "text", a string, or "texts", a list of strings')
     texts = [request.text] if request.texts is None else request.texts
-    if request.beam_size not in (None, 1, beam_size):
+    if request.beam_size not in (None, 1, engine.beam_size):
         raise InputError(
             f"beam_size {request.beam_size} is not one that this server compiles; "
-            f"give 1 for greedy search, or {beam_size}"
+            f"give 1 for greedy search, or {engine.beam_size}"
         )
-    width = beam_size if request.beam_size is None else request.beam_size
+    width = engine.beam_size if request.beam_size is None else request.beam_size
     if not 1 <= request.n_best <= width:
         raise InputError(
             f"n_best {request.n_best} must be between 1 and beam_size {width}"
@@ -115,7 +114,8 @@ def parse_translate(value: Any, beam_size: int, limits: Limits) -> Work:
     attention = request.alignments or request.attention
     options = Options(width, request.n_best, attention)
     languages = request.source_language, request.target_language
-    return Work(texts, options, functools.partial(_answer, request), languages)
+    answer = functools.partial(_answer, request, engine.source_end)
+    return Work(texts, options, answer, languages)
 
 
 def _few_unknown(value: dict[str, Any]) -> dict[str, Any]:
@@ -151,19 +151,29 @@ def check_texts(texts: list[str], limits: Limits) -> None:
             raise InputError(
                 f"text {number} holds half of a surrogate pair; remove it"
             ) from None
+    total = sum(map(len, texts))
+    if total > limits.request_characters:
+        raise InputError(
+            f"{len(texts)} texts have {total} characters, more than the "
+            f"{limits.request_characters} of one request; send several requests"
+        )
 
 
-def _answer(request: TranslateRequest, found: list[list[Hypothesis]]) -> dict[str, Any]:
+def _answer(
+    request: TranslateRequest, source_end: bool, found: list[list[Hypothesis]]
+) -> dict[str, Any]:
     answer: dict[str, Any] = {"translations": [h[0].text for h in found]}
     if request.wants_details:
         answer["details"] = [
-            [_details(hypothesis, request) for hypothesis in hypotheses]
+            [_details(hypothesis, request, source_end) for hypothesis in hypotheses]
             for hypotheses in found
         ]
     return answer
 
 
-def _details(hypothesis: Hypothesis, request: TranslateRequest) -> dict[str, Any]:
+def _details(
+    hypothesis: Hypothesis, request: TranslateRequest, source_end: bool
+) -> dict[str, Any]:
     keys = ("text", "score", "log_probability", "tokens", "finished")
     details = {key: getattr(hypothesis, key) for key in keys}
     if not (request.alignments or request.attention):
@@ -174,7 +184,7 @@ def _details(hypothesis: Hypothesis, request: TranslateRequest) -> dict[str, Any
     details["source_tokens"] = source
     if request.alignments:
         # Nothing is aligned with the end token.
-        columns = len(source) - (source[-1:] == [_END] and len(source) > 1)
+        columns = len(source) - (source_end and len(source) > 1)
         details["alignments"] = [
             [int(weights[t, :columns].argmax()), t]
             for t in range(min(len(hypothesis.tokens), len(weights)))

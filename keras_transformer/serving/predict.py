@@ -14,6 +14,7 @@ from typing import Any
 from keras_transformer.config.decoding import n_best_size
 from keras_transformer.errors import InputError
 from keras_transformer.hypothesis import Hypothesis
+from keras_transformer.serving.engine import Engine
 from keras_transformer.serving.engine import Options
 from keras_transformer.serving.limits import Limits
 from keras_transformer.serving.messages import Work
@@ -40,7 +41,7 @@ _MANY = {
 }
 
 
-def parse_predict(value: Any, beam_size: int, limits: Limits) -> Work:
+def parse_predict(value: Any, engine: Engine, limits: Limits) -> Work:
     """The work of TF Serving's `:predict`, in its row or its column form.
 
     Raises:
@@ -71,9 +72,9 @@ def parse_predict(value: Any, beam_size: int, limits: Limits) -> Work:
         texts = [_text(row) for row in rows]
     check_texts(texts, limits)
     width = {
-        "serving_default": beam_size,
+        "serving_default": engine.beam_size,
         "translate_greedy": 1,
-        "translate_n_best": n_best_size(beam_size),
+        "translate_n_best": n_best_size(engine.beam_size),
     }[signature]
     n_best = width if signature == "translate_n_best" else 0
     answer = functools.partial(_answer, n_best, by_row)

@@ -45,9 +45,14 @@ class Service:
     ) -> None:
         self.engine = engine
         self.name = check_name(name)
-        self.limits = limits = limits or Limits()
-        if limits.sentences > limits.queue_sentences:  # no queue would ever take them
-            self.limits = dataclasses.replace(limits, sentences=limits.queue_sentences)
+        limits = limits or Limits()
+        self.limits = dataclasses.replace(
+            limits,
+            # No queue would ever take more.
+            sentences=min(limits.sentences, limits.queue_sentences),
+            # A request may be one sentence.
+            request_characters=max(limits.request_characters, limits.characters),
+        )
         self.languages = languages
         self.metrics = Metrics()
         self.batcher = Batcher(engine, self.limits, self.metrics)
@@ -113,7 +118,7 @@ class Service:
     def info(self) -> dict[str, Any]:
         """What a client may want to know."""
         source, target = self.languages
-        limits = {"sentences", "characters", "body_bytes"}
+        limits = {"sentences", "characters", "request_characters", "body_bytes"}
         return {
             "name": self.name,
             "ready": self.ready,

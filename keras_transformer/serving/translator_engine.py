@@ -27,15 +27,17 @@ from keras_transformer.translator import Translator
 
 
 class TranslatorEngine:
-    """Translates as `Translator.translate` does, but for lines that are too long.
+    """Translates as `Translator.translate` does, but for long lines and samples.
 
-    These are refused, whatever the translator's `long_lines` says: nobody who asks over
-    HTTP would see the warning that text was cut.
+    Lines that are too long are refused, whatever the translator's `long_lines` says:
+    nobody who asks over HTTP would see the warning that text was cut. Where the
+    translator draws samples, a plain beam search of its `beam_size` translates, as in
+    its exports: a draw would depend on who else asks.
 
     Sentences come in any number, and a program is compiled for each number of rows,
     length and kind of search: so batches are filled up to one of `Limits.row_counts`,
     the length penalty is the same for all, and a search keeps either the best or all
-    of its hypotheses.
+    of its hypotheses, with MBR all of its candidates.
 
     Args:
         translator: of the model.
@@ -62,7 +64,10 @@ class TranslatorEngine:
             translator.length_penalty if length_penalty is None else length_penalty
         )
         model, options = translator.model, translator.decoding
-        options.updated(self._search(Options(self.beam_size)))
+        self.source_end = model.config.source_end
+        most = n_best_size(self.beam_size)
+        for asked in (Options(self.beam_size), Options(most, most)):
+            options.updated(self._search(asked))
         self._longest = model.config.longest_sequence
         if options.max_source_length:
             self._longest = min(self._longest, options.max_source_length)
@@ -121,11 +126,14 @@ class TranslatorEngine:
 
     def _search(self, options: Options) -> dict[str, Any]:
         """What `Translator.translate` is asked for."""
+        own = self._translator.decoding
+        # What the model's own options say of beams may not go with a single one.
+        plain = own.sampling or 1 in (self.beam_size, options.beam_size)
+        most = None if plain else own.mbr_candidates
         return {
-            # What the model's own options say of beams may not go with a single one.
-            **(GREEDY if options.beam_size == 1 else {}),
+            **(GREEDY if plain else {}),
             "beam_size": options.beam_size,
-            "top_beams": 1 if options.n_best == 1 else options.beam_size,
+            "top_beams": 1 if options.n_best == 1 else most or options.beam_size,
             "length_penalty": self._length_penalty,
             "long_lines": "error",
         }

@@ -64,6 +64,30 @@ def test_equals_its_definition(options, position):
     np.testing.assert_allclose(ops.convert_to_numpy(found), expected, rtol=1e-6)
 
 
+def test_places_of_a_table_that_int32_cannot_count_are_right(monkeypatch):
+    """The table is not made: what would be marked in it is looked at."""
+    shape = (3, 2, 2**30)
+    tokens = np.arange(6, dtype="int32").reshape(3, 2, 1) + 2**29
+
+    class Filled(Exception):
+        """Ends the call; holds the table's shape and the places."""
+
+    def fill(table, places, updates, reduction):
+        raise Filled(table, ops.convert_to_numpy(places).astype("int64"))
+
+    monkeypatch.setattr(ops, "zeros", lambda shape, dtype: shape)
+    monkeypatch.setattr(ops, "scatter_update", fill)
+    log_probabilities = np.broadcast_to(np.float32(0), shape)
+    with pytest.raises(Filled) as filled:
+        logits_processors.penalize_repetition(
+            log_probabilities, ops.convert_to_tensor(tokens), 1, 1.5
+        )
+    table, places = filled.value.args
+    found = np.ravel_multi_index(tuple(places.T), table)
+    expected = np.arange(6) * 2**30 + tokens.ravel()
+    np.testing.assert_array_equal(found, expected)
+
+
 def test_a_prefix_knows_no_other_rule():
     log_probabilities = logs()
     process = logits_processors.chain(

@@ -38,6 +38,10 @@ def test_versions_follow_each_other(translator, tmp_path, monkeypatch):
         "8",
         "README.md",
     ]
+    assert saved_model.export(translator, output, version=2) == output / "2"
+    card = (output / "README.md").read_text(encoding="utf-8")
+    assert "/models/en-de/8/batching_params.pbtxt" in card
+    assert not list((output / "2").iterdir())
     with pytest.raises(InputError, match=r"version 7 of .* is there already"):
         saved_model.export(translator, output, version=7)
     with pytest.raises(InputError, match=r"version 0 of .* is not above 0"):
@@ -89,14 +93,16 @@ def test_the_card_and_the_batching_are_beside_it(exported):
     assert "beam size 4" in card
     assert "/models/en-de/1/batching_params.pbtxt" in card
     batching = (exported / "batching_params.pbtxt").read_text(encoding="utf-8")
-    field = r"^(\w+)(?: \{ value: (?:\d+|true) \}|: true)$"
+    field = r"^(\w+)(?: \{ value: (?:\d+|true|false) \}|: true)$"
     fields = re.findall(field, batching, re.MULTILINE)
     # Of `BatchingParameters` in TF Serving's session_bundle_config.proto.
     assert fields == [
-        *("max_batch_size", "enable_large_batch_splitting", "max_execution_batch_size"),
+        *("max_batch_size", "enable_large_batch_splitting"),
         *("batch_timeout_micros", "max_enqueued_batches", "num_batch_threads"),
         "pad_variable_length_inputs",
     ]
+    # Answers whose width is that of their batch cannot be put together from parts.
+    assert "enable_large_batch_splitting { value: false }" in batching
 
 
 @on_tensorflow

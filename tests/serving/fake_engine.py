@@ -4,6 +4,7 @@ Some texts make it misbehave: `fault` raises, `wait` blocks until `go` is set, `
 takes a tenth of a second, `lost` has no answer, `end` ends the thread that asks.
 """
 
+import signal
 import sys
 import threading
 import time
@@ -21,12 +22,17 @@ class FakeEngine:
 
     beam_size = 4
     attention = True
+    end = "</s>"  # None: the source has no end
 
     def __init__(self):
         self.batches = []
         self.go = threading.Event()
         self.prepared = threading.Event()
         self.prepared.set()
+
+    @property
+    def source_end(self):
+        return self.end is not None
 
     def count_tokens(self, texts):
         return check_lengths([len(text.split()) + 1 for text in texts], LONGEST)
@@ -55,7 +61,7 @@ class FakeEngine:
         }
 
     def _hypotheses(self, text, options):
-        source = [*text.split(), "</s>"]
+        source = text.split() + [self.end] * self.source_end
         tokens = text.upper().split()
         weights = np.eye(len(tokens) + 1, len(source), dtype=np.float32)
         return [
@@ -79,6 +85,8 @@ if __name__ == "__main__":
     from keras_transformer.serving.server import serve
     from keras_transformer.serving.service import Service
 
+    # A test run in the background ignores ctrl-C, and so would this process.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     host, port = sys.argv[1:3]
     with exit_codes.reported():
         serve(Service(FakeEngine(), limits=Limits(batch_size=8)), host, int(port))

@@ -178,6 +178,53 @@ def test_a_model_without_attention_is_served_without():
         engine.translate(["a"], Options(1, attention=True))
 
 
+def small(**options):
+    keras.utils.set_random_seed(0)
+    fields = {"vocabulary_size": 261, "intermediate_dim": 4, "num_heads": 1}
+    tokenizer = Tokenizer.train(["a"] * 9, 261)
+    return Translator(
+        Transformer({**fields, **SMALLEST}), tokenizer, max_length=5, **options
+    )
+
+
+def ids(found):
+    return [[hypothesis.ids for hypothesis in hypotheses] for hypotheses in found]
+
+
+def test_mbr_gives_as_many_hypotheses_as_it_has_candidates():
+    translator = small(beam_size=8, mbr="chrf", mbr_candidates=4)
+    engine = TranslatorEngine(translator, Limits(batch_size=1))
+    assert list(engine.warm_up(8)) == ["1 x 8", "all hypotheses 8"]
+    expected = translator.translate(["a"], top_beams=4, return_details=True)
+    assert ids(engine.translate(["a"], Options(8, 8))) == ids(expected)
+    assert ids(engine.translate(["a"], Options(8))) == [ids(expected)[0][:1]]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"beam_size": 8, "num_beam_groups": 8, "diversity_penalty": 0.5},
+        {"beam_size": 8, "mbr": "chrf", "mbr_candidates": 8},
+    ],
+    ids=["groups", "mbr"],
+)
+def test_a_greedy_server_has_a_plain_search_beside(options):
+    translator = small(**options)
+    engine = TranslatorEngine(translator, Limits(batch_size=1), beam_size=1)
+    assert list(engine.warm_up(8)) == ["1 x 8", "all hypotheses 8"]
+    expected = small().translate(["a"], top_beams=4, return_details=True)
+    assert ids(engine.translate(["a"], Options(4, 4))) == ids(expected)
+
+
+def test_a_model_that_draws_samples_is_served_by_a_search():
+    options = {"sampling": True, "top_k": 3, "mbr": "chrf", "mbr_candidates": 16}
+    engine = TranslatorEngine(small(**options), Limits(batch_size=2))
+    assert len(list(engine.warm_up(8))) == 3
+    expected = small().translate(["a", "b"], top_beams=4, return_details=True)
+    assert ids(engine.translate(["a", "b"], Options(4, 4))) == ids(expected)
+    assert ids(engine.translate(["b"], Options(4, 4))) == ids(expected[1:])  # alone
+
+
 def test_a_folder_that_is_no_model_is_named(tmp_path):
     with pytest.raises(InputError, match="is not a model folder"):
         load_engine(tmp_path, Limits())
@@ -212,5 +259,14 @@ def test_an_export_to_ctranslate2_translates_the_same(translator, tmp_path):
         weights = hypothesis.attention["cross"]
         assert weights.shape[-1] == len(hypothesis.source_tokens)
         np.testing.assert_allclose(weights.sum(-1), 1.0, atol=1e-4)
+    # Of one line: outside of a compiled program each operation takes long.
+    ((right,),) = translator.translate(
+        LINES[:1], beam_size=1, return_details=True, return_attention_weights=True
+    )
+    np.testing.assert_allclose(
+        found[0][0].attention["cross"][0, 0],  # of the end, the library has none
+        right.attention["cross"][-2].mean(0)[: len(right.tokens)],
+        atol=1e-5,
+    )
     (several,) = engine.translate(LINES[:1], Options(4, 3))
     assert len(several) == 3

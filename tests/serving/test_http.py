@@ -50,6 +50,27 @@ def test_n_best_with_scores_and_alignments(server):
     }
 
 
+@pytest.mark.parametrize(
+    ("end", "pairs"), [("<eos>", [[0, 0], [1, 1]]), (None, [[1, 0], [1, 1]])]
+)
+def test_nothing_is_aligned_with_the_end_however_it_is_spelled(
+    end, pairs, start_server
+):
+    class Engine(FakeEngine):
+        """Looks at the last token of the source most."""
+
+        def translate(self, texts, options):
+            ((best,),) = super().translate(texts, options)
+            best.attention["cross"][..., -1] = 2
+            return [[best]]
+
+    engine = Engine()
+    engine.end = end
+    server = start_server(engine)
+    answer = server.post("/translate", {"text": "a b", "alignments": True})[1]
+    assert answer["details"][0][0]["alignments"] == pairs
+
+
 def test_beam_size_is_greedy_or_the_servers(server):
     for beam_size in (1, 4):
         assert (
@@ -162,11 +183,17 @@ def test_a_bad_body_is_named(body, server):
 
 
 def test_limits_are_named(start_server):
-    limits = Limits(sentences=2, characters=9, body_bytes=1000)
+    limits = Limits(sentences=2, characters=9, request_characters=10, body_bytes=1000)
     server = start_server(limits=limits)
+    assert server.post("/translate", {"texts": ["a" * 9, "b"]})[0] == 200
     for body, status, message in (
         ({"texts": ["a"] * 3}, 400, "3 texts are more than the 2 of one request"),
         ({"texts": ["a", "b" * 10]}, 400, "text 2 has 10 characters, more than the 9"),
+        (
+            {"texts": ["a" * 9, "bb"]},
+            400,
+            "2 texts have 11 characters, more than the 10",
+        ),
         ({"text": "a" * 1000}, 413, "the body is larger than 1000 bytes"),
         ({"text": "a" * 10_000_000}, 413, "the body is larger than 1000 bytes"),
     ):
@@ -198,6 +225,12 @@ def test_one_fault_of_many_is_enough(server, monkeypatch):
         status, answer = server.post("/translate", body)
         assert (status, message in answer["error"]) == (400, True), answer
     assert counts == [1, 1]
+
+
+def test_a_request_may_be_one_sentence(start_server):
+    server = start_server(limits=Limits(characters=9, request_characters=2))
+    assert server.post("/translate", {"texts": ["a" * 9]})[0] == 200
+    assert server.get("/info")[1]["limits"]["request_characters"] == 9
 
 
 def test_no_request_may_be_larger_than_the_queue(start_server):

@@ -179,8 +179,17 @@ def heads_that_do_not_divide(content):
     struct.pack_into("<h", content, after(content, "decoder/num_heads") + 6, 5)
 
 
-def another_layer_aligns(content):
-    struct.pack_into("<h", content, after(content, "decoder/alignment_layer") + 6, 99)
+def aligned_by(content, layer, heads):
+    for name, value in (("alignment_layer", layer), ("alignment_heads", heads)):
+        struct.pack_into("<h", content, after(content, f"decoder/{name}") + 6, value)
+
+
+def a_layer_beyond_the_last_aligns(content):
+    aligned_by(content, 2, 0)
+
+
+def more_heads_than_there_are_align(content):
+    aligned_by(content, 1, 4)
 
 
 def one_key_for_all(content):
@@ -215,7 +224,8 @@ def longer(content):
     "change",
     [
         *(other_shape, other_rank, other_type, far_more_than_there_is, far_more_bytes),
-        *(no_heads, heads_that_do_not_divide, another_layer_aligns, one_key_for_all),
+        *(no_heads, heads_that_do_not_divide, one_key_for_all),
+        *(a_layer_beyond_the_last_aligns, more_heads_than_there_are_align),
         *(other_name, twice, other_model, cut, longer),
     ],
 )
@@ -224,6 +234,16 @@ def test_weights_that_are_not_the_models_are_refused(folder, change):
     change(content)
     (folder / "model.bin").write_bytes(content)
     refused(folder, r"model\.bin: ")
+
+
+def test_an_older_export_whose_last_layer_aligns_is_read(folder):
+    content = bytearray((folder / "model.bin").read_bytes())
+    aligned_by(content, -1, 1)
+    (folder / "model.bin").write_bytes(content)
+    engine = CTranslate2Engine(folder, Limits())
+    ((best,),) = engine.translate(lines("source")[:1], Options(1, attention=True))
+    shape = len(best.tokens), len(best.source_tokens)
+    assert best.attention["cross"].shape[2:] == shape
 
 
 def test_whole_numbers_without_their_scales_are_refused(exports, tmp_path):

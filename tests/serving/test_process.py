@@ -16,26 +16,31 @@ import pytest
 pytest.importorskip("starlette", reason="needs the extra serve")
 
 import keras_transformer
-
-pytestmark = pytest.mark.no_backend
+from reference.fixture_folder import FOLDER
+from reference.fixture_folder import lines
 
 PROGRAM = Path(__file__).with_name("fake_engine.py")
 ROOT = Path(keras_transformer.__file__).parents[1]
+SERVE = ["-m", "keras_transformer.cli.main", "serve", FOLDER, "--port", "0"]
+#: Of one length: each shape of a batch takes seconds to prepare.
+PAIRS = list(zip(lines("source"), lines("greedy"), strict=True))[4:7]
 
 
 @pytest.fixture
-def start(tmp_path):
-    """`start(host)`: the process of a fake engine, ready, and its port."""
+def start():
+    """`start(host)`: the process of a fake engine, ready, and its port.
+
+    With `program`, that one's.
+    """
     processes = []
 
-    def run(host="127.0.0.1", port=0):
+    def run(host="127.0.0.1", port=0, program=None):
+        program = program or [PROGRAM, host, str(port)]
         process = subprocess.Popen(
-            [sys.executable, PROGRAM, host, str(port)],
+            [sys.executable, *program],
             cwd=ROOT,
             stderr=subprocess.PIPE,
             encoding="utf-8",
-            # A test run in the background ignores ctrl-C, and so would its children.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         processes.append(process)
         lines = []
@@ -53,41 +58,80 @@ def start(tmp_path):
         process.stderr.close()
 
 
-def test_sigterm_under_load_finishes_what_was_taken(start):
-    process, port, _ = start()
+def waiting_sentences(port):
+    """How many the server has taken and not begun to translate."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    with contextlib.closing(connection):
+        connection.request("GET", "/metrics")
+        text = connection.getresponse().read().decode()
+    return float(re.search(r"^\w+_waiting_sentences (\S+)", text, re.MULTILINE)[1])
+
+
+def ask_until_it_ends(process, port, requests):
+    """Clients amid whose requests SIGTERM comes get all answers, and right ones.
+
+    `requests(number)` gives the 8 texts of each request of a client, and translations.
+    """
     right, wrong, taken = [], [], threading.Barrier(9)
 
     def client(number):
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
         taken.wait()
         with contextlib.closing(connection):
-            for i in range(1000):
-                text = f"text {number} {i}"
-                body = json.dumps({"texts": [text, "slow"]})
+            for texts, translations in requests(number):
+                body = json.dumps({"texts": texts})
                 try:
                     connection.request("POST", "/translate", body)
                     response = connection.getresponse()
                 except (ConnectionError, http.client.BadStatusLine):
                     return  # hung up before the request was taken
                 answer = response.status, json.loads(response.read())
-                expected = 200, {"translations": [text.upper(), "SLOW"]}
+                expected = 200, {"translations": translations}
                 (right if answer == expected else wrong).append(answer)
 
     threads = [threading.Thread(target=client, args=(i,)) for i in range(8)]
     for thread in threads:
         thread.start()
     taken.wait()
+    before = waiting = 0
     end = time.monotonic() + 30
-    while len(right) < 16 and time.monotonic() < end:
-        time.sleep(0.01)
+    # The signal is heard a tenth of a second later, when more must wait than are done.
+    while (before < 16 or waiting < 40) and time.monotonic() < end:
+        time.sleep(0.02)
+        before, waiting = len(right), waiting_sentences(port)
     process.send_signal(signal.SIGTERM)
     for thread in threads:
         thread.join(20)
     assert process.wait(20) == 143
     assert not wrong
-    assert len(right) >= 16
+    assert before >= 16 and waiting >= 40
+    assert sum(len(body["translations"]) for _, body in right[before:]) >= waiting
 
 
+@pytest.mark.no_backend
+def test_sigterm_under_load_finishes_what_was_taken(start):
+    def requests(number):
+        for i in range(1000):
+            text = f"text {number} {i}"
+            yield [text, *["slow"] * 7], [text.upper(), *["SLOW"] * 7]
+
+    process, port, _ = start()
+    ask_until_it_ends(process, port, requests)
+
+
+@pytest.mark.one_backend("jax")  # which compiles sooner than PyTorch traces
+def test_sigterm_under_load_finishes_what_a_model_was_given(start):
+    def requests(number):
+        for i in range(1000):
+            text, translation = PAIRS[(number + i) % len(PAIRS)]
+            yield [text] * 8, [translation] * 8
+
+    options = ["--beam-size", "1", "--batch-size", "2", "--warm-up", "0"]
+    process, port, _ = start(program=[*SERVE, *options])
+    ask_until_it_ends(process, port, requests)
+
+
+@pytest.mark.no_backend
 def test_a_server_of_an_export_to_ctranslate2_loads_no_keras(run_python):
     code = (
         "import keras_transformer.serving.ctranslate2_engine, sys\n"
@@ -97,6 +141,7 @@ def test_a_server_of_an_export_to_ctranslate2_loads_no_keras(run_python):
     assert run_python(code) == "False\n"
 
 
+@pytest.mark.no_backend
 def test_ctrl_c_is_130(start):
     process, _, _ = start()
     process.send_signal(signal.SIGINT)
@@ -104,6 +149,7 @@ def test_ctrl_c_is_130(start):
     assert process.stderr.read() == "error: interrupted\n"
 
 
+@pytest.mark.no_backend
 def test_a_port_that_is_taken_is_one_error(start):
     _, port, _ = start()
     process, none, lines = start(port=port)
@@ -114,6 +160,7 @@ def test_a_port_that_is_taken_is_one_error(start):
     ]
 
 
+@pytest.mark.no_backend
 def test_a_door_that_is_open_to_all_is_warned_of(start):
     _, _, lines = start(host="0.0.0.0")
     assert lines[0].startswith("warning: 0.0.0.0 is open to other machines")

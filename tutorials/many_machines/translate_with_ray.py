@@ -16,6 +16,7 @@ import ray
 
 from keras_transformer.batch_translator import BatchTranslator
 from keras_transformer.cli import reading
+from keras_transformer.cli import writing
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -26,6 +27,12 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--threads", type=int, default=1, help="of each worker")
     parser.add_argument("--batch-size", type=int, default=1024, help="lines")
+    parser.add_argument(
+        "--long-lines",
+        choices=("error", "truncate", "split"),
+        default="split",
+        help="what happens to a line that is too long for the model",
+    )
     return parser.parse_args()
 
 
@@ -52,16 +59,17 @@ def main() -> None:
         override_num_blocks=max(1, -(-len(lines) // arguments.batch_size)),
     ).map_batches(
         BatchTranslator,
-        fn_constructor_kwargs={"model_folder": str(arguments.model.resolve())},
+        fn_constructor_kwargs={
+            "model_folder": str(arguments.model.resolve()),
+            "long_lines": arguments.long_lines,
+        },
         batch_size=arguments.batch_size,
         num_cpus=arguments.threads,
         compute=ray.data.ActorPoolStrategy(size=arguments.workers),
     )
-    temporary = arguments.output.with_name(f"{arguments.output.name}.tmp")
-    with temporary.open("w", encoding="utf-8", newline="\n") as file:
+    with writing.writer(arguments.output) as write:
         for row in rows.iter_rows():
-            file.write(f"{row['translation']}\n")
-    temporary.replace(arguments.output)
+            write(f"{row['translation']}\n")
 
 
 if __name__ == "__main__":

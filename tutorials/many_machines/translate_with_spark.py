@@ -19,6 +19,7 @@ from pyspark.sql.types import StringType
 
 from keras_transformer.batch_translator import BatchTranslator
 from keras_transformer.cli import reading
+from keras_transformer.cli import writing
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -29,6 +30,12 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--threads", type=int, default=1, help="of each worker")
     parser.add_argument("--batch-size", type=int, default=1024, help="lines")
+    parser.add_argument(
+        "--long-lines",
+        choices=("error", "truncate", "split"),
+        default="split",
+        help="what happens to a line that is too long for the model",
+    )
     return parser.parse_args()
 
 
@@ -56,8 +63,11 @@ def main() -> None:
     spark = session(arguments)
     with reading.opened(arguments.input) as file:
         lines = list(reading.decoded(file, arguments.input))
+    translator = BatchTranslator(
+        arguments.model.resolve(), long_lines=arguments.long_lines
+    )
     translate = predict_batch_udf(
-        BatchTranslator(arguments.model.resolve()).make_predict_function,
+        translator.make_predict_function,
         return_type=StringType(),
         batch_size=arguments.batch_size,
     )
@@ -65,11 +75,9 @@ def main() -> None:
     rows = spark.sparkContext.parallelize(list(enumerate(lines)), parts)
     frame = rows.toDF("line: long, source: string")
     frame = frame.withColumn("translation", translate("source")).orderBy("line")
-    temporary = arguments.output.with_name(f"{arguments.output.name}.tmp")
-    with temporary.open("w", encoding="utf-8", newline="\n") as file:
+    with writing.writer(arguments.output) as write:
         for row in frame.select("translation").toLocalIterator():
-            file.write(f"{row['translation']}\n")
-    temporary.replace(arguments.output)
+            write(f"{row['translation']}\n")
     spark.stop()
 
 

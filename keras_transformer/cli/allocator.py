@@ -11,7 +11,7 @@ thousands of page faults to get it back. Other settings keep the memory:
   large. Training is up to 1.6 times as fast.
 
 They are read when a process starts, so `train` starts itself once more, with the same
-arguments and process id. A variable that is set already is left as it is;
+arguments and process id, and says so. A variable that is set already is left as it is;
 `KERAS_TRANSFORMER_RESTART=never` leaves all of them.
 """
 
@@ -50,7 +50,8 @@ def tune() -> None:
     missing = {key: value for key, value in found.items() if key not in os.environ}
     if not missing:
         return
-    sys.stderr.flush()
+    name = "tcmalloc" if "LD_PRELOAD" in found else "glibc, which keeps its memory"
+    print(f"memory allocator: {name}", file=sys.stderr, flush=True)
     os.execve(
         sys.executable,
         [sys.executable, *sys.orig_argv[1:]],

@@ -133,9 +133,10 @@ def test_jax_keeps_its_programs_where_nobody_says_otherwise(
 
 
 @pytest.mark.parametrize("name", BACKENDS)
-def test_training_restarts_with_other_settings(name, restarts, monkeypatch):
+def test_training_restarts_with_other_settings(name, restarts, monkeypatch, capsys):
     monkeypatch.setenv("KERAS_BACKEND", name)
     backend.activate(training=True)
+    assert "memory allocator: tcmalloc\n" in capsys.readouterr().err
     (environment,) = restarts
     assert environment["LD_PRELOAD"] == "libtcmalloc_minimal.so.4"
     assert environment.items() >= allocator.settings().items()

@@ -1,6 +1,5 @@
 """Callbacks for `model.fit`: progress in words, BLEU after each epoch, a clean stop."""
 
-import collections
 import contextlib
 import datetime
 import math
@@ -13,6 +12,7 @@ import numpy as np
 from keras import ops
 
 from keras_transformer import backends
+from keras_transformer.errors import InputError
 from keras_transformer.evaluation import evaluate
 from keras_transformer.training.report import say
 
@@ -198,27 +198,54 @@ class StopOnNaN(keras.callbacks.Callback):
 
 
 class AverageWeights(keras.callbacks.Callback):
-    """At the end of `fit`, the model is the mean of its last epochs.
+    """At the end of `fit`, the model is the mean of its last or best epochs.
 
     For plain `fit`; a run of `train` averages its checkpoints.
 
     Args:
         last: epochs whose weights are averaged; they are kept in memory.
+        best: as many epochs of the best `monitor`, instead of the last ones; of two
+            equal ones the earlier.
+        monitor: a name in the logs of an epoch, such as `"val_bleu"`.
+        mode: `"min"` or `"max"`: which values of it are good.
+
+    Raises:
+        InputError: where the logs do not have `monitor`, or for another mode.
 
     Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 6.1.
     """
 
-    def __init__(self, last=5):
+    def __init__(self, last=5, *, best=None, monitor="val_loss", mode="min"):
         super().__init__()
-        self._kept = collections.deque(maxlen=last)
+        if mode not in ("min", "max"):
+            raise InputError(f"mode must be 'min' or 'max', got {mode!r}")
+        self.count = last if best is None else best
+        self.monitor = None if best is None else monitor
+        self.sign = -1.0 if mode == "min" else 1.0
+        self._kept = []  # (rank, weights), the best first
+
+    def on_train_begin(self, logs=None):
+        self._kept = []
 
     def on_epoch_end(self, epoch, logs=None):
-        self._kept.append(self.model.get_weights())
+        self._kept.append((self._rank(epoch, logs or {}), self.model.get_weights()))
+        self._kept.sort(key=lambda item: item[0], reverse=True)
+        del self._kept[self.count :]
+
+    def _rank(self, epoch, logs):
+        if self.monitor is None:
+            return epoch
+        if self.monitor not in logs:
+            raise InputError(
+                f"monitor {self.monitor!r} is not in the logs of an epoch, which have "
+                f"{', '.join(logs)}; give one of these"
+            )
+        return self.sign * logs[self.monitor]
 
     def on_train_end(self, logs=None):
         if self._kept:
-            mean = [np.mean(values, axis=0) for values in zip(*self._kept, strict=True)]
-            self.model.set_weights(mean)
+            rows = zip(*(weights for _, weights in self._kept), strict=True)
+            self.model.set_weights([np.mean(values, axis=0) for values in rows])
 
 
 def learning_rate(optimizer):

@@ -4,7 +4,9 @@ import signal
 
 import keras
 import numpy as np
+import pytest
 
+from keras_transformer.errors import InputError
 from keras_transformer.training import AverageWeights
 from keras_transformer.training import callbacks as module
 from keras_transformer.training.callbacks import Progress
@@ -30,6 +32,23 @@ def test_the_model_ends_as_the_mean_of_its_last_epochs():
     for actual, two in zip(model.get_weights(), last, strict=True):
         assert abs(two[0] - two[1]).max() > 1e-4
         np.testing.assert_allclose(actual, np.mean(two, axis=0), rtol=1e-6)
+
+
+@pytest.mark.parametrize(("mode", "chosen"), [("max", (1, 3)), ("min", (0, 2))])
+def test_the_best_epochs_are_averaged_the_earlier_of_equal_ones(mode, chosen):
+    average = AverageWeights(best=2, monitor="val_bleu", mode=mode)
+    model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
+    average.set_model(model)
+    average.on_train_begin()
+    for epoch, bleu in enumerate([1.0, 5.0, 2.0, 4.0, 4.0]):
+        model.set_weights([np.full((1, 1), epoch), np.zeros(1)])
+        average.on_epoch_end(epoch, {"val_bleu": bleu})
+    average.on_train_end()
+    assert model.get_weights()[0] == np.mean(chosen)
+    with pytest.raises(InputError, match=r"'val_bleu' is not in .* which have loss; "):
+        average.on_epoch_end(5, {"loss": 1.0})
+    with pytest.raises(InputError, match="mode must be 'min' or 'max', got 'auto'"):
+        AverageWeights(mode="auto")
 
 
 def test_a_signal_to_one_process_is_told_to_all():

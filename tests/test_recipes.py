@@ -285,7 +285,7 @@ def test_no_sentence_of_tatoeba_is_in_both_parts(prepare, tmp_path):
         file.writestr("deu.txt", "\n".join(lines))
     folder = tmp_path / "data" / "tatoeba_en_de"
     prepare.tatoeba_en_de(folder)
-    check_recipes(prepare, tmp_path, "tatoeba_en_de")
+    check_recipes(prepare, tmp_path, "tatoeba_en_de", "tatoeba_en_de_base")
     for language in ("en", "de"):
         dev = lines_of(folder / f"dev.{language}")
         assert 1900 < len(dev) <= 2000

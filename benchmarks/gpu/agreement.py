@@ -1,6 +1,7 @@
 """Numbers of the GPU against those of the CPU, and two equal trainings.
 
-    python -m gpu.agreement [--size base] [--steps 100] [--json FILE]
+    python -m gpu.agreement [--size base] [--steps 100] [--minutes 10] [--json FILE]
+    python -m gpu.agreement --only "JAX, float32"
 
 Run it in the folder of benchmarks. On each backend that is installed, in float32
 without TF32 and in bfloat16, two trainings of one seed run on the device, each in a
@@ -12,6 +13,8 @@ same order.
 Prints, for each pair of runs, the largest differences: of logits, with the largest
 logit beside it; of losses, relative; of translations, how many are the same, and how
 far the scores of others lie apart. A text may differ where two hypotheses score alike.
+A backend and dtype that does not end in the time is named and left out; with `--json`
+a second run on the same machine does what the file lacks.
 """
 
 import argparse
@@ -25,38 +28,58 @@ from pathlib import Path
 import h5py
 import numpy as np
 from peers.batches import SIZES
+from turns import Clock
+from turns import chosen
 
 from gpu.environments import JAX
 from gpu.environments import TORCH
 from gpu.environments import installed
 from gpu.environments import on_host
 from gpu.report import Machine
+from gpu.report import begun
 from gpu.report import print_table
 from gpu.report import write_json
 
-_BACKENDS = {"jax": JAX, "torch": TORCH}
+#: `{name: (environment, dtype)}`
+PROGRAMS = {
+    f"{name}, {dtype}": (environment, dtype)
+    for name, environment in (("JAX", JAX), ("PyTorch", TORCH))
+    for dtype in ("float32", "bfloat16")
+}
 _CPU = {"JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": ""}
 _NO_TF32 = {"NVIDIA_TF32_OVERRIDE": "0", "JAX_DEFAULT_MATMUL_PRECISION": "highest"}
-_DETERMINISTIC = {
-    "XLA_FLAGS": "--xla_gpu_deterministic_ops=true",
-    "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
-}
 FULL = {"vocabulary_size": 37_000, "batch_tokens": 2048, "steps": 8, "buckets": 2}
 TOY = {"vocabulary_size": 100, "batch_tokens": 100, "steps": 2, "buckets": 1}
 
 
 def main():
     arguments = parse()
-    found = {}
+    clock = Clock(arguments.minutes)
+    names = ("size", "steps", "beam", "seed", "deterministic")
+    settings = {name: getattr(arguments, name) for name in names}
     with tempfile.TemporaryDirectory() as folder, Machine() as machine:
-        runs = Runs(arguments, Path(folder))
-        for name in arguments.backend or filter(installed, _BACKENDS):
-            found[name] = runs.of_backend(name)
+        head = {
+            "benchmark": "agreement",
+            "settings": settings,
+            "machine": machine.facts,
+        }
+        found = begun(arguments.json, head).get("runs", {})
+        missing = [
+            name
+            for name in chosen(PROGRAMS, arguments.only)
+            if name not in found and installed(PROGRAMS[name][0]["KERAS_BACKEND"])
+        ]
+        runs = missing and Runs(settings, Path(folder), clock)
+        for name in missing:
+            try:
+                found[name] = runs.of(*PROGRAMS[name])
+                write_json(arguments.json, {**head, "runs": found})
+            except subprocess.SubprocessError:
+                print(f"{name}: did not end, left out", file=sys.stderr)
     machine.print()
     report(found)
-    settings = {**vars(arguments), "json": None}
-    head = {"benchmark": "agreement", "settings": settings, "machine": machine.facts}
-    write_json(arguments.json, {**head, "backends": found})
+    if missing:  # else the clocks are those of a machine that did nothing
+        write_json(arguments.json, {**head, "runs": found})
 
 
 def parse():
@@ -66,80 +89,99 @@ def parse():
     parser.add_argument("--beam", type=int, default=4)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--deterministic", action="store_true")
-    parser.add_argument("--backend", nargs="+", choices=_BACKENDS)
-    parser.add_argument("--json", help="file for all numbers")
+    parser.add_argument("--minutes", type=float, default=9.5, help="for all of it")
+    parser.add_argument("--json", help="file of all numbers, and of what is done")
+    parser.add_argument("--only", nargs="+", help="parts of the names to run")
     return parser.parse_args()
 
 
 class Runs:
-    """The processes of `peers.outputs`, and what they leave in a folder."""
+    """The processes of `peers.outputs`, and what they leave in a folder.
 
-    def __init__(self, arguments, folder):
-        self.arguments = arguments
+    Args:
+        settings: `size`, `steps`, `beam`, `seed`, `deterministic`.
+        folder: for what they leave.
+        clock: a process that outlasts it ends with `subprocess.TimeoutExpired`.
+    """
+
+    def __init__(self, settings, folder, clock):
+        self.settings = settings
         self.folder = folder
-        data = TOY if arguments.size == "toy" else FULL
+        self.clock = clock
+        data = TOY if settings["size"] == "toy" else FULL
         self.batches = str(folder / "batches.npz")
         self.model = {
-            "preset": arguments.size,
+            "preset": settings["size"],
             "vocabulary_size": data["vocabulary_size"],
             "batches": self.batches,
         }
         command = [sys.executable, "-m", "peers.corpus", self.batches, json.dumps(data)]
         subprocess.run(command, env=on_host(), check=True)
 
-    def of_backend(self, name):
-        """`{dtype: {"training": ..., what is compared: differences}}`."""
-        found = {}
-        for dtype in ("float32", "bfloat16"):
-            trained = (self.trained(name, dtype, number) for number in (1, 2))
-            paths, losses = zip(*trained, strict=True)
-            computed = self.computed(name, dtype, "device", paths[0])
-            found[dtype] = {
-                "training": {**weight_differences(*paths), "losses": losses},
-                **{
-                    f"CPU, {other}": differences(
-                        computed, self.computed(name, other, "cpu", paths[0])
-                    )
-                    for other in sorted({dtype, "float32"})
-                },
-            }
-        return found
+    def of(self, backend, dtype):
+        """`{"training": ..., what is compared: differences}`.
 
-    def trained(self, name, dtype, number):
+        Args:
+            backend: environment of its processes.
+            dtype: float32 or bfloat16, of the trainings and on the device.
+        """
+        trained = (self.trained(backend, dtype, number) for number in (1, 2))
+        paths, losses = zip(*trained, strict=True)
+        computed = self.computed(backend, dtype, "device", paths[0])
+        return {
+            "training": {**weight_differences(*paths), "losses": losses},
+            **{
+                f"CPU, {other}": differences(
+                    computed, self.computed(backend, other, "cpu", paths[0])
+                )
+                for other in sorted({dtype, "float32"})
+            },
+        }
+
+    def trained(self, backend, dtype, number):
         """The file of the weights, and the last loss."""
-        path = self.folder / f"{name}-{dtype}-{number}.weights.h5"
+        path = self.folder / f"{number}.weights.h5"
         options = {
             "weights": str(path),
-            "steps": self.arguments.steps,
-            "seed": self.arguments.seed,
-            "deterministic": self.arguments.deterministic,
+            **{n: self.settings[n] for n in ("steps", "seed", "deterministic")},
         }
-        extra = _DETERMINISTIC if self.arguments.deterministic else {}
-        output = self.run(name, dtype, "train", options, extra)
+        environment = deterministic() if options["deterministic"] else {}
+        output = self.run("train", dtype, options, backend | environment)
         return path, json.loads(output.splitlines()[-1])
 
-    def computed(self, name, dtype, place, weights):
+    def computed(self, backend, dtype, place, weights):
         """The arrays that `peers.outputs` gives, by name."""
-        path = self.folder / f"{name}-{dtype}-{place}.npz"
+        path = self.folder / f"{place}.npz"
         options = {
             "path": str(path),
             "weights": str(weights),
-            "beam_size": self.arguments.beam,
+            "beam_size": self.settings["beam"],
         }
-        self.run(name, dtype, "compute", options, _CPU if place == "cpu" else {})
+        environment = backend | (_CPU if place == "cpu" else {})
+        self.run("compute", dtype, options, environment)
         with np.load(path) as file:
             return dict(file)
 
-    def run(self, name, dtype, task, options, environment):
+    def run(self, task, dtype, options, environment):
         options = {**self.model, **options, "bfloat16": dtype == "bfloat16"}
         command = [sys.executable, "-m", "peers.outputs", task, json.dumps(options)]
         return subprocess.run(
             command,
-            env=os.environ | _BACKENDS[name] | _NO_TF32 | environment,
+            env=os.environ | _NO_TF32 | environment,
             stdout=subprocess.PIPE,
             text=True,
             check=True,
+            timeout=self.clock.left(),
         ).stdout
+
+
+def deterministic():
+    """The environment in which operations always add in the same order."""
+    flags = os.environ.get("XLA_FLAGS", "")
+    return {
+        "XLA_FLAGS": f"{flags} --xla_gpu_deterministic_ops=true",
+        "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
+    }
 
 
 def weight_differences(*paths):
@@ -173,32 +215,29 @@ def differences(found, expected):
 
 
 def report(found):
-    rows = []
-    for name, by_dtype in found.items():
-        for dtype, parts in by_dtype.items():
-            for against, row in parts.items():
-                if against != "training":
-                    rows.append(
-                        [
-                            f"{name}, {dtype}",
-                            against,
-                            f"{row['logits']:.1e} of {row['largest_logit']:.3g}",
-                            f"{row['losses']:.1e}",
-                            f"{row['same_texts']} of {row['texts']}",
-                            f"{row['largest_margin']:.1e}",
-                        ]
-                    )
+    rows = [
+        [
+            name,
+            against,
+            f"{row['logits']:.1e} of {row['largest_logit']:.3g}",
+            f"{row['losses']:.1e}",
+            f"{row['same_texts']} of {row['texts']}",
+            f"{row['largest_margin']:.1e}",
+        ]
+        for name, parts in found.items()
+        for against, row in parts.items()
+        if against != "training"
+    ]
     head = "device; against; logits; losses; same translations; margin of others"
     print_table(head.split("; "), rows)
     rows = [
         [
-            f"{name}, {dtype}",
+            name,
             "yes" if parts["training"]["equal"] else "no",
             f"{parts['training']['largest_difference']:.1e}",
             " and ".join(f"{loss:.6f}" for loss in parts["training"]["losses"]),
         ]
-        for name, by_dtype in found.items()
-        for dtype, parts in by_dtype.items()
+        for name, parts in found.items()
     ]
     print_table(["two equal trainings", "equal", "weights", "last losses"], rows)
 

@@ -20,7 +20,8 @@ compiled step. CTranslate2 has this package's weights.
 
 Prints, for each setting: output tokens a second, the median over rounds; the seconds
 that 1000 sentences take at that rate; the ratios to Marian and to CTranslate2, medians
-of the rounds' ratios. With `--json` a second run measures what the file lacks.
+of the rounds' ratios. With `--json` a second run on the same machine measures what the
+file lacks; the clocks are then those of the last run.
 """
 
 import argparse
@@ -48,6 +49,7 @@ from gpu.environments import caches
 from gpu.environments import installed
 from gpu.environments import on_host
 from gpu.report import Machine
+from gpu.report import begun
 from gpu.report import print_table
 from gpu.report import write_json
 
@@ -93,13 +95,14 @@ def main():
         "source": arguments.source,
         "tokenizer": arguments.tokenizer,
     }
-    results = begun(arguments.json, settings)
     jobs = {
         f"batch {batch}, beam {beam_size}": (batch, beam_size)
         for batch, beam_size in itertools.product(arguments.batch, arguments.beam)
     }
-    missing = [name for name in jobs if name not in results]
     with tempfile.TemporaryDirectory() as folder, Machine() as machine:
+        head = {"benchmark": "decoding", "settings": settings, "machine": machine.facts}
+        results = begun(arguments.json, head).get("rounds", {})
+        missing = [name for name in jobs if name not in results]
         programs = []
         if missing:
             write_inputs(folder, settings)
@@ -108,13 +111,16 @@ def main():
             found = measure(programs, arguments.rounds, clock, *jobs[name])
             if found:
                 results[name] = found
-                save(arguments.json, settings, machine, results)
+                write_json(arguments.json, {**head, "rounds": results})
+            else:
+                print(f"{name}: left out", file=sys.stderr)
         for program in programs:
             program.end()
     machine.print()
     for name, found in results.items():
         report(name, found, settings["sentences"])
-    save(arguments.json, settings, machine, results)
+    if missing:  # else the clocks are those of a machine that did nothing
+        write_json(arguments.json, {**head, "rounds": results})
 
 
 def parse():
@@ -135,16 +141,6 @@ def parse():
     parser.add_argument("--json", help="file of all numbers, and of what is done")
     parser.add_argument("--only", nargs="+", help="parts of the names to run")
     return parser.parse_args()
-
-
-def begun(path, settings):
-    """The settings that the file has already; {} where it says nothing of them."""
-    if path is None or not Path(path).exists():
-        return {}
-    found = json.loads(Path(path).read_text(encoding="utf-8"))
-    if found["settings"] != settings:
-        sys.exit(f"{path} holds {found['settings']}; give another file for --json")
-    return found["rounds"]
 
 
 def write_inputs(folder, settings):
@@ -209,11 +205,6 @@ def report(name, found, sentences):
         rows.append([program, f"{speed:.0f}", f"{seconds:.2f}", *ratios])
     head = ["program", "output tokens/s", f"seconds for {sentences} sentences"]
     print_table([*head, "to Marian", "to CTranslate2"], rows)
-
-
-def save(path, settings, machine, results):
-    found = {"benchmark": "decoding", "settings": settings, "machine": machine.facts}
-    write_json(path, {**found, "rounds": results})
 
 
 if __name__ == "__main__":

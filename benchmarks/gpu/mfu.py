@@ -16,9 +16,11 @@ L layers, D hidden_dim, F intermediate_dim, V vocabulary, S and T tokens of a pa
 Reference: Chowdhery et al., 2022, https://arxiv.org/abs/2204.02311, appendix B.
 """
 
+import re
+
 import numpy as np
 
-#: Dense bfloat16 TFLOP/s of the makers' data sheets, by what the card's name holds.
+#: Dense bfloat16 TFLOP/s of the makers' data sheets, by model.
 PEAKS = {
     "A10": 125,
     "A100": 312,
@@ -29,15 +31,23 @@ PEAKS = {
     "H100 NVL": 835,
     "H100 PCIe": 756,
     "H200": 989,
+    "H200 NVL": 835,
     "L4": 121,
+    "L40": 181,
     "L40S": 362,
     "RTX 4090": 165,
 }
+#: A card's name: maker and line, the model, and how it is built.
+_NAME = r"(NVIDIA |GeForce )*{model}([ -](SXM\d?|PCIE?|\d+GB?|HBM\w+))*"
 
 
 def peak_of(name):
     """Dense bfloat16 FLOP/s of the card with this name; None where it is not known."""
-    fitting = [part for part in PEAKS if part in name]
+    fitting = [
+        model
+        for model in PEAKS
+        if re.fullmatch(_NAME.format(model=model), name, re.IGNORECASE)
+    ]
     return 1e12 * PEAKS[max(fitting, key=len)] if fitting else None
 
 

@@ -1,6 +1,6 @@
 """What limits training on a GPU: kernels by kind, gaps between them, and the input.
 
-    python -m gpu.profiling [--size base] [--kernels 15] [--json FILE]
+    python -m gpu.profiling [--size base] [--kernels 15] [--minutes 10] [--json FILE]
 
 Run it in the folder of benchmarks. This package trains as in `gpu/training.py`, on each
 backend that is installed; one pass over the batches is traced by the framework's own
@@ -10,7 +10,8 @@ Prints, for each backend, milliseconds a step: of a step without the profiler; o
 device, from its first to its last kernel; of the kernels, by kind and the longest by
 name; of the gaps in which no kernel ran, which launches, the host or its input cause;
 and of making a batch on the host. Kinds go by the kernels' names (`peers/kernels.py`):
-an element-wise kernel that a compiler has made may hold parts of several.
+an element-wise kernel that a compiler has made may hold parts of several. A backend
+that does not end in the time is named and left out: `--only` takes it alone.
 """
 
 import argparse
@@ -22,6 +23,8 @@ import tempfile
 from pathlib import Path
 
 from peers.batches import SIZES
+from turns import Clock
+from turns import chosen
 
 from gpu.environments import OURS
 from gpu.environments import caches
@@ -38,6 +41,7 @@ _STEPS = 24  # traced; a whole epoch would take long to read
 
 def main():
     arguments = parse()
+    clock = Clock(arguments.minutes)
     settings = TOY if arguments.size == "toy" else {**FULL, "steps": _STEPS}
     with tempfile.TemporaryDirectory() as folder, Machine() as machine:
         path = str(Path(folder, "batches.npz"))
@@ -50,12 +54,14 @@ def main():
             "batches": path,
             "most": arguments.kernels,
         }
-        found = {
-            name: traced(options, environment | caches(arguments.cache))
-            for name, environment in OURS.items()
-            if installed(environment["KERAS_BACKEND"])
-            and (not arguments.only or name in arguments.only)
-        }
+        found = {}
+        for name in chosen(OURS, arguments.only):
+            if installed(OURS[name]["KERAS_BACKEND"]):
+                environment = OURS[name] | caches(arguments.cache)
+                try:
+                    found[name] = traced(options, environment, clock.left())
+                except subprocess.SubprocessError:
+                    print(f"{name}: did not end, left out", file=sys.stderr)
     machine.print()
     for name, numbers in found.items():
         report(name, numbers)
@@ -67,15 +73,16 @@ def parse():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
     parser.add_argument("--size", default="base", choices=SIZES)
     parser.add_argument("--kernels", type=int, default=15, help="named, the longest")
+    parser.add_argument("--minutes", type=float, default=9.5, help="for all of it")
     parser.add_argument("--float32", action="store_true", help="not bfloat16")
     parser.add_argument("--cache", help="folder where compilers keep what they make")
     parser.add_argument("--json", help="file for all numbers")
-    parser.add_argument("--only", nargs="+", choices=OURS)
+    parser.add_argument("--only", nargs="+", help="parts of the names to run")
     return parser.parse_args()
 
 
-def traced(options, environment):
-    """What `peers.kernels` gives, of a process of its own."""
+def traced(options, environment, seconds):
+    """What `peers.kernels` gives, of a process of its own that may take so long."""
     command = [sys.executable, "-m", "peers.kernels", json.dumps(options)]
     done = subprocess.run(
         command,
@@ -83,6 +90,7 @@ def traced(options, environment):
         stdout=subprocess.PIPE,
         text=True,
         check=True,
+        timeout=seconds,
     )
     return json.loads(done.stdout.splitlines()[-1])
 

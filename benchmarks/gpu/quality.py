@@ -44,9 +44,11 @@ def main():
     arguments = parse()
     clock = Clock(arguments.minutes)
     output = Path(arguments.output)
+    combinations = grid(arguments.grid)
+    check(arguments.config, combinations)
     runs = [
         Run(arguments.config, output, settings, seed)
-        for settings in grid(arguments.grid)
+        for settings in combinations
         for seed in arguments.seeds
     ]
     with Machine() as machine:
@@ -81,6 +83,22 @@ def grid(axes):
             sys.exit(f"--grid takes KEY=A,B, not {axis!r}")
         values.append([f"{key}={value}" for value in found.split(",")])
     return [list(settings) for settings in itertools.product(*values)]
+
+
+def check(config, combinations):
+    """Ends the program where a setting or a text to be scored is not right.
+
+    Each training would say so itself, but in its log, and after those before it.
+    """
+    from keras_transformer.errors import InputError
+    from keras_transformer.training.config import load_config
+    from keras_transformer.training.corpora import Corpora
+
+    try:
+        for settings in combinations:
+            Corpora(load_config(config, settings).data)
+    except InputError as error:
+        sys.exit(f"error: {error}")
 
 
 class Run:
@@ -178,12 +196,13 @@ def _test(folder):
     from keras_transformer.data import read_lines
     from keras_transformer.evaluation import evaluate
     from keras_transformer.training.config import load_config
+    from keras_transformer.training.corpora import Corpora
 
     path = folder / "test.hypotheses.txt"
     if not path.exists():
         return {}
     config = load_config(folder / "config.yaml")
-    references = [line for name in config.data.test.target for line in read_lines(name)]
+    references = Corpora(config.data).test.target
     options = config.evaluation.model_dump()
     scores = evaluate(read_lines(path), references, **options)
     return {score.name: [score.score, score.signature] for score in scores}

@@ -7,6 +7,7 @@ import platform
 import shutil
 import statistics
 import subprocess
+import sys
 from pathlib import Path
 
 from turns import machine
@@ -90,6 +91,42 @@ def write_json(path, found):
     temporary = path.with_name(f".{path.name}.tmp")
     temporary.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     temporary.replace(path)
+
+
+def begun(path, head):
+    """What a file of an earlier command holds; {} without one.
+
+    Ends the program where that command had other settings, another device or other
+    versions: numbers of both would lie in one table under one name.
+
+    Args:
+        path: of the file, or None.
+        head: `benchmark`, `settings` and `machine` of this command.
+    """
+    if path is None or not Path(path).exists():
+        return {}
+    found = json.loads(Path(path).read_text(encoding="utf-8"))
+    before, now = (
+        dict(_origin({key: part.get(key) for key in head})) for part in (found, head)
+    )
+    apart = [
+        f"{name} {before.get(name)}, here {now.get(name)}"
+        for name in {**before, **now}
+        if before.get(name) != now.get(name)
+    ]
+    if apart:
+        sys.exit(f"{path} has {'; '.join(apart)}: give another file for --json")
+    return found
+
+
+def _origin(part, name=""):
+    """`(name, value)` of all that numbers depend on, names joined by dots."""
+    if not isinstance(part, dict):
+        yield name.removeprefix("."), part
+        return
+    for key, value in part.items():
+        if key != "load":
+            yield from _origin(value, f"{name}.{key}")
 
 
 def print_table(head, rows):

@@ -1,38 +1,105 @@
-"""`gpu/agreement.py` at toy size; its runs share the process of the test."""
+"""`gpu/agreement.py` at toy size, and how numbers are compared."""
 
-from pathlib import Path
+import subprocess
 
 import h5py
 import numpy as np
 import pytest
 from gpu import agreement
 
+SETTINGS = {"size": "toy", "steps": 1, "beam": 2, "seed": 1, "deterministic": False}
+
 
 @pytest.mark.one_backend
 @pytest.mark.slow
-def test_one_device_agrees_with_itself(ours, monkeypatch, tmp_path, capsys):
-    import keras
-    from peers import outputs
+def test_one_device_agrees_with_itself(ours, run_benchmark):
+    name = f"{ours.removeprefix('ours, ')}, float32"
+    arguments = ["--size", "toy", "--steps", 1, "--beam", 2, "--deterministic"]
+    output, found = run_benchmark("gpu.agreement", *arguments, "--only", name)
+    ((ran, parts),) = found["runs"].items()
+    assert ran == name and parts["training"]["equal"]
+    assert parts["CPU, float32"]["logits"] == 0
+    assert parts["CPU, float32"]["largest_logit"] > 0
+    assert f"| {name} | CPU, float32 |" in output and f"| {name} | yes |" in output
+    # A second run computes nothing that is there.
+    _, again = run_benchmark("gpu.agreement", *arguments, "--only", name)
+    assert again == found
 
-    def run(self, name, dtype, task, options, environment):
-        options = {**self.model, **options, "bfloat16": dtype == "bfloat16"}
-        getattr(outputs, task)(**options)
-        return capsys.readouterr().out
 
-    monkeypatch.setattr(agreement.Runs, "run", run)
-    arguments = ["agreement", "--size", "toy", "--steps", "1", "--beam", "2"]
+@pytest.fixture
+def processes(monkeypatch):
+    """`[(module, environment, seconds)]` of those that would have been started."""
+    started = []
+    monkeypatch.setenv("PATH", "")  # without nvidia-smi
+
+    def run(command, env, timeout=None, **_):
+        module = command[2]
+        started.append((module, env, timeout))
+        if module == "peers.outputs" and timeout <= 1:
+            raise subprocess.TimeoutExpired(command, timeout)
+        return subprocess.CompletedProcess(command, 0, "1.5\n")
+
+    monkeypatch.setattr(subprocess, "run", run)
+    return started
+
+
+@pytest.mark.no_backend
+def test_what_takes_too_long_is_named_and_left_out(processes, monkeypatch, capsys):
+    arguments = ["agreement", "--size", "toy", "--minutes", "0", "--only", "JAX"]
     monkeypatch.setattr("sys.argv", arguments)
-    monkeypatch.chdir(Path(agreement.__file__).parents[1])
-    runs = agreement.Runs(agreement.parse(), tmp_path)
-    name = keras.backend.backend()
-    found = {name: runs.of_backend(name)}
-    agreement.report(found)
-    output = capsys.readouterr().out
-    for dtype in ("float32", "bfloat16"):
-        assert found[name][dtype]["training"]["equal"]
-        assert found[name][dtype][f"CPU, {dtype}"]["logits"] == 0
-        assert f"| {name}, {dtype} | CPU, float32 |" in output
-    assert found[name]["bfloat16"]["CPU, float32"]["logits"] > 0
+    monkeypatch.setattr(agreement, "installed", lambda *_: True)
+    agreement.main()
+    assert len(processes) == 3
+    errors = capsys.readouterr().err.splitlines()
+    assert errors == [
+        "JAX, float32: did not end, left out",
+        "JAX, bfloat16: did not end, left out",
+    ]
+
+
+@pytest.mark.no_backend
+@pytest.mark.parametrize("deterministic", [False, True])
+def test_trainings_are_without_tf32(processes, monkeypatch, tmp_path, deterministic):
+    monkeypatch.setenv("XLA_FLAGS", "--of_the_user")
+    settings = {**SETTINGS, "deterministic": deterministic}
+    runs = agreement.Runs(settings, tmp_path, agreement.Clock(1))
+    assert runs.trained(agreement.JAX, "float32", 1)[1] == 1.5
+    (_, host, _), (_, environment, seconds) = processes
+    assert host["JAX_PLATFORMS"] == "cpu" and 1 < seconds <= 60
+    assert environment["KERAS_BACKEND"] == "jax"
+    assert environment["NVIDIA_TF32_OVERRIDE"] == "0"
+    assert environment["JAX_DEFAULT_MATMUL_PRECISION"] == "highest"
+    ours = ["--xla_gpu_deterministic_ops=true"] if deterministic else []
+    assert environment["XLA_FLAGS"].split() == ["--of_the_user", *ours]
+    assert ("CUBLAS_WORKSPACE_CONFIG" in environment) == deterministic
+
+
+@pytest.mark.no_backend
+@pytest.mark.parametrize(
+    ("dtype", "places"),
+    [
+        ("float32", ["device float32", "cpu float32"]),
+        ("bfloat16", ["device bfloat16", "cpu bfloat16", "cpu float32"]),
+    ],
+)
+def test_a_device_is_compared_with_the_cpu(
+    processes, tmp_path, monkeypatch, dtype, places
+):
+    asked = []
+
+    def computed(self, backend, dtype, place, weights):
+        asked.append(f"{place} {dtype}")
+        return asked[-1]
+
+    monkeypatch.setattr(agreement.Runs, "computed", computed)
+    monkeypatch.setattr(agreement, "weight_differences", lambda *_: {"equal": True})
+    monkeypatch.setattr(agreement, "differences", lambda *pair: pair)
+    found = agreement.Runs(SETTINGS, tmp_path, agreement.Clock(1)).of({}, dtype)
+    assert asked == places
+    assert found == {
+        "training": {"equal": True, "losses": (1.5, 1.5)},
+        **{f"CPU, {place[4:]}": (places[0], place) for place in places[1:]},
+    }
 
 
 @pytest.mark.no_backend

@@ -16,6 +16,14 @@ def test_a_training_is_profiled(ours, run_benchmark):
 
 
 @pytest.mark.one_backend
+@pytest.mark.slow
+def test_a_profile_that_takes_too_long_is_left_out(ours, run_benchmark):
+    arguments = ["--size", "toy", "--only", ours, "--minutes", 0]
+    output, found = run_benchmark("gpu.profiling", *arguments)
+    assert not found["milliseconds"] and "###" not in output
+
+
+@pytest.mark.one_backend
 def test_gaps_are_where_no_kernel_runs():
     from peers.kernels import busy_and_span
 

@@ -6,14 +6,16 @@ from pathlib import Path
 import pytest
 from gpu import quality
 
+from keras_transformer.data import phrasebook
 from training.digit_text import VOCABULARY_SIZE
 from training.digit_text import write_files
+from training.digit_text import write_tsv
 
 CONFIG = f"""
 data:
   train: [{{source: train.en, target: train.de}}]
   validation: {{source: val.en, target: val.de}}
-  test: {{source: val.en, target: val.de}}
+  test: {{tsv: test.tsv}}
   batch_tokens: 64
 tokenizer: {{vocabulary_size: {VOCABULARY_SIZE}}}
 model:
@@ -34,6 +36,7 @@ def test_a_run_is_scored_and_not_made_twice(run_benchmark, ours, tmp_path):
     (tmp_path / "digits.yaml").write_text(CONFIG)
     for name, count in (("train", 40), ("val", 4)):
         write_files(tmp_path, name, count)
+    write_tsv(tmp_path / "test.tsv", 4)
     arguments = [tmp_path / "digits.yaml", "--output", tmp_path / "runs"]
     arguments += ["--grid", "model.dropout=0.2"]
     output, found = run_benchmark("gpu.quality", *arguments)
@@ -55,6 +58,34 @@ def test_a_grid_is_every_combination():
     assert quality.grid(["a.b=1,2", "c=x"]) == [["a.b=1", "c=x"], ["a.b=2", "c=x"]]
     with pytest.raises(SystemExit, match="KEY=A,B"):
         quality.grid(["a.b"])
+
+
+@pytest.mark.no_backend
+def test_a_phrasebook_is_scored(tmp_path):
+    references = phrasebook.load("en", "de", "test")[1]
+    lines = "".join(f"{line}\n" for line in references)
+    (tmp_path / "test.hypotheses.txt").write_text(lines, encoding="utf-8")
+    (tmp_path / "config.yaml").write_text("data: {phrasebook: en-de}")
+    assert round(quality._test(tmp_path)["BLEU"][0], 6) == 100
+
+
+@pytest.mark.no_backend
+@pytest.mark.parametrize(
+    ("axis", "message"),
+    [
+        ("model.droupot=0.1,0.2", "droupot"),
+        ("data.test.tsv=nowhere.tsv", "nowhere.tsv"),
+    ],
+)
+def test_what_is_wrong_is_told_before_a_training(tmp_path, monkeypatch, axis, message):
+    (tmp_path / "digits.yaml").write_text(CONFIG)
+    write_files(tmp_path, "val", 4)
+    write_tsv(tmp_path / "test.tsv", 4)
+    arguments = ["quality", str(tmp_path / "digits.yaml"), "--grid", axis]
+    monkeypatch.setattr("sys.argv", arguments)
+    monkeypatch.setattr(quality, "work_off", lambda *_: pytest.fail("trains"))
+    with pytest.raises(SystemExit, match=f"error: .*{message}"):
+        quality.main()
 
 
 @pytest.mark.no_backend

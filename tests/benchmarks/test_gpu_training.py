@@ -1,31 +1,53 @@
-"""`gpu/training.py` and its peer in plain JAX, at toy size."""
+"""`gpu/training.py` and its peers, at toy size."""
+
+import importlib.util
 
 import keras
 import numpy as np
 import pytest
 
 NORM = ("gamma", "beta")
+#: What is measured beside this package's program, by the backend of the tests.
+PEERS = {"jax": "JAX by hand", "torch": "torch.nn.Transformer compiled"}
 
 
 @pytest.mark.slow
 def test_the_table_of_training(run_benchmark, ours):
+    peer = PEERS[keras.backend.backend()]
     output, found = run_benchmark(
-        "gpu.training", "--size", "toy", "--rounds", 2, "--only", ours
+        "gpu.training", "--size", "toy", "--rounds", 2, "--only", ours, peer
     )
-    (numbers,) = found["rounds"].values()
-    assert f"| {ours} |" in output
-    assert [sorted(row) for row in numbers] == 2 * [
-        [
-            "first_step_seconds",
-            "loss",
-            "peak_bytes",
-            "preparation_seconds",
-            "tokens_per_second",
+    assert sorted(found["rounds"]) == sorted([ours, peer])
+    rows = [line.split(" | ")[:3] for line in output.splitlines()]
+    assert [row[2] for row in rows if row[0] == f"| {peer}"] == ["1.00"]
+    assert [float(row[2]) > 0 for row in rows if row[0] == f"| {ours}"] == [True]
+    for numbers in found["rounds"].values():
+        assert [sorted(row) for row in numbers] == 2 * [
+            [
+                "first_step_seconds",
+                "loss",
+                "peak_bytes",
+                "preparation_seconds",
+                "tokens_per_second",
+            ]
         ]
-    ]
+        assert np.isfinite(numbers[-1]["loss"])
     assert found["flops_per_target_token"] > 0
     assert found["matrix_flops_per_second"] > 0
     assert found["machine"]["versions"]["keras"] == keras.__version__
+
+
+@pytest.mark.slow
+@pytest.mark.one_backend
+def test_marian_is_trained(run_benchmark):
+    if not importlib.util.find_spec("transformers"):
+        pytest.skip("needs transformers, of benchmarks/requirements.txt")
+    output, found = run_benchmark(
+        "gpu.training", "--size", "toy", "--rounds", 1, "--only", "Marian"
+    )
+    ((row,),) = found["rounds"].values()
+    assert row["tokens_per_second"] > 0 and np.isfinite(row["loss"])
+    assert "| Hugging Face Marian compiled |" in output
 
 
 @pytest.fixture

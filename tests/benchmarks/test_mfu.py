@@ -37,7 +37,16 @@ def test_padding_is_not_counted():
         ("NVIDIA H100 80GB HBM3", 989e12),
         ("NVIDIA H100 PCIe", 756e12),
         ("NVIDIA A100-SXM4-40GB", 312e12),
+        ("NVIDIA A100 80GB PCIe", 312e12),
         ("NVIDIA A10G", 70e12),
+        ("NVIDIA GH200 480GB", 989e12),
+        ("NVIDIA L4", 121e12),
+        ("NVIDIA L40", 181e12),
+        ("NVIDIA GeForce RTX 4090", 165e12),
+        # Other models, whose names hold these.
+        ("NVIDIA L400", None),
+        ("NVIDIA GB200", None),
+        ("NVIDIA GeForce RTX 4090 Laptop GPU", None),
         ("x86_64, 2 cores", None),
     ],
 )

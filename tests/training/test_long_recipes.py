@@ -12,7 +12,12 @@ import pytest
 from keras_transformer.training.config import load_config
 
 FOLDER = Path(__file__).parents[2] / "tutorials" / "configs"
-LONG = ("wmt14_en_de_base", "wmt14_en_de_big", "iwslt14_de_en")
+LONG = (
+    "wmt14_en_de_base",
+    "wmt14_en_de_big",
+    "iwslt14_de_en",
+    "tatoeba_en_de_base",
+)
 
 #: Narrow and short, so that 20 steps take seconds; all else is the recipe's.
 NARROW = {

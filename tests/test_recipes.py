@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import importlib.util
 import io
+import itertools
 import json
 import re
 import shutil
@@ -24,6 +25,8 @@ PAPER = ("wmt14_en_de_base", "wmt14_en_de_big")
 TUNED = {
     "multi30k_tok_en_de_tuned": "multi30k_tok_both",
     "multi30k_tok_en_de_diverse": "multi30k_tok_en_de_tuned",
+    "multi30k_tok_en_fr_tuned": "multi30k_tok_both_fr",
+    "multi30k_tok_en_fr_diverse": "multi30k_tok_en_fr_tuned",
 }
 
 
@@ -178,12 +181,12 @@ def test_multi30k_is_prepared_for_its_recipes(prepare, downloaded, tmp_path):
     (tmp_path / "multi30k.sha256").write_text(digests)
     downloaded(prepare.MULTI30K, contents)
     prepare.multi30k(tmp_path / "data" / "multi30k")
-    for translated in translations(FOLDER / "multi30k_tok_en_de_diverse.yaml"):
+    for translated in itertools.chain.from_iterable(map(translations, RECIPES)):
         path = tmp_path / "data" / "multi30k_tok_diverse" / translated
         path.parent.mkdir(exist_ok=True)
         path.write_text("line 1\nline 2\n")
     names = [recipe.stem for recipe in RECIPES if recipe.stem.startswith("multi30k")]
-    assert len(names) == 9
+    assert len(names) == 12
     check_recipes(prepare, tmp_path, *names)
     for folder in ("multi30k", "multi30k_tok"):
         assert len(list((tmp_path / "data" / folder).iterdir())) == 9

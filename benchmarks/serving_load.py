@@ -46,9 +46,18 @@ class Result:
     memory: list[float]  # MiB of the server, once a second
 
     @property
+    def levels(self) -> tuple[float, float]:
+        """The memory under load: medians of the first and of the last quarter, MiB."""
+        quarter = max(len(self.memory) // 4, 1)
+        parts = self.memory[:quarter], self.memory[-quarter:]
+        first, last = (float(np.median(part or [0.0])) for part in parts)
+        return first, last
+
+    @property
     def grown(self) -> bool:
         """Whether the server needed more and more memory."""
-        return bool(self.memory) and self.memory[-1] > _MOST_GROWTH * self.memory[0]
+        first, last = self.levels
+        return last > _MOST_GROWTH * first
 
     def row(self) -> str:
         """One line of the table."""
@@ -58,7 +67,7 @@ class Result:
             f"sentences/s, p50 {p50:.0f} ms, p99 {p99:.0f} ms, wrong "
             f"{len(self.wrong)}, failed {len(self.failed)}"
             + (
-                f", memory {self.memory[0]:.0f} → {self.memory[-1]:.0f} MiB (most "
+                f", memory {self.levels[0]:.0f} → {self.levels[1]:.0f} MiB (most "
                 f"{max(self.memory):.0f})"
                 if self.memory
                 else ""
@@ -251,7 +260,7 @@ def main() -> int:
         print(*result.wrong[:3], *result.failed[:3], sep="\n", end="")
         faults += len(result.wrong) + len(result.failed) + result.grown
         if result.grown:
-            first, last = result.memory[0], result.memory[-1]
+            first, last = result.levels
             print(f"  memory grew, warm: {first:.0f} → {last:.0f} MiB")
         speeds.append(result.sentences / result.seconds)
     if arguments.compare:

@@ -1,6 +1,5 @@
 """Strings to strings, and the model folder on disk."""
 
-import dataclasses
 import importlib.util
 import json
 import shutil
@@ -46,7 +45,7 @@ def test_the_format_1_folder_translates_as_ever(translator):
 @pytest.mark.one_backend
 def test_a_blank_source_without_an_end_is_scored_as_an_end_alone(translator):
     """As the SavedModel does it: no row may be padding alone."""
-    config = dataclasses.replace(translator.model.config, source_end=False)
+    config = translator.model.config.model_copy(update={"source_end": False})
     tokenizers = translator.tokenizer, translator.target_tokenizer
     plain = kt.Translator(kt.Transformer(config), *tokenizers)
     assert plain._lines.encode(["", SOURCES[0]], [1, 2]) == [

@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import Any
 from typing import NamedTuple
 
-import numpy as np
-
 from keras_transformer.config import TranslationConfig
 from keras_transformer.data.plain_file import MOST_BYTES
 from keras_transformer.data.plain_file import plain_file
@@ -25,6 +23,7 @@ from keras_transformer.layers import initial_values
 from keras_transformer.models import KINDS
 from keras_transformer.models.translation_model import TranslationModel
 from keras_transformer.models.weights import assign
+from keras_transformer.models.weights import first_broken
 from keras_transformer.models.weights import read_arrays
 from keras_transformer.models.weights import save_weights
 from keras_transformer.output_folder import new_folder
@@ -133,12 +132,11 @@ def read_weights(folder: Path, config: TranslationConfig) -> dict[str, Any]:
     path = plain_file(folder, _WEIGHTS)
     arrays = read_arrays(path)
     _check_size(config, arrays, path)
-    for name, array in arrays.items():
-        if not np.isfinite(array).all():
-            raise InputError(
-                f"{path}: the weight {name!r} holds numbers that are not finite; train "
-                f"again, or copy the model folder again"
-            )
+    if broken := first_broken(arrays):
+        raise InputError(
+            f"{path}: the weight {broken!r} holds numbers that are not finite; train "
+            f"again, or copy the model folder again"
+        )
     return arrays
 
 

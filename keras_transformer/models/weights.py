@@ -30,9 +30,9 @@ def weight_values(model):
     }
 
 
-def first_broken(model):
-    """The path of a weight that holds a number that is not finite, or None."""
-    for path, values in weight_values(model).items():
+def first_broken(arrays):
+    """Which of `{path: array}` holds a number that is not finite; None if none does."""
+    for path, values in arrays.items():
         if not np.isfinite(values).all():
             return path
     return None

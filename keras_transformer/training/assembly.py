@@ -69,7 +69,8 @@ def assemble(config, folder, distribution, say):
     training = config.training
     evaluate([""], [""], metrics=("bleu",), **config.evaluation.model_dump())
     corpora = Corpora(config.data)
-    run_folder.check_corpus(folder, corpora)
+    if not distribution.is_chief:  # which has just kept it
+        run_folder.check_corpus(folder, corpora)
     tokenizers = load_tokenizers(config.tokenizer, folder)
     text = _encode(config, corpora, tokenizers, folder, lambda text: None)
     say(f"training: {text.report}")

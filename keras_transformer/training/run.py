@@ -9,8 +9,7 @@ from pathlib import Path
 from keras_transformer import backends
 from keras_transformer.errors import InputError
 from keras_transformer.evaluation import evaluate
-from keras_transformer.models.weights import assign
-from keras_transformer.models.weights import first_broken
+from keras_transformer.models import weights
 from keras_transformer.training import assembly
 from keras_transformer.training import run_folder
 from keras_transformer.training.averaging import average_checkpoints
@@ -222,7 +221,7 @@ class Run:
         if nan.batch is not None:
             self._refuse_nan(state.step + nan.batch, "the loss of")
         # A gradient that is not finite shows in the loss of the next step alone.
-        if broken := first_broken(self.model):
+        if broken := weights.first_broken(weights.weight_values(self.model)):
             self._refuse_nan(state.step + stop.step - 1, f"the weight {broken!r} after")
         state.step += stop.step
         state.seconds += seconds
@@ -317,7 +316,7 @@ class Run:
         with averaged(self.model):
             if steps:
                 paths = [checkpoints[step] for step in steps]
-                assign(self.model, average_checkpoints(paths), self.folder)
+                weights.assign(self.model, average_checkpoints(paths), self.folder)
             hypotheses, scores = self._test()
             if self.is_chief:
                 lines = [f"Test: {score}" for score in scores or ()]

@@ -83,10 +83,10 @@ def keep_corpus(folder: Path, corpora: Corpora) -> None:
         InputError: where a text has changed since, and there is a checkpoint.
     """
     if (folder / _CORPUS).exists():
+        if _has_weights(folder):
+            return check_corpus(folder, corpora)
         if not _changes(folder, corpora):
             return
-        if _has_weights(folder):
-            check_corpus(folder, corpora)
         _begin_anew(folder)
     write(folder / _CORPUS, json.dumps(corpora.fingerprint(), indent=2) + "\n")
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from keras_transformer.errors import InputError
+from keras_transformer.whole_file import new_file
 
 
 @contextlib.contextmanager
@@ -25,25 +26,23 @@ def writer(path: Path | None) -> Iterator[Callable[[str | bytes], None]]:
     if path is None:
         yield partial(_write, "standard output", sys.stdout and sys.stdout.buffer)
         return
-    with _told(path):
-        in_place = path.exists() and not path.is_file()
-        # Not `path.resolve()`, which gives up on a loop of links.
-        target = path if in_place else Path(os.path.realpath(path))
-        temporary = target
-        if not in_place:
-            temporary = target.with_name(f"{target.name}.{os.getpid()}.tmp")
-        file = temporary.open("wb")
-    try:
-        yield partial(_write, path, file)
+    with contextlib.ExitStack() as stack:
         with _told(path):
-            file.close()
-            if not in_place:
-                temporary.replace(target)
-    finally:
-        with contextlib.suppress(OSError):  # what is left in its buffer
-            file.close()
-        if not in_place:
-            temporary.unlink(missing_ok=True)
+            if path.exists() and not path.is_file():
+                target = path
+            else:
+                # Not `path.resolve()`, which gives up on a loop of links.
+                whole = new_file(Path(os.path.realpath(path)))
+                target = stack.enter_context(whole)
+            file = target.open("wb")
+        try:
+            yield partial(_write, path, file)
+            with _told(path):
+                file.close()
+                stack.close()
+        finally:
+            with contextlib.suppress(OSError):  # what is left in its buffer
+                file.close()
 
 
 def _write(name: Path | str, file: BinaryIO | None, text: str | bytes) -> None:

@@ -22,6 +22,7 @@ from keras_transformer.data.filters import CorpusReport
 from keras_transformer.data.filters import SeenPairs
 from keras_transformer.data.line_reader import LineReader
 from keras_transformer.data.token_rows import TokenRows
+from keras_transformer.whole_file import write_whole
 
 MANIFEST = "manifest.json"
 SIDES = ("source", "target")
@@ -77,9 +78,7 @@ def write_corpora(
 
 def write_manifest(folder: Path, manifest: dict) -> None:
     """Writes the manifest of a folder, whole or not at all."""
-    new = folder / f".{MANIFEST}.{os.getpid()}"
-    new.write_text(json.dumps(manifest, indent=1), encoding="utf-8")
-    new.replace(folder / MANIFEST)
+    write_whole(folder / MANIFEST, json.dumps(manifest, indent=1).encode())
 
 
 class _Side:

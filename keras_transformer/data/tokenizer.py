@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import re
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ import sentencepiece
 
 from keras_transformer.config import UNKNOWN_ID
 from keras_transformer.errors import InputError
+from keras_transformer.whole_file import write_whole
 
 #: SentencePiece writes a space as this character, so in a text it becomes a space.
 SPACE_MARK = "\u2581"
@@ -143,13 +143,9 @@ class Tokenizer:
 
     def save(self, path: str | Path) -> None:
         """Writes the SentencePiece model file, whole or not at all."""
-        path = Path(path)
-        temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
         try:
-            temporary.write_bytes(self.model)
-            temporary.replace(path)
+            write_whole(Path(path), self.model)
         except OSError as error:
-            temporary.unlink(missing_ok=True)
             raise InputError(
                 f"cannot write the tokenizer {path}: {error.strerror}; check the folder"
             ) from None

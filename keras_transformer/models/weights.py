@@ -7,7 +7,6 @@ of class names or creation order: renaming a class breaks no file.
 
 import io
 import math
-import os
 from pathlib import Path
 
 import h5py
@@ -15,6 +14,7 @@ import numpy as np
 
 from keras_transformer import backends
 from keras_transformer.errors import InputError
+from keras_transformer.whole_file import write_whole
 
 
 def named_weights(model):
@@ -40,17 +40,13 @@ def first_broken(arrays):
 
 def write_arrays(arrays, path):
     """Writes `{name: array}`, whole or not at all."""
-    path = Path(path)
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     contents = io.BytesIO()  # HDF5's own messages of a full disk are no help to anyone
     with h5py.File(contents, "w") as file:
         for name, value in arrays.items():
             file.create_dataset(name, data=value)
     try:
-        temporary.write_bytes(contents.getbuffer())
-        temporary.replace(path)
+        write_whole(Path(path), contents.getbuffer())
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise InputError(
             f"cannot write {path}: {error.strerror}; check the folder and its disk"
         ) from None

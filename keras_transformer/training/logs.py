@@ -24,6 +24,7 @@ from typing import Any
 from keras_transformer.errors import InputError
 from keras_transformer.training import curve
 from keras_transformer.training.events import Events
+from keras_transformer.whole_file import write_whole
 
 _METRICS = "metrics.jsonl"
 _CURVE = "curve.png"
@@ -139,7 +140,7 @@ class RunLog:
             return
         picture = curve.draw(self.lines)
         if picture is not None:
-            _write_whole(self.folder / _CURVE, picture)
+            write_whole(self.folder / _CURVE, picture)
         self._num_drawn = len(self.lines)
 
     def _say_what_is_missing(self) -> None:
@@ -191,17 +192,8 @@ def _keep_lines(path: Path, step: int) -> list[dict[str, Any]]:
             kept += text
             lines.append(line)
     if kept != content:
-        _write_whole(path, kept)
+        write_whole(path, kept)
     return lines
-
-
-def _write_whole(path: Path, content: bytes) -> None:
-    temporary = path.with_name(f"{path.name}.tmp")
-    try:
-        temporary.write_bytes(content)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _plain(value: Any) -> float | None:

@@ -20,11 +20,11 @@ from keras_transformer.training.config import load_config
 from keras_transformer.training.corpora import TOKENIZERS
 from keras_transformer.training.corpora import Corpora
 from keras_transformer.training.corpora import changes
+from keras_transformer.whole_file import write_whole
 
 _CONFIG = "config.yaml"
 _CORPUS = "corpus.json"
 _LOCK = ".lock"
-_TEMPORARY = ".tmp"
 _MODELS = ("best", "averaged")
 #: What is made of the config and the texts before the first checkpoint.
 _MADE = (_CORPUS, "batch_tokens", *TOKENIZERS, "encoded", "logs")
@@ -65,12 +65,9 @@ def write(path: Path, text: str) -> None:
     Raises:
         InputError: where it cannot be written.
     """
-    temporary = path.with_name(f".{path.name}{_TEMPORARY}")
     try:
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(path)
+        write_whole(path, text.encode())
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise _unwritable(path.parent, error) from None
 
 
@@ -136,8 +133,10 @@ def _refuse_foreign(folder: Path) -> None:
     if not folder.exists() or (folder / _CONFIG).exists():
         return
     # What a run leaves that was killed before it had written its config.
-    own = {_LOCK, f".{_CONFIG}{_TEMPORARY}"}
-    if not folder.is_dir() or {path.name for path in folder.iterdir()} - own:
+    own = (_LOCK, f"{_CONFIG}.*.tmp")
+    if not folder.is_dir() or not all(
+        any(map(path.match, own)) for path in folder.iterdir()
+    ):
         raise InputError(
             f"{folder} exists and is not a run folder; choose another output, or "
             f"remove it"
@@ -172,7 +171,9 @@ def _begin_anew(folder: Path) -> None:
 
 
 def _tidy(folder: Path) -> None:
-    """Drops what a run left that was killed while it wrote a model folder."""
+    """Drops what a run left that was killed while it wrote a file or model folder."""
+    for left in folder.glob("*.*.tmp"):
+        left.unlink()
     for name in _MODELS:
         for left in folder.glob(f".{name}.*"):
             shutil.rmtree(left, ignore_errors=True)

@@ -284,7 +284,7 @@ def test_a_folder_left_by_a_kill_is_no_foreign_one(config_file):
     config = load_config(config_file)
     folder = config_file.parent / "runs" / "small"
     folder.mkdir(parents=True)
-    for name in (".lock", ".config.yaml.tmp"):
+    for name in (".lock", "config.yaml.7.tmp"):
         (folder / name).write_text("steps")
     (folder / ".best.x1").mkdir()
     with pytest.raises(InputError, match="is not a run folder"), opened(config):

@@ -31,6 +31,7 @@ from keras_transformer.data.phrasebook.lookup import character_fours
 from keras_transformer.data.phrasebook.lookup import lookup_bleu
 from keras_transformer.data.phrasebook.lookup import words
 from keras_transformer.data.phrasebook.slots import KINDS
+from keras_transformer.whole_file import write_whole
 
 COUNTS = {"train": 33_000, "validation": 500, "test": 1000}
 
@@ -143,9 +144,7 @@ def _write(file: Path, content: bytes) -> None:
     # Without a name and a time, equal contents make equal files.
     with gzip.GzipFile("", "wb", 9, packed, mtime=0) as stream:
         stream.write(content)
-    unfinished = file.with_name(f"{file.name}.unfinished")
-    unfinished.write_bytes(packed.getvalue())
-    unfinished.replace(file)
+    write_whole(file, packed.getvalue())
 
 
 def _is_written(file: Path, content: bytes) -> bool:

@@ -1,0 +1,28 @@
+"""A file that is written whole or not at all."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+
+@contextlib.contextmanager
+def new_file(path: Path) -> Iterator[Path]:
+    """A temporary path that gets the name `path` when the block ends well.
+
+    Raises:
+        OSError: where it cannot be renamed. What is there stays.
+    """
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    try:
+        yield temporary
+        temporary.replace(path)
+    finally:
+        with contextlib.suppress(OSError):  # it has got its name, or never was
+            temporary.unlink()
+
+
+def write_whole(path: Path, content: bytes | memoryview) -> None:
+    """Writes a file; `OSError` where it cannot be written. What is there stays."""
+    with new_file(path) as temporary:
+        temporary.write_bytes(content)

@@ -2,14 +2,11 @@
 
 import importlib.util
 import json
-from pathlib import Path
 
 import pytest
 
 pytestmark = pytest.mark.no_backend
 
-# Installed or not: these tests run on the built wheel too.
-FOLDER = Path(importlib.util.find_spec("keras_transformer").origin).parent
 HEAVY = (
     "jax",
     "keras",
@@ -69,18 +66,14 @@ def test_all_names_are_listed_and_an_unknown_one_is_an_attribute_error():
 
 
 def test_configs_evaluation_and_text_files_need_no_keras(run_python):
-    modules = [
-        name
-        for name in (
-            "config",
-            "config.decoding",
-            "evaluation",
-            "data.tokenizer",
-            "data.corpus",
-            "training.config",
-        )
-        if (FOLDER / f"{name.replace('.', '/')}.py").exists()
-    ]
+    modules = (
+        "config",
+        "config.decoding",
+        "evaluation",
+        "data.tokenizer",
+        "data.corpus",
+        "training.config",
+    )
     imports = "".join(f"import keras_transformer.{name}\n" for name in modules)
     output = run_python(imports + LOADED, block=("keras", "tensorflow", "jax", "torch"))
     assert not loaded_modules(output) & {"keras", "tensorflow", "jax", "torch"}
@@ -100,10 +93,6 @@ def test_every_public_name_loads_without_tensorflow(backend, run_python):
     assert "tensorflow" not in loaded_modules(output)
 
 
-@pytest.mark.skipif(
-    not (FOLDER / "cli" / "main.py").exists(),
-    reason="there is no command line yet",
-)
 def test_help_of_the_command_line_loads_nothing_heavy(run_python):
     code = (
         "import runpy, sys\n"

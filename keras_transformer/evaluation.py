@@ -14,6 +14,15 @@ from sacrebleu.tokenizers.tokenizer_base import BaseTokenizer
 
 from keras_transformer.errors import InputError
 
+__all__ = [
+    "METRICS",
+    "TOKENIZATIONS",
+    "Comparison",
+    "Score",
+    "compare",
+    "evaluate",
+]
+
 METRICS = ("bleu", "chrf", "ter")
 
 #: How BLEU can split text into words: `"13a"` for European languages, `"zh"` and

@@ -36,7 +36,9 @@ NAMES = {
     "keras_transformer.losses": """
         LabelSmoothedCrossEntropy TokenStatistics default_weights token_losses
     """,
-    "keras_transformer.evaluation": "Comparison Score compare evaluate",
+    "keras_transformer.evaluation": """
+        Comparison METRICS Score TOKENIZATIONS compare evaluate
+    """,
     "keras_transformer.models": """
         ConvolutionalModel Ensemble KINDS RecurrentModel Transformer
     """,

@@ -120,16 +120,38 @@ def evaluate(
     https://arxiv.org/abs/1804.08771).
     """
     _check_texts(hypotheses, references)
-    if confidence < 0 or confidence == 1:
-        raise InputError(
-            f"confidence {confidence} is not a number of bootstrap samples; use 0 for "
-            f"none, or 1000"
-        )
-    chosen = {name: _metric(name, tokenize, lowercase) for name in metrics}
+    chosen = _chosen(metrics, tokenize, lowercase, confidence)
     if confidence:
         found = _bootstrap([hypotheses], references, chosen, confidence)
         return [scores[0] for scores, _ in found]
     return [_score(metric, hypotheses, references) for metric in chosen.values()]
+
+
+def check_options(*, tokenize: str, lowercase: bool, confidence: int = 0) -> None:
+    """Refuses options of `evaluate` before the long work that it ends.
+
+    Args:
+        tokenize: see `evaluate`, as for the others.
+        lowercase: see `tokenize`.
+        confidence: see `tokenize`.
+
+    Raises:
+        InputError: as `evaluate` would.
+    """
+    _chosen(["bleu"], tokenize, lowercase, confidence)
+
+
+def check_tokenization(name: str) -> None:
+    """Refuses an unknown name for `tokenize`; whether it is installed shows later.
+
+    Raises:
+        InputError: for a name that is neither in `TOKENIZATIONS` nor Moses'.
+    """
+    if name not in TOKENIZATIONS and not name.startswith(_MOSES):
+        raise InputError(
+            f"unknown tokenization {name!r} for BLEU; use one of "
+            f"{', '.join(TOKENIZATIONS)}, or {_MOSES} and a language"
+        )
 
 
 def compare(
@@ -181,6 +203,17 @@ def compare(
     chosen = {name: _metric(name, tokenize, lowercase) for name in metrics}
     found = _bootstrap([baseline, hypotheses], references, chosen, confidence)
     return [Comparison(*scores, p_value) for scores, p_value in found]
+
+
+def _chosen(
+    metrics: Sequence[str], tokenize: str, lowercase: bool, confidence: int
+) -> dict[str, Metric]:
+    if confidence < 0 or confidence == 1:
+        raise InputError(
+            f"confidence {confidence} is not a number of bootstrap samples; use 0 for "
+            f"none, or 1000"
+        )
+    return {name: _metric(name, tokenize, lowercase) for name in metrics}
 
 
 def _score(
@@ -243,14 +276,9 @@ def _metric(name: str, tokenize: str, lowercase: bool) -> Metric:
 
 
 def _bleu(tokenize: str, lowercase: bool) -> sacrebleu.BLEU:
-    is_moses = tokenize.startswith(_MOSES)
-    if tokenize not in TOKENIZATIONS and not is_moses:
-        raise InputError(
-            f"unknown tokenization {tokenize!r} for BLEU; use one of "
-            f"{', '.join(TOKENIZATIONS)}, or {_MOSES} and a language"
-        )
+    check_tokenization(tokenize)
     try:
-        if is_moses:
+        if tokenize.startswith(_MOSES):
             moses = _Moses(tokenize.removeprefix(_MOSES))
             bleu = sacrebleu.BLEU(tokenize="none", lowercase=lowercase, force=True)
             bleu.tokenizer, bleu.tokenizer_signature = moses, moses.signature()

@@ -35,6 +35,10 @@ class Distribution(NamedTuple):
         """Whether a flag is set in any process; each asks, as for `max`."""
         return self.max(flag) > 0
 
+    def wait(self) -> None:
+        """Until every process has come here; each must, as for `max`."""
+        self.max(0.0)
+
     def chiefs(self, number: float) -> float:
         """The number that the chief gives; each process asks, as for `max`."""
         return self.max(number if self.is_chief else -math.inf)

@@ -52,8 +52,7 @@ def evaluate(
         "lowercase": lowercase,
         "confidence": confidence,
     }
-    # An option that scoring refuses is told before the long work.
-    evaluation.evaluate(["."], ["."], metrics=["bleu"], **settings)
+    evaluation.check_options(**settings)
     text = read_parallel([source], [reference])
     with contextlib.ExitStack() as stack:
         write = stack.enter_context(writing.writer(output)) if output else None

@@ -9,8 +9,9 @@ import keras
 from keras_transformer import backends
 from keras_transformer.data.batching import TokenBatches
 from keras_transformer.data.encoding import encode_pairs
+from keras_transformer.data.parallel_text import ParallelText
 from keras_transformer.errors import InputError
-from keras_transformer.evaluation import evaluate
+from keras_transformer.evaluation import check_options
 from keras_transformer.source_lines import SourceLines
 from keras_transformer.training import run_folder
 from keras_transformer.training.corpora import Corpora
@@ -25,54 +26,28 @@ from keras_transformer.translator import Translator
 class Parts(NamedTuple):
     """What a run is made of."""
 
-    corpora: Corpora
     batches: TokenBatches
     translator: Translator
     validation: Validation | None
+    test: ParallelText | None
 
 
-def make(config, folder, say):
-    """Tokenizers and encoded text of a run, made once and kept in its folder.
-
-    The chief's, before any process calls `assemble`.
-
-    Args:
-        config: a `RunConfig`.
-        folder: of the run, open.
-        say: is given a line of progress now and then.
-
-    Raises:
-        InputError: where a text is not right, or not the one that the run began with.
-    """
-    corpora = Corpora(config.data)
-    run_folder.keep_corpus(folder, corpora)
-    tokenizers = make_tokenizers(config.tokenizer, corpora.sample, folder)
-    _encode(config, corpora, tokenizers, folder, say)
-
-
-def _encode(config, corpora, tokenizers, folder, say):
-    return corpora.encode(*tokenizers, folder / "encoded", config.longest, say)
-
-
-def assemble(config, folder, distribution, say):
+def build_parts(config, distribution, say):
     """The `Parts` of a run, with fresh weights.
 
+    Tokenizers and encoded text are made once and kept in the run folder, by the chief.
+
     Args:
         config: a `RunConfig`.
-        folder: of the run, in which `make` has been.
         distribution: the `Distribution` that it trains under.
         say: is given what a person would like to know.
 
     Raises:
-        InputError: where a text is not right, or not the one that `make` has seen.
+        InputError: where a text is not right, or not the one that the run began with.
     """
     training = config.training
-    evaluate([""], [""], metrics=("bleu",), **config.evaluation.model_dump())
-    corpora = Corpora(config.data)
-    if not distribution.is_chief:  # which has just kept it
-        run_folder.check_corpus(folder, corpora)
-    tokenizers = load_tokenizers(config.tokenizer, folder)
-    text = _encode(config, corpora, tokenizers, folder, lambda text: None)
+    check_options(**config.evaluation.model_dump())
+    corpora, tokenizers, text = _encoded(config, distribution, say)
     say(f"training: {text.report}")
     if training.jit_compile is True and not backends.compiles_training:
         say("training.jit_compile: PyTorch has no XLA, its steps are not compiled")
@@ -94,7 +69,7 @@ def assemble(config, folder, distribution, say):
         say(f"data.batch_tokens: {found} found")
         return found
 
-    batch_tokens = run_folder.batch_tokens(folder, config, distribution, find)
+    batch_tokens = run_folder.batch_tokens(config.output, config, distribution, find)
     batches = make_batches(
         batch_tokens,
         seed=training.seed,
@@ -115,7 +90,25 @@ def assemble(config, folder, distribution, say):
         f"{len(batches.shapes)} shapes of about "
         f"{batches.num_tokens / len(batches):.0f} target tokens"
     )
-    return Parts(corpora, batches, translator, validation)
+    return Parts(batches, translator, validation, corpora.test)
+
+
+def _encoded(config, distribution, say):
+    """The corpora of a run, source and target tokenizer, and the training text."""
+    folder = config.output
+    if not distribution.is_chief:
+        distribution.wait()  # for what the chief makes
+    corpora = Corpora(config.data)
+    if distribution.is_chief:
+        run_folder.keep_corpus(folder, corpora)
+        tokenizers = make_tokenizers(config.tokenizer, corpora.sample, folder)
+    else:
+        run_folder.check_corpus(folder, corpora)
+        tokenizers = load_tokenizers(config.tokenizer, folder)
+    text = corpora.encode(*tokenizers, folder / "encoded", config.longest, say)
+    if distribution.is_chief:
+        distribution.wait()
+    return corpora, tokenizers, text
 
 
 def _check_texts(corpora, lines, options):

@@ -9,7 +9,6 @@ import time
 
 import keras
 import numpy as np
-from keras import ops
 
 from keras_transformer import backends
 from keras_transformer.errors import InputError
@@ -246,8 +245,3 @@ class AverageWeights(keras.callbacks.Callback):
         if self._kept:
             rows = zip(*(weights for _, weights in self._kept), strict=True)
             self.model.set_weights([np.mean(values, axis=0) for values in rows])
-
-
-def learning_rate(optimizer):
-    """The rate that the optimizer's next update takes, a float."""
-    return float(ops.convert_to_numpy(optimizer.learning_rate))

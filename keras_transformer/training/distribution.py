@@ -61,7 +61,7 @@ def open_distribution(kind="none", devices="all"):
     Yields:
         A `Distribution`: `num_replicas`, `part`, `process_index`, `num_processes`,
         `is_chief`, and `max(number)`, the largest that any process gives, with
-        `any(flag)` and `chiefs(number)`.
+        `any(flag)`, `chiefs(number)` and `wait()`.
 
     Raises:
         InputError: where the kind belongs to another backend, the devices are not

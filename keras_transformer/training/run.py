@@ -4,36 +4,32 @@ import contextlib
 import dataclasses
 import signal
 import time
-from pathlib import Path
+
+from keras import ops
 
 from keras_transformer import backends
 from keras_transformer.errors import InputError
 from keras_transformer.evaluation import evaluate
 from keras_transformer.models import weights
-from keras_transformer.training import assembly
+from keras_transformer.training import report
 from keras_transformer.training import run_folder
+from keras_transformer.training.assembly import build_parts
 from keras_transformer.training.averaging import average_checkpoints
 from keras_transformer.training.averaging import steps_to_deliver
 from keras_transformer.training.callbacks import Progress
 from keras_transformer.training.callbacks import ResumeState
 from keras_transformer.training.callbacks import StopOnNaN
 from keras_transformer.training.callbacks import StopOnSignal
-from keras_transformer.training.callbacks import learning_rate
 from keras_transformer.training.checkpoints import list_checkpoints
 from keras_transformer.training.checkpoints import metric_variables
-from keras_transformer.training.checkpoints import read_checkpoint
 from keras_transformer.training.checkpoints import regular_checkpoints
 from keras_transformer.training.checkpoints import remove_checkpoints
-from keras_transformer.training.checkpoints import restore_snapshot
 from keras_transformer.training.checkpoints import save_checkpoint
 from keras_transformer.training.checkpoints import take_snapshot
 from keras_transformer.training.distribution import open_distribution
 from keras_transformer.training.logs import RunLog
-from keras_transformer.training.model import begin_from_trained
 from keras_transformer.training.moving_average import averaged
-from keras_transformer.training.report import model_card
-from keras_transformer.training.report import print_test
-from keras_transformer.training.report import say
+from keras_transformer.training.run_state import restored
 from keras_transformer.training.validation import best_steps
 
 _BOOTSTRAP = 1000  # samples, for the confidence intervals of the test
@@ -52,24 +48,6 @@ class Interrupted(Exception):
         self.exit_code = 128 + number
 
 
-@dataclasses.dataclass
-class State:
-    """What a checkpoint keeps besides the model.
-
-    Args:
-        step: updates done.
-        seconds: spent in training steps, over all resumes.
-        scores: `[step, value]` of each validation, of the metric that says what is
-            best; higher is better.
-        ended: whether validation has not become better for too long.
-    """
-
-    step: int = 0
-    seconds: float = 0.0
-    scores: list = dataclasses.field(default_factory=list)
-    ended: bool = False
-
-
 def train(config):
     """Trains as a `RunConfig` says, or goes on with its run folder.
 
@@ -83,107 +61,80 @@ def train(config):
         InputError: where config, data or folders are not right.
         Interrupted: where a signal stopped it; the run can be resumed.
     """
+    training = config.training
     with contextlib.ExitStack() as stack:
-        return Run(config, stack).train()
+        distribution = stack.enter_context(
+            open_distribution(training.distribution, training.devices)
+        )
+        say, log = _say_nothing, None
+        if distribution.is_chief:
+            say = report.say
+            stack.enter_context(run_folder.opened(config))
+        parts = build_parts(config, distribution, say)
+        state, metrics = restored(config, parts.translator.model, say)
+        if distribution.is_chief:
+            log = stack.enter_context(RunLog(config.output, state.step, say))
+        return Run(config, distribution, parts, state, metrics, log, say).train()
+
+
+def _say_nothing(text):
+    """As the processes do that are not the chief."""
 
 
 class Run:
-    """One run: its folder, texts, model, and the loop over windows of steps.
+    """One run: the loop over windows of steps, and what it ends with.
 
     Args:
         config: a `RunConfig`.
-        stack: closes what the run opens.
+        distribution: the `Distribution` that it trains under.
+        parts: texts, batches, model: the `Parts` of `build_parts`.
+        state: where it goes on.
+        metrics: `(variable, value)` of a window that was cut in two.
+        log: the chief's `RunLog`; None in other processes.
+        say: is given what a person would like to know.
     """
 
-    def __init__(self, config, stack):
+    def __init__(self, config, distribution, parts, state, metrics, log, say):
         self.config = config
-        self.stack = stack
-        self.state = State()
-        self.metrics = []  # `(variable, value)` of a window that was cut in two
+        self.folder = config.output
+        self.distribution = distribution
+        self.batches, self.translator, self.validation, self.test_text = parts
+        self.model = self.translator.model
+        self.state = state
+        self.metrics = metrics
+        self.log = log
+        self.say = say
+        steps = config.training.steps
+        self.progress = Progress(state.step, steps, self._tokens_per_step())
 
     def train(self):
-        training = self.config.training
-        self.distribution = self.stack.enter_context(
-            open_distribution(training.distribution, training.devices)
-        )
-        self.is_chief = self.distribution.is_chief
-        self._prepare()
-        self._restore()
-        if self.is_chief:
-            self.log = RunLog(self.folder, self.state.step, self._say)
-            self.stack.enter_context(self.log)
-            tokens = self._tokens_per_step()
-            self.progress = Progress(self.state.step, training.steps, tokens)
+        """See the function `train`."""
         if self._done():
-            self._say(
-                f"finished already: {self.folder} has all {self.state.step} steps"
-            )
+            self.say(f"finished already: {self.folder} has all {self.state.step} steps")
         with StopOnSignal(self.distribution.any) as stop:
             while not self._done():
                 self._train_window(stop)
-        return self._finish(training)
-
-    def _say(self, text):
-        if self.is_chief:
-            say(text)
+        return self._finish(self.config.training)
 
     def _done(self):
         return self.state.ended or self.state.step >= self.config.training.steps
 
-    # === Before the first step ===
-
-    def _prepare(self):
-        config = self.config
-        self.folder = Path(config.output)
-        if self.is_chief:
-            self.stack.enter_context(run_folder.opened(config))
-            assembly.make(config, self.folder, self._say)
-        self.distribution.any(False)  # the others wait for what the chief has made
-        parts = assembly.assemble(config, self.folder, self.distribution, self._say)
-        self.test_text = parts.corpora.test
-        self.batches = parts.batches
-        self.translator = parts.translator
-        self.validation = parts.validation
-        self.model = parts.translator.model
-
     def _tokens_per_step(self):
         return self.batches.num_tokens / len(self.batches)
-
-    def _restore(self):
-        """Goes on from the newest checkpoint that can be read, if there is any."""
-        paths = list(list_checkpoints(self.folder).values())
-        for path in reversed(paths):
-            try:
-                snapshot, state = read_checkpoint(path)
-            except InputError as error:
-                self._say(f"warning: {error}; an older checkpoint is taken")
-                continue
-            metrics = restore_snapshot(snapshot, self.model, path)
-            self.state = State(**state)
-            if all(self.state.step % interval for interval in self._intervals()):
-                self.metrics = metrics
-            self._say(f"resumed from step {self.state.step}")
-            return
-        if paths:
-            raise InputError(
-                f"no checkpoint in {self.folder} can be read; copy them again, or "
-                f"choose another output"
-            )
-        begin_from_trained(self.model, self.config)
 
     # === The loop ===
 
     def _train_window(self, stop):
         """Steps up to the next validation, checkpoint or line of the log, then that."""
         state, training = self.state, self.config.training
-        ends = [_next_multiple(state.step, interval) for interval in self._intervals()]
+        ends = [_next_multiple(state.step, interval) for interval in training.intervals]
         end = min(training.steps, *ends)
         logs = self._fit(end, stop)
         if state.step == end:
             self.metrics = []
             if end == training.steps or end % training.validate_every == 0:
                 logs |= self._validate()
-            if self.is_chief:
+            if self.log:
                 self.log.add(state.step, logs)
         else:
             variables = metric_variables(self.model)
@@ -192,7 +143,7 @@ class Run:
         kept = True
         if stopped or self._done() or self._regular(state.step):
             snapshot = take_snapshot(self.model)
-            kept = not self.is_chief or self._checkpoint(snapshot)
+            kept = not self.distribution.is_chief or self._checkpoint(snapshot)
         if stopped:
             newest = max(list_checkpoints(self.folder), default=0)
             raise Interrupted(
@@ -206,16 +157,14 @@ class Run:
         state = self.state
         resume = ResumeState(self.metrics)
         nan = StopOnNaN()
-        callbacks = [resume, nan, stop]
-        if self.is_chief:
-            callbacks.insert(0, self.progress)
+        progress = [self.progress] if self.distribution.is_chief else []
         began = time.monotonic()
         history = self.model.fit(
             self.batches.from_step(state.step, part=self.distribution.part),
             steps_per_epoch=end - state.step,
             shuffle=False,
             verbose=0,
-            callbacks=callbacks,
+            callbacks=[*progress, resume, nan, stop],
         )
         seconds = time.monotonic() - began
         if nan.batch is not None:
@@ -225,9 +174,10 @@ class Run:
             self._refuse_nan(state.step + stop.step - 1, f"the weight {broken!r} after")
         state.step += stop.step
         state.seconds += seconds
+        rate = self.model.optimizer.learning_rate  # of the next update
         return {
             **{name: values[-1] for name, values in history.history.items()},
-            "learning_rate": learning_rate(self.model.optimizer),
+            "learning_rate": float(ops.convert_to_numpy(rate)),
             "tokens_per_second": stop.step * self._tokens_per_step() / seconds,
             "seconds": state.seconds,
         }
@@ -250,18 +200,18 @@ class Run:
         with averaged(self.model):
             logs, samples = self.validation.run()
             text = "  ".join(f"{name} {value:.4g}" for name, value in logs.items())
-            self._say(f"step {state.step}: {text}")
+            self.say(f"step {state.step}: {text}")
             # Computers that are unlike may round it otherwise.
             score = self.distribution.chiefs(self.validation.score(logs))
             state.scores.append([state.step, score])
             best = best_steps(state.scores, 1)[0]
-            if self.is_chief:
+            if self.log:
                 self.log.add_samples(state.step, *samples)
                 if best == state.step:
                     self._save_best(text)
         since = sum(step > best for step, _ in state.scores)
         if training.patience is not None and since >= training.patience:
-            self._say(f"no better validation since step {best}: training ends")
+            self.say(f"no better validation since step {best}: training ends")
             state.ended = True
         return logs
 
@@ -273,7 +223,7 @@ class Run:
                 self.folder, snapshot, state.step, dataclasses.asdict(state)
             )
         except InputError as error:
-            self._say(f"warning: {error}; this checkpoint is left out")
+            self.say(f"warning: {error}; this checkpoint is left out")
             return False
         if self._done() or self._regular(state.step):
             last = max(training.keep_checkpoints, training.average_last or 0)
@@ -285,18 +235,13 @@ class Run:
         return True
 
     def _save_best(self, scores):
-        card = model_card(
+        card = report.model_card(
             self.config, self.state.step, [f"Validation, greedy: {scores}"]
         )
         try:
             self.translator.save(self.folder / "best", card)
         except InputError as error:
-            self._say(f"warning: {error}; training goes on without it")
-
-    def _intervals(self):
-        training = self.config.training
-        intervals = training.validate_every, training.checkpoint_every
-        return (*intervals, training.log_every) if training.log_every else intervals
+            self.say(f"warning: {error}; training goes on without it")
 
     def _regular(self, step):
         return step % self.config.training.checkpoint_every == 0
@@ -308,25 +253,25 @@ class Run:
     # === After the last step ===
 
     def _finish(self, training):
-        self.distribution.any(False)  # the others wait for the chief's last checkpoint
+        self.distribution.wait()  # for the chief's last checkpoint
         checkpoints = self._regular_checkpoints()
         steps, warning = steps_to_deliver(checkpoints, self.state, training)
         if warning:
-            self._say(f"warning: {warning}")
+            self.say(f"warning: {warning}")
         with averaged(self.model):
             if steps:
                 paths = [checkpoints[step] for step in steps]
                 weights.assign(self.model, average_checkpoints(paths), self.folder)
             hypotheses, scores = self._test()
-            if self.is_chief:
+            if self.distribution.is_chief:
                 lines = [f"Test: {score}" for score in scores or ()]
-                card = model_card(self.config, self.state.step, lines)
+                card = report.model_card(self.config, self.state.step, lines)
                 self.translator.save(self.folder / "averaged", card)
-        self._say(f"model folder: {self.folder / 'averaged'}")
-        if scores is not None and self.is_chief:
+        self.say(f"model folder: {self.folder / 'averaged'}")
+        if scores is not None and self.distribution.is_chief:
             output = self.folder / "test.hypotheses.txt"
             run_folder.write(output, "".join(f"{line}\n" for line in hypotheses))
-            print_test(self.test_text, hypotheses, scores)
+            report.print_test(self.test_text, hypotheses, scores)
             minutes = self.state.seconds / 60
             print(f"{self.state.step} steps in {minutes:.1f} minutes of training")
             bleu = scores[0]
@@ -337,7 +282,7 @@ class Run:
         text = self.test_text
         if text is None:
             return None, None
-        self._say(f"translating {len(text)} test lines")
+        self.say(f"translating {len(text)} test lines")
         hypotheses = self.translator.translate(text.source)
         options = self.config.evaluation.model_dump()
         return hypotheses, evaluate(

@@ -9,7 +9,7 @@ from typing import Literal
 
 import pydantic
 
-from keras_transformer.evaluation import TOKENIZATIONS
+from keras_transformer.evaluation import check_tokenization
 from keras_transformer.training.section import Count
 from keras_transformer.training.section import Section
 
@@ -26,8 +26,7 @@ Part = Literal["embeddings", "encoder", "decoder"]
 
 
 def _tokenization(name: str) -> str:
-    if name not in TOKENIZATIONS and not name.startswith("moses-"):
-        raise ValueError(f"expected one of {', '.join(TOKENIZATIONS)}, got {name!r}")
+    check_tokenization(name)
     return name
 
 
@@ -132,6 +131,12 @@ class TrainingSection(Section):
             return 1  # of a section that is refused
         steps, interval = values
         return min(max(steps // 10 // interval, 1), 5)
+
+    @property
+    def intervals(self) -> tuple[int, ...]:
+        """Steps between validations, between checkpoints, between lines of the log."""
+        intervals = self.validate_every, self.checkpoint_every
+        return (*intervals, self.log_every) if self.log_every else intervals
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> TrainingSection:

@@ -281,9 +281,8 @@ def test_the_token_budget_is_found_once(config_file, monkeypatch):
 @pytest.mark.one_backend
 def test_a_model_whose_source_has_no_end_learns_from_sources_without(config_file):
     config = load_config(config_file, ["model.source_end=false"])
-    with run_folder.opened(config) as folder:
-        assembly.make(config, folder, print)
-        parts = assembly.assemble(config, folder, Distribution(), print)
+    with run_folder.opened(config):
+        parts = assembly.build_parts(config, Distribution(), print)
     end = parts.translator.model.config.end_id
     for batches in (parts.batches, parts.validation.batches):
         inputs, labels, _ = batches[0]
@@ -294,13 +293,13 @@ def test_a_model_whose_source_has_no_end_learns_from_sources_without(config_file
 def test_another_process_with_another_text_takes_nothing_away(config_file):
     config = load_config(config_file)
     with run_folder.opened(config) as folder:
-        assembly.make(config, folder, print)
+        assembly.build_parts(config, Distribution(), print)
         before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
         with (config_file.parent / "train.en").open("a") as file:
             file.write("more\n")
         other = Distribution(process_index=1, num_processes=2)
         with pytest.raises(InputError, match=r"another corpus .*train\.en: 60 lines"):
-            assembly.assemble(config, folder, other, print)
+            assembly.build_parts(config, other, print)
         assert before == {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
 
 

@@ -3,7 +3,6 @@
 import errno
 import os
 import shutil
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,13 +11,14 @@ from small_run import assert_mean
 from small_run import terminating_at
 from small_run import weights_of
 
+from keras_transformer.backends.distribution import Distribution
 from keras_transformer.data import TokenBatches
 from keras_transformer.errors import InputError
 from keras_transformer.training import checkpoints
 from keras_transformer.training import load_config
 from keras_transformer.training import run as running
 from keras_transformer.training import train
-from keras_transformer.training.assembly import make
+from keras_transformer.training.assembly import build_parts
 from keras_transformer.training.run_folder import opened
 from keras_transformer.training.validation import Validation
 
@@ -165,7 +165,7 @@ def test_a_run_that_began_wrong_can_be_mended(config_file):
     swapped = "".join(reversed(lines.splitlines(keepends=True)))
     (folder / "train.de").write_text(swapped)
     config = load_config(config_file, ["training.steps=2"])
-    make(config, Path(config.output), print)
+    build_parts(config, Distribution(), print)
     (folder / "train.de").write_text(lines)
     train(config)
     train(load_config(config_file, ["training.steps=2", "output=other"]))

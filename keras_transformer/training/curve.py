@@ -1,4 +1,4 @@
-"""The picture of a run: likelihood, validation BLEU and learning rate over steps."""
+"""The picture of a run: likelihood, validation scores and learning rate over steps."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 _TRAINING = "#8097b1"
 _VALIDATION = "#d1495b"
-_BLEU = "#2a6f97"
+_SCORE = "#2a6f97"
 _INK = "#1f2937"
 _QUIET = "#6b7280"
 _GRID = "#e5e7eb"
@@ -20,12 +20,12 @@ _PANELS = {
         4,
         {
             "loss": ("training, smoothed loss", _TRAINING, ":"),
-            "val_loss": ("validation, smoothed loss", _VALIDATION, ":"),
             "nll": ("training", _TRAINING, "-"),
             "val_nll": ("validation", _VALIDATION, "-"),
         },
     ),
-    "Validation BLEU": (3, {"val_bleu": ("", _BLEU, "-")}),
+    "Validation BLEU": (3, {"val_bleu": ("", _SCORE, "-")}),
+    "Validation chrF": (3, {"val_chrf": ("", _SCORE, "-")}),
     "Learning rate": (1.6, {"learning_rate": ("", _QUIET, "-")}),
 }
 
@@ -34,8 +34,8 @@ def draw(lines: Sequence[Mapping[str, Any]]) -> bytes | None:
     """The training curves of a run as a PNG, 960 pixels wide.
 
     Args:
-        lines: of `RunLog`: `step` and any of `loss`, `nll`, `val_loss`, `val_nll`,
-            `val_bleu` and `learning_rate`; a panel without a point is left out.
+        lines: of `RunLog`: `step` and any of `loss`, `nll`, `val_nll`, `val_bleu`,
+            `val_chrf` and `learning_rate`; a panel without a point is left out.
 
     Returns:
         The file's content; None where there is no point.
@@ -99,11 +99,11 @@ def _finish(panel: Any, curves: Mapping[str, Any]) -> None:
     if "nll" in curves:
         _zoom(panel)
         panel.legend(frameon=False, labelcolor=_QUIET)
-    elif "val_bleu" in curves:
-        _mark_best(panel)
-    else:
+    elif "learning_rate" in curves:
         panel.set_ylim(bottom=0)
         panel.yaxis.set_major_formatter("{x:g}")
+    else:
+        _mark_best(panel)
 
 
 def _zoom(panel: Any) -> None:
@@ -118,7 +118,7 @@ def _zoom(panel: Any) -> None:
 def _mark_best(panel: Any) -> None:
     steps, values = panel.lines[0].get_data()
     best = values.argmax()
-    panel.plot(steps[best], values[best], "o", color=_BLEU, ms=7)
+    panel.plot(steps[best], values[best], "o", color=_SCORE, ms=7)
     panel.margins(y=0.2)
     panel.annotate(
         f"{values[best]:.2f}",
@@ -127,6 +127,6 @@ def _mark_best(panel: Any) -> None:
         textcoords="offset points",
         ha="center",
         va="bottom",
-        color=_BLEU,
+        color=_SCORE,
         weight="bold",
     )

@@ -238,17 +238,18 @@ def test_the_curve_shows_every_point(monkeypatch):
         for step in range(1, 101)
     ]
     for i in (24, 49, 74, 99):
-        lines[i] |= {"val_loss": 3.0, "val_nll": 2.0 + i, "val_bleu": 40 - abs(60 - i)}
-    lines[99]["val_loss"] = None  # not a number
+        score = 40 - abs(60 - i)
+        lines[i] |= {"val_nll": 2.0 + i, "val_bleu": score, "val_chrf": score + 9}
+    lines[99]["val_nll"] = None  # not a number
     curve.draw(lines)
-    losses, bleu, rate = figures[0].axes
+    losses, bleu, chrf, rate = figures[0].axes
     curves = {line.get_label(): line.get_data() for line in losses.lines}
     x, y = curves["training"]
     assert list(zip(x, y, strict=True)) == [(n, 8 / n) for n in range(1, 101)]
-    assert list(curves["validation, smoothed loss"][0]) == [25, 50, 75]
+    assert list(curves["validation"][0]) == [25, 50, 75]
     assert [*bleu.lines[0].get_xdata()] == [25, 50, 75, 100]
     assert [text.get_text() for text in bleu.texts] == ["29.00"]
-    assert bleu.texts[0].xy == (50, 29)
+    assert bleu.texts[0].xy == (50, 29) and chrf.texts[0].xy == (50, 38)
     assert rate.get_ylim()[0] == 0
     # The fall of the first tenth may leave the panel, but nothing behind it.
     low, high = losses.get_ylim()

@@ -34,7 +34,7 @@ def average(run_folder, last, output, best=None):
         run_folder: what `train` wrote.
         last: how many, the latest; those that a signal left do not count.
         output: the model folder to write.
-        best: instead, how many, the best in validation; `last` is then of no account.
+        best: instead, how many, the best in validation; `last` is then ignored.
 
     Raises:
         InputError: where there are fewer checkpoints, or a folder is not right.

@@ -9,15 +9,7 @@ import contextlib
 from keras_transformer import backends
 from keras_transformer.backends.distribution import Distribution
 from keras_transformer.errors import InputError
-
-# Kind -> the backend that has it.
-KINDS = {
-    "mirrored": "tensorflow",
-    "multi_worker": "tensorflow",
-    "data_parallel": "jax",
-    "model_parallel": "jax",
-    "torchrun": "torch",
-}
+from keras_transformer.training.training_section import DISTRIBUTIONS
 
 # What the frameworks say, in words of their own, where a peer does not answer.
 _SIGNS = ("collective", "connection", "gloo", "heartbeat", "nccl", "peer")
@@ -77,7 +69,8 @@ def open_distribution(kind="none", devices="all"):
         yield Distribution()
         return
     if kind not in backends.distributions:
-        reason = f"belongs to the {KINDS[kind]} backend" if kind in KINDS else "unknown"
+        owner = DISTRIBUTIONS.get(kind)
+        reason = f"belongs to the {owner} backend" if owner else "unknown"
         raise InputError(
             f"distribution {kind}: {reason}; the {backends.name} backend, which is "
             f"active, has {_choices()}"

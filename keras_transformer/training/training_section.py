@@ -13,14 +13,14 @@ from keras_transformer.evaluation import check_tokenization
 from keras_transformer.training.section import Count
 from keras_transformer.training.section import Section
 
-DISTRIBUTIONS = (
-    "mirrored",
-    "multi_worker",
-    "data_parallel",
-    "model_parallel",
-    "torchrun",
-)
-_NOT_COMPILED = ("mirrored", "multi_worker")
+#: Kind -> the backend that has it.
+DISTRIBUTIONS = {
+    "mirrored": "tensorflow",
+    "multi_worker": "tensorflow",
+    "data_parallel": "jax",
+    "model_parallel": "jax",
+    "torchrun": "torch",
+}
 
 Part = Literal["embeddings", "encoder", "decoder"]
 
@@ -44,11 +44,11 @@ class TrainingSection(Section):
         schedule: how it falls: `"inverse_square_root"` (the paper's) or `"cosine"`,
             half a cosine to 0 at `steps`.
         label_smoothing: share of the target spread over the whole vocabulary.
-        r_drop: α of R-Drop: each sentence is worked off under two dropout masks, whose
-            distributions are drawn together. Its paper translates with 5; steps take
-            twice as long. 0 for none.
+        r_drop: α of R-Drop: each sentence is passed twice with different dropout
+            masks, and the two output distributions are pulled towards each other. Its
+            paper translates with 5; steps take twice as long. 0 for none.
         clip_norm: the most that the norm of the whole gradient may be; None for any.
-        micro_batches: parts in which a batch is worked off, one after the other;
+        micro_batches: parts in which a batch is processed, one after the other;
             memory is that of one part, the result that of the whole. Batches have a
             multiple of as many rows.
         freeze: parts of the model that do not learn.
@@ -60,7 +60,8 @@ class TrainingSection(Section):
         keep_checkpoints: how many, the latest, stay on disk.
         keep_best: how many, the best in validation, stay besides.
         best_metric: what is best: the highest `"bleu"` or `"chrf"` of greedy search,
-            or the lowest `"loss"`, the likelihood of the validation text.
+            or the lowest `"loss"`, the negative log-likelihood of the validation
+            text, without label smoothing.
         patience: validations without a better one after which training ends; None
             for all `steps`.
         average_last: checkpoints whose mean is the final model; by default those of
@@ -152,7 +153,8 @@ class TrainingSection(Section):
                 f"devices {self.devices} need a distribution; set it to one of "
                 f"{', '.join(DISTRIBUTIONS)}"
             )
-        if self.jit_compile is True and self.distribution in _NOT_COMPILED:
+        backend = DISTRIBUTIONS.get(self.distribution)
+        if self.jit_compile is True and backend == "tensorflow":
             raise ValueError(
                 f"jit_compile does not go with distribution {self.distribution}, in "
                 f"which TensorFlow compiles nothing; leave it out"

@@ -8,12 +8,12 @@ import pytest
 from keras_transformer import backends
 from keras_transformer.backends.distribution import Distribution
 from keras_transformer.errors import InputError
-from keras_transformer.training.distribution import KINDS
 from keras_transformer.training.distribution import WorkerLost
 from keras_transformer.training.distribution import open_distribution
+from keras_transformer.training.training_section import DISTRIBUTIONS
 
 BACKEND = keras.backend.backend()
-OWN = [kind for kind, backend in KINDS.items() if backend == BACKEND]
+OWN = [kind for kind, backend in DISTRIBUTIONS.items() if backend == BACKEND]
 
 
 def message(kind, devices="all"):
@@ -33,10 +33,10 @@ def test_alone_is_one_replica_of_one_process():
         assert kind in message("none", 2)
 
 
-@pytest.mark.parametrize("kind", sorted(set(KINDS) - set(OWN)))
+@pytest.mark.parametrize("kind", sorted(set(DISTRIBUTIONS) - set(OWN)))
 def test_a_kind_of_another_backend_is_refused(kind):
     text = message(kind)
-    assert f"belongs to the {KINDS[kind]} backend" in text
+    assert f"belongs to the {DISTRIBUTIONS[kind]} backend" in text
     assert f"the {BACKEND} backend" in text
     assert all(own in text for own in OWN)
 

@@ -19,7 +19,7 @@ def draw(
     translator = model_folder.load(model)
     from keras_transformer import visualization
 
-    with progress.warnings_told():
+    with progress.warnings_reported():
         maps = visualization.attention_maps(translator, text, translation)
         if output.suffix == ".html":
             content = visualization.html_page(maps, **choice.given())

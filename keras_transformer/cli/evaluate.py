@@ -57,7 +57,7 @@ def evaluate(
     with contextlib.ExitStack() as stack:
         write = stack.enter_context(writing.writer(output)) if output else None
         translator = model_folder.load(model)
-        with progress.warnings_told():
+        with progress.warnings_reported():
             hypotheses = translator.translate(text.source, **decoding, top_beams=1)
         if write:
             write("".join(f"{line}\n" for line in hypotheses))

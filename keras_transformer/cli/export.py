@@ -74,5 +74,5 @@ def export(
         if examples := given.pop("examples"):
             given["warm_up"] = read_lines(examples)
     module = importlib.import_module(f"keras_transformer.export.{format}")
-    with progress.warnings_told():
+    with progress.warnings_reported():
         print(module.export(translator, output, **given))

@@ -2,12 +2,11 @@
 
 import enum
 import json
-import sys
 from typing import TYPE_CHECKING
 from typing import Any
 
 if TYPE_CHECKING:
-    from keras_transformer.translator import Hypothesis
+    from keras_transformer.hypothesis import Hypothesis
 
 
 class Format(enum.StrEnum):
@@ -59,14 +58,3 @@ def written(
         else as_text(number, hypotheses, top_beams)
         for number, (source, hypotheses) in enumerate(rows, first_line)
     )
-
-
-def warn_of_cuts(found: "list[list[Hypothesis]]", first_line: int) -> None:
-    """Says which translations ended at their length limit, without an end token."""
-    for number, hypotheses in enumerate(found, first_line):
-        if not hypotheses[0].finished:
-            print(
-                f"warning: line {number}: the translation reached its length limit "
-                f"and may be cut off, after {len(hypotheses[0].ids)} tokens",
-                file=sys.stderr,
-            )

@@ -1,4 +1,4 @@
-"""Arguments and options that several commands share."""
+"""Arguments and options of the commands; most are shared by several."""
 
 from pathlib import Path
 from typing import Annotated

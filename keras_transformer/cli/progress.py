@@ -8,12 +8,16 @@ import warnings
 from collections.abc import Callable
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 from typing import BinaryIO
+
+if TYPE_CHECKING:
+    from keras_transformer.hypothesis import Hypothesis
 
 
 @contextlib.contextmanager
 def bar(file: BinaryIO, output: Path | None) -> Iterator[Callable[[int], None]]:
-    """A function that is told of lines that are done; it draws on a terminal alone.
+    """A function that counts lines that are done; it draws on a terminal alone.
 
     Nothing is drawn where the terminal shows the lines, read or written.
 
@@ -49,7 +53,7 @@ def bar(file: BinaryIO, output: Path | None) -> Iterator[Callable[[int], None]]:
 
 
 @contextlib.contextmanager
-def warnings_told() -> Iterator[None]:
+def warnings_reported() -> Iterator[None]:
     """Warnings of what runs within it become one line each."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
@@ -58,3 +62,14 @@ def warnings_told() -> Iterator[None]:
         finally:
             for warning in caught:
                 print(f"warning: {warning.message}", file=sys.stderr)
+
+
+def warn_of_cuts(found: "list[list[Hypothesis]]", first_line: int) -> None:
+    """Says which translations ended at their length limit, without an end token."""
+    for number, hypotheses in enumerate(found, first_line):
+        if not hypotheses[0].finished:
+            print(
+                f"warning: line {number}: the translation reached its length limit "
+                f"and may be cut off, after {len(hypotheses[0].ids)} tokens",
+                file=sys.stderr,
+            )

@@ -63,7 +63,7 @@ def translate(
                 texts, starts = map(list, zip(*piece, strict=True))
                 if prefixes:
                     decoding["prefixes"] = starts
-                with progress.warnings_told():
+                with progress.warnings_reported():
                     found = translator.translate(
                         texts,
                         batch_size=batch_size,
@@ -73,7 +73,7 @@ def translate(
                         first_line=first,
                         **decoding,
                     )
-                formats.warn_of_cuts(found, first)
+                progress.warn_of_cuts(found, first)
                 write(formats.written(format, first, texts, found, top_beams))
                 advance(len(piece))
                 first += len(piece)

@@ -27,7 +27,7 @@ def writer(path: Path | None) -> Iterator[Callable[[str | bytes], None]]:
         yield partial(_write, "standard output", sys.stdout and sys.stdout.buffer)
         return
     with contextlib.ExitStack() as stack:
-        with _told(path):
+        with _reported(path):
             if path.exists() and not path.is_file():
                 target = path
             else:
@@ -37,7 +37,7 @@ def writer(path: Path | None) -> Iterator[Callable[[str | bytes], None]]:
             file = target.open("wb")
         try:
             yield partial(_write, path, file)
-            with _told(path):
+            with _reported(path):
                 file.close()
                 stack.close()
         finally:
@@ -48,13 +48,13 @@ def writer(path: Path | None) -> Iterator[Callable[[str | bytes], None]]:
 def _write(name: Path | str, file: BinaryIO | None, text: str | bytes) -> None:
     if file is None:
         raise InputError(f"there is no {name}; give --output")
-    with _told(name):
+    with _reported(name):
         file.write(text.encode() if isinstance(text, str) else text)
         file.flush()
 
 
 @contextlib.contextmanager
-def _told(name: Path | str) -> Iterator[None]:
+def _reported(name: Path | str) -> Iterator[None]:
     try:
         yield
     except OSError as error:

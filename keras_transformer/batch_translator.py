@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pydantic
 
-from keras_transformer.config import describe
-from keras_transformer.config import nearest
 from keras_transformer.config.decoding import DecodingOptions
+from keras_transformer.config.faults import first_fault
+from keras_transformer.config.faults import nearest
 from keras_transformer.errors import InputError
 
 
@@ -192,7 +192,7 @@ def _check_options(options: Mapping[str, Any]) -> None:
         DecodingOptions(**{k: v for k, v in options.items() if v is not None})
     except pydantic.ValidationError as error:
         if error.errors()[0]["loc"]:
-            raise InputError(describe(error, DecodingOptions, "")) from None
+            raise InputError(first_fault(error, DecodingOptions, "")) from None
 
 
 def _text(number: int, value: Any) -> str | None:

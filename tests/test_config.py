@@ -8,7 +8,7 @@ import pytest
 from keras_transformer.config import KINDS
 from keras_transformer.config import PRESETS
 from keras_transformer.config import TransformerConfig
-from keras_transformer.config import describe
+from keras_transformer.config.faults import first_fault
 from keras_transformer.errors import InputError
 
 pytestmark = pytest.mark.no_backend
@@ -115,7 +115,7 @@ def test_a_fault_is_named_with_its_path():
 
     with pytest.raises(pydantic.ValidationError) as error:
         Outer(model={**V, "num_layer": 2})
-    message = describe(error.value, Outer, "file.yaml")
+    message = first_fault(error.value, Outer, "file.yaml")
     assert message.startswith(
         "unknown key file.yaml.model.num_layer; did you mean 'num_"
     )

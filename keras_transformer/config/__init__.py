@@ -11,8 +11,6 @@ from keras_transformer.config.transformer import PRESETS
 from keras_transformer.config.transformer import TransformerConfig
 from keras_transformer.config.translation import UNKNOWN_ID
 from keras_transformer.config.translation import TranslationConfig
-from keras_transformer.config.translation import describe
-from keras_transformer.config.translation import nearest
 
 #: By the name that `model.kind` of a run and `kind` of a model folder give.
 KINDS: dict[str, type[TranslationConfig]] = {
@@ -28,6 +26,4 @@ __all__ = [
     "RecurrentConfig",
     "TransformerConfig",
     "TranslationConfig",
-    "describe",
-    "nearest",
 ]

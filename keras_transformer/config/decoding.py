@@ -10,7 +10,7 @@ from typing import Literal
 
 import pydantic
 
-from keras_transformer.config.translation import describe
+from keras_transformer.config.faults import first_fault
 from keras_transformer.errors import InputError
 
 Count = pydantic.PositiveInt
@@ -91,7 +91,7 @@ class DecodingOptions(pydantic.BaseModel):
         mbr_candidates: how many; default: beam_size, of samples 32.
         long_lines: what happens to a line of more tokens than `max_source_length`:
             `"error"`, `"truncate"` it with a warning, or `"split"` it into sentences,
-            where need be into windows, whose translations are joined.
+            if necessary into windows, whose translations are joined.
         max_source_length: end token included; None for what the model takes.
 
     Raises:
@@ -207,7 +207,7 @@ class DecodingOptions(pydantic.BaseModel):
         try:
             return cls(**fields)
         except pydantic.ValidationError as error:
-            raise InputError(describe(error, cls, where)) from None
+            raise InputError(first_fault(error, cls, where)) from None
 
     def updated(self, fields: Mapping[str, Any]) -> DecodingOptions:
         """These options with others in place of some.

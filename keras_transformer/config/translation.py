@@ -5,8 +5,6 @@ D hidden_dim, N layers, V vocabulary size.
 
 from __future__ import annotations
 
-import typing
-from collections.abc import Iterable
 from typing import Any
 from typing import ClassVar
 from typing import Literal
@@ -14,6 +12,7 @@ from typing import Self
 
 import pydantic
 
+from keras_transformer.config.faults import first_fault
 from keras_transformer.errors import InputError
 
 UNKNOWN_ID = 3
@@ -122,7 +121,7 @@ class TranslationConfig(pydantic.BaseModel):
         try:
             return cls(**fields)
         except pydantic.ValidationError as error:
-            raise InputError(describe(error, cls, "model")) from None
+            raise InputError(first_fault(error, cls, "model")) from None
 
     @property
     def longest_sequence(self) -> int:
@@ -146,59 +145,3 @@ class TranslationConfig(pydantic.BaseModel):
         rows = {"all": target, "target": source + target, "none": source + 2 * target}
         total = rows[self.tie_embeddings] * self.hidden_dim
         return total + target * self.output_bias
-
-
-def describe(
-    error: pydantic.ValidationError, model: type[pydantic.BaseModel], where: str
-) -> str:
-    """One sentence for the first fault that pydantic found.
-
-    Names the key with its path below `where`, and for an unknown key the nearest
-    right one.
-    """
-    fault, *others = error.errors()
-    keys, fields = _located(fault["loc"], model)
-    path = ".".join([where, *keys]).strip(".")
-    if fault["type"] == "extra_forbidden":
-        key = str(fault["loc"][-1])
-        path, near = f"{path}.{key}".strip("."), nearest(key, fields)
-        return f"unknown key {path}; did you mean {near!r}?"
-    if fault["type"] == "missing":
-        return f"{path} is missing"
-    if fault["type"] == "model_type":
-        return f"{path}: expected keys with values, got {fault['input']!r}"
-    if fault["type"] == "value_error":
-        return f"{path}: {fault['ctx']['error']}".removeprefix(": ")
-    # Of a value that may be of several types, each has its fault.
-    also = [f["msg"] for f in others if _located(f["loc"], model)[0] == keys]
-    expected = " or ".join([fault["msg"], *also]).replace(" or Input should be", " or")
-    return f"{path}: {expected}, got {fault['input']!r}"
-
-
-def nearest(name: str, names: Iterable[str]) -> str:
-    """The one of `names` that looks most like `name`."""
-    import difflib
-
-    return difflib.get_close_matches(name, names, n=1, cutoff=0.0)[0]
-
-
-def _located(
-    parts: tuple[str | int, ...], model: type[pydantic.BaseModel]
-) -> tuple[list[str], dict[str, Any]]:
-    """The keys of the place of a fault, and the fields that the last of them has."""
-    keys, fields = [], model.model_fields
-    for part in parts:
-        if part in fields:
-            fields = _fields(fields[part].annotation) or fields
-        elif not isinstance(part, int):  # which counts the items of a list
-            break  # an unknown key, or one of the types that a value may have
-        keys.append(str(part))
-    return keys, fields
-
-
-def _fields(annotation: Any) -> dict[str, Any]:
-    """The fields of the model in an annotation such as `list[Model] | None`."""
-    fields = getattr(annotation, "model_fields", {})
-    for part in typing.get_args(annotation):
-        fields = fields or _fields(part)
-    return fields

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import pydantic
 
 from keras_transformer.config import UNKNOWN_ID
-from keras_transformer.config import describe
 from keras_transformer.config.decoding import Beams
+from keras_transformer.config.faults import first_fault
 from keras_transformer.data.plain_file import MOST_BYTES
 from keras_transformer.data.plain_file import plain_file
 from keras_transformer.data.tokenizer import Tokenizer
@@ -129,7 +129,7 @@ def _described(folder: Path) -> Description:
     try:
         return Description.model_validate(described)
     except pydantic.ValidationError as error:
-        why = describe(error, Description, "").removeprefix(": ")
+        why = first_fault(error, Description, "").removeprefix(": ")
         raise InputError(
             f"{folder / 'model.json'} is not what the export wrote: "
             f"{why[:_LONGEST_REASON]}; {_AGAIN}"

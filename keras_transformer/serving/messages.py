@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import pydantic
 
-from keras_transformer.config import describe
+from keras_transformer.config.faults import first_fault
 from keras_transformer.errors import InputError
 from keras_transformer.hypothesis import Hypothesis
 from keras_transformer.serving.engine import Engine
@@ -96,7 +96,7 @@ def parse_translate(value: Any, engine: Engine, limits: Limits) -> Work:
     try:
         request = TranslateRequest.model_validate(_few_unknown(value))
     except pydantic.ValidationError as error:
-        raise InputError(describe(error, TranslateRequest, "")) from None
+        raise InputError(first_fault(error, TranslateRequest, "")) from None
     if (request.text is None) == (request.texts is None):
         raise InputError('give either "text", a string, or "texts", a list of strings')
     texts = [request.text] if request.texts is None else request.texts

@@ -15,9 +15,9 @@ from typing import Any
 import pydantic
 
 from keras_transformer.config import TranslationConfig
-from keras_transformer.config import describe
 from keras_transformer.config.decoding import GREEDY
 from keras_transformer.config.decoding import DecodingOptions
+from keras_transformer.config.faults import first_fault
 from keras_transformer.errors import InputError
 from keras_transformer.training import model_section
 from keras_transformer.training import strict_yaml
@@ -34,7 +34,7 @@ PHRASEBOOK = Path(__file__).with_name("phrasebook.yaml")
 _SECTIONS = ("tokenizer", "data", "training", "decoding", "evaluation")
 #: Where things lie, how they are encoded, and how a trained model searches; validation
 #: is greedy. Texts and tokenizers are known by their content, in the run folder.
-_OF_NO_NUMBER = re.compile(
+_NO_EFFECT_ON_TRAINING = re.compile(
     rf"output|decoding\.({'|'.join(GREEDY)}|normalization|length_penalty|seed)"
     r"|data\.(cache|workers)"
     r"|data\.(train|validation|test)\b.*\.(source|target|tsv)"
@@ -184,7 +184,7 @@ def load_config(path: str | Path | None, overrides: Sequence[str] = ()) -> RunCo
     try:
         return RunConfig.model_validate(document, context=context)
     except pydantic.ValidationError as error:
-        raise InputError(f"{where}: {describe(error, RunConfig, '')}") from None
+        raise InputError(f"{where}: {first_fault(error, RunConfig, '')}") from None
 
 
 def difference(before: RunConfig, after: RunConfig) -> list[str]:
@@ -197,7 +197,7 @@ def difference(before: RunConfig, after: RunConfig) -> list[str]:
     return [
         f"{key}: {old.get(key)} -> {new.get(key)}"
         for key in {**old, **new}
-        if old.get(key) != new.get(key) and not _OF_NO_NUMBER.fullmatch(key)
+        if old.get(key) != new.get(key) and not _NO_EFFECT_ON_TRAINING.fullmatch(key)
     ]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from keras_transformer.config import KINDS
 from keras_transformer.config import TranslationConfig
-from keras_transformer.config import nearest
+from keras_transformer.config.faults import nearest
 from keras_transformer.training.data_section import VOCABULARY_SIZE
 from keras_transformer.training.section import expanded
 

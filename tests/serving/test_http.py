@@ -211,13 +211,13 @@ def test_limits_are_named(start_server):
 def test_one_fault_of_many_is_enough(server, monkeypatch):
     """Each that is told of costs time, in which nobody else is answered."""
     counts = []
-    describe = messages.describe
+    first_fault = messages.first_fault
 
     def counting(error, *arguments):
         counts.append(error.error_count())
-        return describe(error, *arguments)
+        return first_fault(error, *arguments)
 
-    monkeypatch.setattr(messages, "describe", counting)
+    monkeypatch.setattr(messages, "first_fault", counting)
     for body, message in (
         ({"texts": [1] * 9999}, "texts.0: Input should be a valid string"),
         ({f"key{i}": 1 for i in range(9999)}, "unknown key key0"),

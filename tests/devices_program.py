@@ -181,6 +181,7 @@ def main(kind, devices, path, *variants):
         last = distribution.num_processes - 1
         assert distribution.any(distribution.process_index == last)
         assert not distribution.any(False)
+        distribution.wait()
         # Of several processes, each gives another number.
         number = -0.5 - distribution.process_index
         assert distribution.max(number) == distribution.chiefs(number) == -0.5

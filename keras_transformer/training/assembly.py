@@ -52,7 +52,6 @@ def build_parts(config, distribution, say):
     if training.jit_compile is True and not backends.compiles_training:
         say("training.jit_compile: PyTorch has no XLA, its steps are not compiled")
     rows = distribution.num_replicas * training.micro_batches
-
     source_end = config.model["source_end"]
 
     def make_model():

@@ -133,10 +133,8 @@ def _refuse_foreign(folder: Path) -> None:
     if not folder.exists() or (folder / _CONFIG).exists():
         return
     # What a run leaves that was killed before it had written its config.
-    own = (_LOCK, f"{_CONFIG}.*.tmp")
-    if not folder.is_dir() or not all(
-        any(map(path.match, own)) for path in folder.iterdir()
-    ):
+    own = {folder / _LOCK, *folder.glob(f"{_CONFIG}.*.tmp")}
+    if not folder.is_dir() or set(folder.iterdir()) - own:
         raise InputError(
             f"{folder} exists and is not a run folder; choose another output, or "
             f"remove it"

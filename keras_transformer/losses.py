@@ -50,9 +50,9 @@ def token_losses(logits, labels, label_smoothing=0.0):
     """
     logits = ops.cast(logits, "float32")
     score = label_scores(logits, ops.cast(labels, "int32"))
-    highest, normalizer = ops.max(logits, axis=-1), ops.logsumexp(logits, axis=-1)
+    highest, log_normalizer = ops.max(logits, axis=-1), ops.logsumexp(logits, axis=-1)
     mean = ops.mean(logits, axis=-1) if label_smoothing else 0.0
-    return token_terms(score, highest, normalizer, mean, label_smoothing)
+    return token_terms(score, highest, log_normalizer, mean, label_smoothing)
 
 
 def default_weights(labels, pad_id):

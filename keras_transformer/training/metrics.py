@@ -36,13 +36,13 @@ class TokenMetric(keras.metrics.Metric):
         self.num_tokens = self._sum("num_tokens")
 
     def update_state(self, y_true, y_pred, sample_weight=None):
-        _, likelihoods, right = token_losses(y_pred, y_true)
+        _, log_likelihoods, right = token_losses(y_pred, y_true)
         mask = ops.cast(
             ops.not_equal(ops.cast(y_true, "int32"), self.pad_id), "float32"
         )
         self.update_statistics(
             TokenStatistics(
-                ops.sum(likelihoods * mask), ops.sum(right * mask), ops.sum(mask)
+                ops.sum(log_likelihoods * mask), ops.sum(right * mask), ops.sum(mask)
             )
         )
 

@@ -34,8 +34,8 @@ class LogLikelihood(keras.metrics.Metric):
 
     def update_state(self, y_true, y_pred, sample_weight=None):
         mask = ops.cast(ops.not_equal(y_true, 0), "float32")
-        likelihoods = token_losses(y_pred, y_true)[1]
-        self.total.assign_add(ops.sum(mask * likelihoods))
+        log_likelihoods = token_losses(y_pred, y_true)[1]
+        self.total.assign_add(ops.sum(mask * log_likelihoods))
         self.count.assign_add(ops.sum(mask))
 
     def result(self):

@@ -17,6 +17,12 @@ CHUNK_TOKENS = 512
 NUM_CHUNKS = 8
 
 
+def token_mask(labels, pad_id):
+    """1 at each label that is a token, 0 at padding: (...) -> (...) float32."""
+    tokens = ops.not_equal(ops.cast(labels, "int32"), pad_id)
+    return ops.cast(tokens, "float32")
+
+
 def label_scores(logits, labels):
     """(..., V), (...) -> (...): the logit of each label."""
     scores = ops.take_along_axis(logits, ops.expand_dims(labels, -1), axis=-1)
@@ -181,7 +187,7 @@ class FusedCrossEntropy:
             )
             losses = losses + self.r_drop / 2 * divergence
             unnormalized = exponentials + self.r_drop / 2 * gradient
-        mask = ops.cast(ops.not_equal(labels, self.pad_id), "float32")
+        mask = token_mask(labels, self.pad_id)
         terms = (weights * losses, mask * log_likelihoods, mask * right, mask)
         return ops.stack([ops.sum(term) for term in terms]), unnormalized, total
 

@@ -11,6 +11,7 @@ from keras_transformer.decoding import greedy_search
 from keras_transformer.decoding import sample
 from keras_transformer.decoding.beam_groups import gather
 from keras_transformer.decoding.logits_processors import chain
+from keras_transformer.fused_cross_entropy import token_mask
 from keras_transformer.layers import masks
 from keras_transformer.losses import token_losses
 from keras_transformer.models.word_attention import word_attention
@@ -226,4 +227,4 @@ def _shifted(config, labels):
 
 def _log_likelihoods(config, logits, labels):
     _, log_likelihoods, _ = token_losses(logits, labels)
-    return log_likelihoods * ops.cast(ops.not_equal(labels, config.pad_id), "float32")
+    return log_likelihoods * token_mask(labels, config.pad_id)

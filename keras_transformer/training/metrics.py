@@ -10,6 +10,7 @@ B batch, T target positions, V vocabulary.
 import keras
 from keras import ops
 
+from keras_transformer.fused_cross_entropy import token_mask
 from keras_transformer.losses import TokenStatistics
 from keras_transformer.losses import token_losses
 
@@ -37,9 +38,7 @@ class TokenMetric(keras.metrics.Metric):
 
     def update_state(self, y_true, y_pred, sample_weight=None):
         _, log_likelihoods, right = token_losses(y_pred, y_true)
-        mask = ops.cast(
-            ops.not_equal(ops.cast(y_true, "int32"), self.pad_id), "float32"
-        )
+        mask = token_mask(y_true, self.pad_id)
         self.update_statistics(
             TokenStatistics(
                 ops.sum(log_likelihoods * mask), ops.sum(right * mask), ops.sum(mask)

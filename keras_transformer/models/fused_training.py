@@ -32,8 +32,9 @@ from keras_transformer.errors import InputError
 from keras_transformer.fused_cross_entropy import token_mask
 from keras_transformer.losses import LabelSmoothedCrossEntropy
 from keras_transformer.losses import default_weights
-from keras_transformer.models.gradients import GradientNorm
-from keras_transformer.models.gradients import global_norm
+from keras_transformer.metrics import GradientNorm
+from keras_transformer.metrics import TokenMetric
+from keras_transformer.metrics import global_norm
 
 
 class _Step(NamedTuple):
@@ -123,7 +124,7 @@ class FusedTraining(keras.Model):
     ):
         """`keras.Model.compile`; see the class for what is fused."""
         compiled = tree.flatten([metrics, weighted_metrics])
-        self._token_metrics = [m for m in compiled if hasattr(m, "update_statistics")]
+        self._token_metrics = [m for m in compiled if isinstance(m, TokenMetric)]
         self._gradient_norms = [m for m in compiled if isinstance(m, GradientNorm)]
         others = [m for m in compiled if m not in [None, *self.fed_metrics]]
         # In float16 gradients underflow before a loss scale could save them.

@@ -3,7 +3,7 @@
 It never holds a logit of every token: it goes through the tokens in chunks and computes
 the gradients of hidden states and output matrix in the same pass.
 
-B batch, T target positions, N = B * T, D hidden_dim, V vocabulary, C chunks.
+B batch, T target positions, M = B * T tokens, D hidden_dim, V vocabulary, C chunks.
 """
 
 import math
@@ -17,16 +17,22 @@ CHUNK_TOKENS = 512
 NUM_CHUNKS = 8
 
 
+def token_mask(labels, pad_id):
+    """1 at each label that is a token, 0 at padding: (...) -> (...) float32."""
+    tokens = ops.not_equal(ops.cast(labels, "int32"), pad_id)
+    return ops.cast(tokens, "float32")
+
+
 def label_scores(logits, labels):
     """(..., V), (...) -> (...): the logit of each label."""
     scores = ops.take_along_axis(logits, ops.expand_dims(labels, -1), axis=-1)
     return ops.squeeze(scores, -1)
 
 
-def token_terms(score, highest, normalizer, mean, label_smoothing):
+def token_terms(score, highest, log_normalizer, mean, label_smoothing):
     """What `token_losses` returns, from what it needs of each token's logits."""
-    loss = normalizer - (1.0 - label_smoothing) * score - label_smoothing * mean
-    return loss, score - normalizer, ops.cast(score >= highest, "float32")
+    loss = log_normalizer - (1.0 - label_smoothing) * score - label_smoothing * mean
+    return loss, score - log_normalizer, ops.cast(score >= highest, "float32")
 
 
 def pairs_in_chunks(*tensors):
@@ -39,7 +45,7 @@ def pairs_in_chunks(*tensors):
         tensors: (2 B, T, ...), each with what fills up the last chunk.
 
     Returns:
-        (1, 2 N, ...) each, where N is rounded up to fill the chunks.
+        (1, 2 M, ...) each, where M is rounded up to fill the chunks.
     """
     num_tokens, num_chunks = _count(tensors[0][0])
     length = ops.shape(tensors[0][0])[1]
@@ -96,17 +102,17 @@ class FusedCrossEntropy:
         def step(carry, chunk):
             sums, matrix_gradient, bias_gradient = carry
             states, _, weights = chunk
-            added, powers, total = self._forward(chunk, matrix, bias, means)
+            added, unnormalized, total = self._forward(chunk, matrix, bias, means)
             sums = sums + added
-            scale = ops.expand_dims(weights / total, -1)  # (N / C, 1)
+            scale = ops.expand_dims(weights / total, -1)  # (M / C, 1)
             if bias is not None:
-                bias_gradient = bias_gradient + ops.sum(powers * scale, axis=0)
-            powers = ops.cast(powers, matrix.dtype)  # (N / C, V)
+                bias_gradient = bias_gradient + ops.sum(unnormalized * scale, axis=0)
+            unnormalized = ops.cast(unnormalized, matrix.dtype)  # (M / C, V)
             scale = ops.cast(scale, matrix.dtype)
             matrix_gradient = matrix_gradient + ops.cast(
-                ops.matmul(ops.transpose(powers), scale * states), "float32"
+                ops.matmul(ops.transpose(unnormalized), scale * states), "float32"
             )
-            states_gradient = scale * ops.matmul(powers, matrix)
+            states_gradient = scale * ops.matmul(unnormalized, matrix)
             return (sums, matrix_gradient, bias_gradient), states_gradient
 
         carry = (
@@ -118,7 +124,7 @@ class FusedCrossEntropy:
             step, carry, chunks
         )
         states, labels, weights = (ops.reshape(c, (-1, *c.shape[2:])) for c in chunks)
-        weights = ops.expand_dims(weights, -1)  # (N, 1)
+        weights = ops.expand_dims(weights, -1)  # (M, 1)
         target = self._target(matrix, means[0], labels)
         hidden_gradient = ops.reshape(states_gradient, ops.shape(states))
         hidden_gradient = hidden_gradient - ops.cast(weights, matrix.dtype) * target
@@ -139,19 +145,19 @@ class FusedCrossEntropy:
         return sums, gradient
 
     def _target(self, matrix, mean_row, labels):
-        """The smoothed labels times the matrix: (N, D)."""
+        """The smoothed labels times the matrix: (M, D)."""
         smoothing = self.label_smoothing
         own = (1.0 - smoothing) * ops.take(matrix, labels, axis=0)
         return own + smoothing * ops.cast(mean_row, matrix.dtype)
 
     def _target_sums(self, matrix, rows, labels):
-        """The transposed smoothed labels times rows (N, ...): (V, ...)."""
+        """The transposed smoothed labels times rows (M, ...): (V, ...)."""
         smoothing, vocabulary_size = self.label_smoothing, matrix.shape[0]
         own = (1.0 - smoothing) * ops.segment_sum(rows, labels, vocabulary_size)
         return own + smoothing / vocabulary_size * ops.sum(rows, axis=0)
 
     def _forward(self, chunk, matrix, bias, means):
-        """The sums of a chunk; p t (N / C, V) and t (N / C,).
+        """The sums of a chunk; p t (M / C, V) and t (M / C,).
 
         t are the sums of exp(logits - maximum). The gradient of a token's loss in its
         logits is p - (1 - ε) one-hot - ε / V: p is the softmax, and under R-Drop what
@@ -161,31 +167,32 @@ class FusedCrossEntropy:
         logits = ops.cast(ops.matmul(states, ops.transpose(matrix)), "float32")
         logits = logits if bias is None else logits + bias
         highest = ops.max(logits, axis=-1, keepdims=True)
-        powers = ops.exp(logits - highest)
-        total = ops.sum(powers, axis=-1)
+        exponentials = ops.exp(logits - highest)
+        total = ops.sum(exponentials, axis=-1)
         highest = ops.squeeze(highest, -1)
         # The mean over the vocabulary, without reading the logits again.
         mean_row, mean_bias = means
         mean = ops.sum(ops.cast(states, "float32") * mean_row, axis=-1) + mean_bias
-        losses, likelihoods, right = token_terms(
+        losses, log_likelihoods, right = token_terms(
             label_scores(logits, labels),
             highest,
             highest + ops.log(total),
             mean,
             self.label_smoothing,
         )
+        unnormalized = exponentials
         if self.r_drop:
             divergence, gradient = _divergence(
-                logits, powers, ops.expand_dims(total, -1)
+                logits, exponentials, ops.expand_dims(total, -1)
             )
             losses = losses + self.r_drop / 2 * divergence
-            powers = powers + self.r_drop / 2 * gradient
-        mask = ops.cast(ops.not_equal(labels, self.pad_id), "float32")
-        terms = (weights * losses, mask * likelihoods, mask * right, mask)
-        return ops.stack([ops.sum(term) for term in terms]), powers, total
+            unnormalized = exponentials + self.r_drop / 2 * gradient
+        mask = token_mask(labels, self.pad_id)
+        terms = (weights * losses, mask * log_likelihoods, mask * right, mask)
+        return ops.stack([ops.sum(term) for term in terms]), unnormalized, total
 
     def _chunks(self, hidden):
-        """((C, N/C, D), (C, N/C), (C, N/C)) with padding of weight 0, and N."""
+        """((C, M/C, D), (C, M/C), (C, M/C)) with padding of weight 0, and M."""
         num_tokens, num_chunks = _count(hidden)
         chunks = []
         for tensor, filler in (
@@ -209,26 +216,27 @@ def _count(hidden):
 
 
 def _fill_up(tensor, count, filler):
-    """(N, ...) -> (N + count, ...)."""
+    """(M, ...) -> (M + count, ...)."""
     if isinstance(count, int) and not count:
         return tensor
     widths = [[0, count]] + [[0, 0]] * (len(tensor.shape) - 1)
     return ops.pad(tensor, widths, constant_values=filler)
 
 
-def _divergence(logits, powers, total):
-    """KL(P, Q) of each token's P to the Q of its pair: (N,).
+def _divergence(logits, exponentials, total):
+    """KL(P, Q) of each token's P to the Q of its pair: (M,).
 
-    And t times the gradient of KL(P, Q) + KL(Q, P) in the logits of P: (N, V).
+    And t times the gradient of KL(P, Q) + KL(Q, P) in the logits of P: (M, V).
 
     Args:
-        logits: (N, V), the second of each pair N / 2 rows after the first.
-        powers: (N, V), exp(logits - maximum).
-        total: (N, 1), their sums, t.
+        logits: (M, V), the second of each pair M / 2 rows after the first.
+        exponentials: (M, V), exp(logits - maximum).
+        total: (M, 1), their sums, t.
     """
-    normalizer = ops.max(logits, axis=-1, keepdims=True) + ops.log(total)
+    log_normalizer = ops.max(logits, axis=-1, keepdims=True) + ops.log(total)
     (log_p, log_q), (p, q), (p_total, q_total) = (
-        ops.split(tensor, 2) for tensor in (logits - normalizer, powers, total)
+        ops.split(tensor, 2)
+        for tensor in (logits - log_normalizer, exponentials, total)
     )
     ratio = log_p - log_q
     pq = ops.sum(p * ratio, axis=-1, keepdims=True) / p_total

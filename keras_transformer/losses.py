@@ -16,6 +16,7 @@ from keras_transformer import backends
 from keras_transformer.fused_cross_entropy import FusedCrossEntropy
 from keras_transformer.fused_cross_entropy import label_scores
 from keras_transformer.fused_cross_entropy import pairs_in_chunks
+from keras_transformer.fused_cross_entropy import token_mask
 from keras_transformer.fused_cross_entropy import token_terms
 
 
@@ -50,18 +51,24 @@ def token_losses(logits, labels, label_smoothing=0.0):
     """
     logits = ops.cast(logits, "float32")
     score = label_scores(logits, ops.cast(labels, "int32"))
-    highest, normalizer = ops.max(logits, axis=-1), ops.logsumexp(logits, axis=-1)
+    highest, log_normalizer = ops.max(logits, axis=-1), ops.logsumexp(logits, axis=-1)
     mean = ops.mean(logits, axis=-1) if label_smoothing else 0.0
-    return token_terms(score, highest, normalizer, mean, label_smoothing)
+    return token_terms(score, highest, log_normalizer, mean, label_smoothing)
 
 
-def default_weights(labels, pad_id):
+def default_weights(labels, pad_id, num_tokens=None):
     """1 / tokens at each token, 0 at padding: (B, T) float32.
 
-    Tokens are counted over all replicas, so that the sum over them is the mean.
+    Args:
+        labels: (B, T) int.
+        pad_id: the label that does not count.
+        num_tokens: of the whole batch, where the labels are a part of it; by default
+            counted over all replicas, so that the sum over them is the mean.
     """
-    mask = ops.cast(ops.not_equal(labels, pad_id), "float32")
-    return mask / ops.maximum(backends.sum_over_replicas(ops.sum(mask)), 1.0)
+    mask = token_mask(labels, pad_id)
+    if num_tokens is None:
+        num_tokens = backends.sum_over_replicas(ops.sum(mask))
+    return mask / ops.maximum(num_tokens, 1.0)
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")

@@ -16,7 +16,7 @@ from keras_transformer import Transformer
 from keras_transformer import TransformerConfig
 from keras_transformer import backends
 from keras_transformer.losses import LabelSmoothedCrossEntropy
-from keras_transformer.models.gradients import GradientNorm
+from keras_transformer.training import GradientNorm
 from keras_transformer.training import NegativeLogLikelihood
 from keras_transformer.training import TokenAccuracy
 from keras_transformer.training.distribution import open_distribution

@@ -23,6 +23,7 @@ ROOMS = (
     "config backends output_folder",
     "layers decoding data fused_cross_entropy evaluation",
     "losses",
+    "metrics",
     "models",
     "batch_search model_folder hypothesis alignment",
     "source_lines rereading",

@@ -62,12 +62,12 @@ def test_likelihood_is_not_smoothed_and_ties_count_as_right():
     logits = LOGITS.copy()
     logits[0, 0] = 0.0
     logits[0, 1, LABELS[0, 1]] = 99.0
-    _, likelihoods, right = map(
+    _, log_likelihoods, right = map(
         numpy, token_losses(ops.convert_to_tensor(logits), LABELS, 0.1)
     )
     probabilities = softmax(logits.astype("float64"))
     expected = np.log(np.take_along_axis(probabilities, LABELS[..., None], -1))[..., 0]
-    np.testing.assert_allclose(likelihoods, expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(log_likelihoods, expected, rtol=1e-5, atol=1e-6)
     assert right[0, 0] == right[0, 1] == 1
     others = np.arange(NUM_TOKENS) > 1
     best = (logits.argmax(axis=-1) == LABELS).reshape(-1)
@@ -116,9 +116,10 @@ def plain(loss, hidden, matrix, bias, weights):
     logits = ops.cast(logits, "float32")
     logits = logits if bias is None else logits + bias
     value = loss(ops.convert_to_tensor(LABELS), logits, weights)
-    _, likelihoods, right = token_losses(ops.stop_gradient(logits), LABELS)
+    _, log_likelihoods, right = token_losses(ops.stop_gradient(logits), LABELS)
     mask = ops.cast(loss.pad_id != LABELS, "float32")
-    return value, (ops.sum(mask * likelihoods), ops.sum(mask * right), ops.sum(mask))
+    terms = (mask * log_likelihoods, mask * right, mask)
+    return value, tuple(ops.sum(term) for term in terms)
 
 
 def fused(loss, hidden, matrix, bias, weights):

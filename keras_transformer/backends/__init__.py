@@ -7,8 +7,8 @@ Keras runs on is loaded here, and no other module names a framework.
 * `compile(function, model, few_rows=False)`: a callable of the same arguments (nested
   tensors first, hashable options as keywords) that runs `function` as one compiled
   program a combination of shapes and options, without gradients. The model's weights
-  may change between calls. `few_rows` says that large matrices meet few rows, which is
-  of no effect but on speed.
+  may change between calls. `few_rows` says that large matrices meet few rows, which
+  affects speed alone.
 * `concrete(tensor)`: its values as a NumPy array, where they are known and in the
   processor's memory; None while a program is traced.
 * `loop(condition, body, state, constants)`: `while condition(state): state =
@@ -30,10 +30,11 @@ Keras runs on is loaded here, and no other module names a framework.
 * `symbolic_build(default, model, iterator, data_batch)`: what Keras does with the first
   batch before it trains or evaluates.
 * `feeding()`: the context in which Keras reads a `PyDataset` for `fit` and `evaluate`.
-* `train_step(model, default, *arguments)`: Keras' own step `default` on each of
-  `model.micro_batches` parts of the batch, one after the other, and one update with the
-  mean of their gradients, summed over replicas (over separate processes: their mean),
-  which `model.note_gradients` is given first. Clipping sees that sum.
+* `train_step(model, default, *arguments)`, of a `FusedTraining` model: Keras' own step
+  `default` on each of `model.micro_batches` parts of the batch, one after the other,
+  and one update with the mean of their gradients, summed over replicas (over separate
+  processes: their mean), which `model.note_gradients` is given first. Clipping sees
+  that sum.
 * `test_step(model, default, *arguments)`: Keras' own step. Both give the logs of all
   replicas together.
 * `distributions`: `{kind: function}` of the set-ups of several devices; the function

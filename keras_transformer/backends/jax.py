@@ -131,22 +131,15 @@ def train_step(model, default, state, data):
     if count == 1:
         gradients, non_trainable, metrics = gradients_of(data, non_trainable, metrics)
     else:
-
-        def step(carry, part):  # a scan: one part's activations at a time
-            total, non_trainable, metrics = carry
-            gradients, non_trainable, metrics = gradients_of(
-                part, non_trainable, metrics
-            )
-            return (added(total, gradients), non_trainable, metrics), None
-
-        parts = jax.tree.map(functools.partial(_split, count=count), data)
         zeros = [jnp.zeros_like(value) for value in trainable]
-        carry, _ = jax.lax.scan(step, (zeros, non_trainable, metrics), parts)
-        gradients, non_trainable, metrics = carry
-        gradients = divided(gradients, count)
-
-    mapping = [*zip(model.metrics_variables, metrics, strict=True)]
-    mapping += zip(optimizer.variables, optimizer_variables, strict=True)
+        start = (zeros, non_trainable, metrics)
+        gradients, non_trainable, metrics = _accumulated(
+            gradients_of, data, start, count
+        )
+    mapping = [
+        *zip(model.metrics_variables, metrics, strict=True),
+        *zip(optimizer.variables, optimizer_variables, strict=True),
+    ]
     with keras.StatelessScope(state_mapping=mapping) as scope:
         model.note_gradients(gradients)
         logs = model.get_metrics_result()
@@ -155,6 +148,19 @@ def train_step(model, default, state, data):
         optimizer_variables, gradients, trainable
     )
     return logs, (trainable, non_trainable, optimizer_variables, metrics)
+
+
+def _accumulated(gradients_of, data, start, count):
+    """As `gradients_of`, the mean over all parts; memory holds one part at a time."""
+
+    def step(carry, part):
+        total, *state = carry
+        gradients, *state = gradients_of(part, *state)
+        return (added(total, gradients), *state), None
+
+    parts = jax.tree.map(functools.partial(_split, count=count), data)
+    (total, *state), _ = jax.lax.scan(step, start, parts)
+    return divided(total, count), *state
 
 
 def _split(array, count):

@@ -15,6 +15,18 @@ def replaced(owner, name, function):
         vars(owner).pop(name, None)
 
 
+@contextlib.contextmanager
+def caught_gradients(optimizer):
+    """Within it, `optimizer.apply` applies nothing: its gradients go to the list."""
+    caught = []
+
+    def catch(gradients, trainable_variables=None):
+        caught.extend(gradients)
+
+    with replaced(optimizer, "apply", catch):
+        yield caught
+
+
 def added(total, gradients):
     """The sums of two lists in which None stands for nothing."""
     if total is None:

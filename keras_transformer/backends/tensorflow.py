@@ -16,6 +16,7 @@ from keras_transformer.backends.chunked_top_k import chunked
 from keras_transformer.backends.host_threads import num_threads
 from keras_transformer.backends.random_words import random_words
 from keras_transformer.backends.steps import added
+from keras_transformer.backends.steps import caught_gradients
 from keras_transformer.backends.steps import divided
 from keras_transformer.backends.steps import replaced
 from keras_transformer.backends.tensorflow_distribution import distributions  # noqa: F401
@@ -26,7 +27,7 @@ from keras_transformer.errors import InputError
 _by_xla = contextvars.ContextVar("by_xla", default=False)
 
 compiles_training = True
-hoists_invariants = False  # where an exported program is not XLA's
+hoists_invariants = False  # an exported program may run without XLA
 use_cudnn = False  # XLA, which compiles loops well, knows no cuDNN operations
 
 
@@ -163,15 +164,10 @@ def train_step(model, default, data):
     variables = model.trainable_weights
 
     def gradients_of(part):
-        collected = []
-
-        def collect(gradients, trainable_variables=None):
-            collected.extend(gradients)
-
-        with replaced(optimizer, "apply", collect):
+        with caught_gradients(optimizer) as gradients:
             default(part)
         # Dense: the norm of slices that name a row twice would be wrong.
-        return [g if g is None else tf.convert_to_tensor(g) for g in collected]
+        return [g if g is None else tf.convert_to_tensor(g) for g in gradients]
 
     if count == 1:
         gradients = gradients_of(data)

@@ -15,8 +15,8 @@ from keras_transformer.backends import host_memory
 from keras_transformer.backends.random_words import random_words
 from keras_transformer.backends.random_words import signed
 from keras_transformer.backends.steps import added
+from keras_transformer.backends.steps import caught_gradients
 from keras_transformer.backends.steps import divided
-from keras_transformer.backends.steps import replaced
 from keras_transformer.backends.torch_distribution import distributions  # noqa: F401
 from keras_transformer.backends.torch_tracing import trace
 
@@ -171,14 +171,9 @@ def train_step(model, default, data):
     total = None
     with _metrics_of_all(model):
         for index in range(count):
-            collected = []
-
-            def collect(gradients, trainable_variables=None, collected=collected):
-                collected.extend(gradients)
-
-            with replaced(optimizer, "apply", collect):
+            with caught_gradients(optimizer) as gradients:
                 default(_rows(data, index, count))
-            total = added(total, collected)
+            total = added(total, gradients)
     num_processes = num_separate_losses()
     if num_processes > 1:
         present = [index for index, g in enumerate(total) if g is not None]

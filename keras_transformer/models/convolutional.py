@@ -10,8 +10,8 @@ from keras import ops
 from keras_transformer.config import ConvolutionalConfig
 from keras_transformer.layers import GatedConvolution
 from keras_transformer.layers import SinusoidalPositionalEncoding
-from keras_transformer.layers import masks
 from keras_transformer.layers.dropout import Dropout
+from keras_transformer.models.shared_layers import cross_attention_bias
 from keras_transformer.models.shared_layers import embeddings
 from keras_transformer.models.shared_layers import residual_connection
 from keras_transformer.models.shared_layers import source_attention
@@ -109,11 +109,10 @@ class ConvolutionalModel(TranslationModel):
             (B, T, D); with `return_attention_weights`, also an empty list, since there
             is no self-attention, and N tensors (B, 1, T, S).
         """
-        bias = masks.attention_bias(ops.expand_dims(source_mask, (1, 2)))
         hidden, _, weights = self._decoder_stack(
             self._embed("target", target, training),
             [{"value": memory}] * self.config.num_decoder_layers,
-            bias,
+            cross_attention_bias(source_mask),
             training=training,
         )
         return (hidden, [], weights) if return_attention_weights else hidden
@@ -139,7 +138,7 @@ class ConvolutionalModel(TranslationModel):
                 attention.project_memory(memory)
                 for _, _, attention, _ in self.decoder_layers
             ],
-            "bias": masks.attention_bias(ops.expand_dims(source_mask, (1, 2))),
+            "bias": cross_attention_bias(source_mask),
         }
         rows = (ops.shape(memory)[0],)
         if beam_size is not None:

@@ -9,8 +9,8 @@ from keras import ops
 
 from keras_transformer import backends
 from keras_transformer.config import RecurrentConfig
-from keras_transformer.layers import masks
 from keras_transformer.layers.dropout import Dropout
+from keras_transformer.models.shared_layers import cross_attention_bias
 from keras_transformer.models.shared_layers import embeddings
 from keras_transformer.models.shared_layers import residual_connection
 from keras_transformer.models.shared_layers import source_attention
@@ -121,7 +121,7 @@ class RecurrentModel(TranslationModel):
             lstm = self.decoder_layers[index][0]
             return lstm(hidden, initial_state=list(states[index]), training=training)
 
-        bias = masks.attention_bias(ops.expand_dims(source_mask, (1, 2)))
+        bias = cross_attention_bias(source_mask)
         hidden, weights = self._decoder_stack(
             self.target_dropout(self.target_embedding(target), training=training),
             read,
@@ -146,8 +146,7 @@ class RecurrentModel(TranslationModel):
             and values (B, 1, S, K). Cache, one for each hypothesis: two states
             (B, W, D) of each layer.
         """
-        bias = masks.attention_bias(ops.expand_dims(source_mask, (1, 2)))
-        constants = {"bias": bias}
+        constants = {"bias": cross_attention_bias(source_mask)}
         if self.attention is not None:
             constants["memory"] = self.attention.project_memory(memory)
         cache = self._first_states(memory, source_mask)

@@ -11,6 +11,7 @@ from keras_transformer.decoding import greedy_search
 from keras_transformer.decoding import sample
 from keras_transformer.decoding.beam_groups import gather
 from keras_transformer.decoding.logits_processors import chain
+from keras_transformer.fused_cross_entropy import token_mask
 from keras_transformer.layers import masks
 from keras_transformer.losses import token_losses
 from keras_transformer.models.word_attention import word_attention
@@ -183,7 +184,7 @@ def token_scores(model, source, labels):
     """The log-probability (B, T) of each of the labels, 0 at `pad_id`; see `score`."""
     target = _shifted(model.config, labels)
     logits = model({"source": source, "target": target}, training=False)
-    return _likelihoods(model.config, logits, labels)
+    return _log_likelihoods(model.config, logits, labels)
 
 
 def reread(model, source, labels):
@@ -197,8 +198,8 @@ def reread(model, source, labels):
     hidden, _, weights = model.decode(
         _shifted(model.config, labels), memory, mask, return_attention_weights=True
     )
-    likelihoods = _likelihoods(model.config, model.logits(hidden), labels)
-    return likelihoods, word_attention(weights)
+    log_likelihoods = _log_likelihoods(model.config, model.logits(hidden), labels)
+    return log_likelihoods, word_attention(weights)
 
 
 def attention(model, source, labels):
@@ -224,6 +225,6 @@ def _shifted(config, labels):
     return ops.concatenate([start, labels[:, :-1]], axis=1)
 
 
-def _likelihoods(config, logits, labels):
-    _, likelihoods, _ = token_losses(logits, labels)
-    return likelihoods * ops.cast(ops.not_equal(labels, config.pad_id), "float32")
+def _log_likelihoods(config, logits, labels):
+    _, log_likelihoods, _ = token_losses(logits, labels)
+    return log_likelihoods * token_mask(labels, config.pad_id)

@@ -1,11 +1,14 @@
-"""Layers that several kinds of models have, made as their configs say.
+"""What several kinds of models have: layers, as their configs say, and a bias.
 
-D hidden_dim, V vocabulary.
+B batch, S source positions, D hidden_dim, V vocabulary.
 """
+
+from keras import ops
 
 from keras_transformer.layers import MultiHeadAttention
 from keras_transformer.layers import Residual
 from keras_transformer.layers import TokenEmbedding
+from keras_transformer.layers import masks
 
 
 def embeddings(config, policy):
@@ -71,3 +74,8 @@ def source_attention(name, config, policy):
         dtype=policy,
         name=name,
     )
+
+
+def cross_attention_bias(source_mask):
+    """Blocks what is no token of the source: (B, S) bool -> (B, 1, 1, S) float32."""
+    return masks.attention_bias(ops.expand_dims(source_mask, (1, 2)))

@@ -16,6 +16,7 @@ from keras_transformer.layers import SinusoidalPositionalEncoding
 from keras_transformer.layers import masks
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.models import shared_cache
+from keras_transformer.models.shared_layers import cross_attention_bias
 from keras_transformer.models.shared_layers import embeddings
 from keras_transformer.models.translation_model import TranslationModel
 
@@ -114,7 +115,7 @@ class Transformer(TranslationModel):
             self._embed("target", target, training),
             [memory] * self.config.num_decoder_layers,
             self.target_bias(target),
-            masks.attention_bias(ops.expand_dims(source_mask, (1, 2))),
+            cross_attention_bias(source_mask),
             training=training,
         )
         if return_attention_weights:
@@ -141,7 +142,7 @@ class Transformer(TranslationModel):
         config = self.config
         constants = {
             "memory": [block.project_memory(memory) for block in self.decoder_blocks],
-            "bias": masks.attention_bias(ops.expand_dims(source_mask, (1, 2))),
+            "bias": cross_attention_bias(source_mask),
         }
         rows = (ops.shape(memory)[0],)
         if beam_size is not None:

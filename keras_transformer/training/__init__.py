@@ -7,12 +7,16 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     "keras_transformer",
     submod_attrs={
         "losses": ["LabelSmoothedCrossEntropy"],
-        "models.gradients": ["GradientNorm"],
+        "metrics": [
+            "GradientNorm",
+            "NegativeLogLikelihood",
+            "Perplexity",
+            "TokenAccuracy",
+        ],
         "training.averaging": ["average"],
         "training.callbacks": ["AverageWeights", "TranslationScores"],
         "training.config": ["RunConfig", "load_config"],
         "training.distribution": ["WorkerLost", "open_distribution"],
-        "training.metrics": ["NegativeLogLikelihood", "Perplexity", "TokenAccuracy"],
         "training.run": ["train"],
         "training.schedules": ["InverseSquareRoot", "adam", "paper_optimizer"],
     },

@@ -7,12 +7,12 @@ import keras
 from keras_transformer import backends
 from keras_transformer.errors import InputError
 from keras_transformer.losses import LabelSmoothedCrossEntropy
+from keras_transformer.metrics import GradientNorm
+from keras_transformer.metrics import NegativeLogLikelihood
+from keras_transformer.metrics import TokenAccuracy
 from keras_transformer.model_folder import read_weights
 from keras_transformer.models import KINDS
-from keras_transformer.models.gradients import GradientNorm
 from keras_transformer.models.weights import assign
-from keras_transformer.training.metrics import NegativeLogLikelihood
-from keras_transformer.training.metrics import TokenAccuracy
 from keras_transformer.training.moving_average import keep_weights
 from keras_transformer.training.schedules import InverseSquareRoot
 from keras_transformer.training.schedules import adam

@@ -6,7 +6,7 @@ import pytest
 from keras import ops
 
 from keras_transformer.losses import LabelSmoothedCrossEntropy
-from keras_transformer.losses import token_losses
+from keras_transformer.training import NegativeLogLikelihood
 from reference import models
 from reference.models import logits_of
 from reference.sizes import VOCABULARY_SIZE
@@ -18,28 +18,6 @@ from reference.weights import targets
 
 STEPS = 3
 LOSS = LabelSmoothedCrossEntropy(0.1)
-
-
-class LogLikelihood(keras.metrics.Metric):
-    """Per token, by the sums of the fused loss or, without it, from logits."""
-
-    def __init__(self, **kwargs):
-        super().__init__(name="log_likelihood", **kwargs)
-        self.total = self.add_weight(name="total", initializer="zeros")
-        self.count = self.add_weight(name="count", initializer="zeros")
-
-    def update_statistics(self, statistics):
-        self.total.assign_add(statistics.log_likelihood)
-        self.count.assign_add(statistics.num_tokens)
-
-    def update_state(self, y_true, y_pred, sample_weight=None):
-        mask = ops.cast(ops.not_equal(y_true, 0), "float32")
-        likelihoods = token_losses(y_pred, y_true)[1]
-        self.total.assign_add(ops.sum(mask * likelihoods))
-        self.count.assign_add(ops.sum(mask))
-
-    def result(self):
-        return self.total / self.count
 
 
 def wants_logits(y_true, y_pred):
@@ -56,7 +34,7 @@ def small(name, dtype="float32"):
 def compiled(name, fused, dtype="float32"):
     """A model with weights of its own; a metric of logits turns the fusion off."""
     model = small(name, dtype)
-    metrics = [LogLikelihood()]
+    metrics = [NegativeLogLikelihood()]
     if not fused:
         metrics.append(keras.metrics.MeanMetricWrapper(wants_logits, name="mean_logit"))
     model.compile(optimizer=keras.optimizers.SGD(0.02), loss=LOSS, metrics=metrics)

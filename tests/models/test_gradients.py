@@ -10,7 +10,7 @@ from keras import ops
 from keras_transformer import backends
 from keras_transformer.errors import InputError
 from keras_transformer.losses import LabelSmoothedCrossEntropy
-from keras_transformer.models.gradients import GradientNorm
+from keras_transformer.training import GradientNorm
 from keras_transformer.training import InverseSquareRoot
 from keras_transformer.training import NegativeLogLikelihood
 from reference import models

@@ -20,9 +20,9 @@ TOKENS = LABELS != 0
 
 
 def reference():
-    normalizer = np.log(np.exp(LOGITS).sum(-1))
+    log_normalizer = np.log(np.exp(LOGITS).sum(-1))
     score = np.take_along_axis(LOGITS, LABELS[..., None], -1)[..., 0]
-    nll = (normalizer - score)[TOKENS].mean()
+    nll = (log_normalizer - score)[TOKENS].mean()
     accuracy = (LOGITS.argmax(-1) == LABELS)[TOKENS].mean()
     return {
         NegativeLogLikelihood: nll,

@@ -1,0 +1,253 @@
+"""Training that never holds the logits: `fit` and `evaluate` of every model.
+
+A training step, on each backend:
+
+1. Keras calls `train_step`, which notes that a step of this model runs and how its
+   batch is divided (`_Step`), and hands Keras' own step to `backends.train_step`.
+2. That runs Keras' step on each of the `micro_batches`, and holds back the optimizer's
+   update. Keras' step calls the model, which now gives hidden states; `compute_loss`,
+   which makes the loss and token statistics of them (`fused_cross_entropy.py`) and
+   feeds the metrics; `compute_metrics`, which has only to read these; and takes the
+   gradients.
+3. The mean of the parts' gradients, summed over replicas, goes to `note_gradients` and
+   then to the optimizer, once.
+
+A test step is Keras' own, called in the same way. Where the loss or a metric forbids
+the fusion, Keras' step works on logits, as in any other model.
+
+B batch, T target positions, D hidden_dim, V target vocabulary.
+"""
+
+import contextlib
+import contextvars
+from typing import Any
+from typing import NamedTuple
+
+import keras
+from keras import ops
+from keras import tree
+
+from keras_transformer import backends
+from keras_transformer.errors import InputError
+from keras_transformer.fused_cross_entropy import token_mask
+from keras_transformer.losses import LabelSmoothedCrossEntropy
+from keras_transformer.losses import default_weights
+from keras_transformer.metrics import GradientNorm
+from keras_transformer.metrics import TokenMetric
+from keras_transformer.metrics import global_norm
+
+
+class _Step(NamedTuple):
+    """What the loss must know of the training or test step of `model` that is running.
+
+    `num_shares` counts the parts of the batch whose losses Keras averages: parts that
+    follow one another, and processes that do not know of each other. `num_tokens` is
+    the number of target tokens in the whole batch, where it comes without weights.
+    """
+
+    model: Any
+    training: bool
+    num_shares: int
+    num_tokens: Any
+
+
+# TensorFlow runs the steps of its replicas in threads, each with a value of its own.
+_running_step = contextvars.ContextVar("running_step", default=None)
+
+
+class FusedTraining(keras.Model):
+    """A `keras.Model` whose loss is fused with its output matrix.
+
+    Under `LabelSmoothedCrossEntropy`, the training and test steps of plain `fit` and
+    `evaluate` take the hidden states (B, T, D) before the output matrix and compute
+    loss, gradients and token metrics in chunks: B x T x V logits never exist. Metrics
+    that need logits, and float16, turn this off. A call, and `predict`, give logits
+    always.
+
+    A subclass has `hidden_states(inputs, training)`, `logits(hidden)`, and an
+    `output_embedding` with `embeddings` (V, D) and a `bias`, (V,) or None.
+
+    Reference: Hsu et al., 2024, https://arxiv.org/abs/2410.10989,
+    FusedLinearCrossEntropy.
+    """
+
+    _fused = False  # whether a compiled loss and metrics allow it
+    _micro_batches = 1
+
+    def call(self, inputs, training=None, mask=None):
+        """Logits (B, T, V); in a fused step the hidden states that the loss takes."""
+        if not self._fusing:
+            return self.logits(self.hidden_states(inputs, training=training))
+        if self._step.training and self.loss.r_drop:  # each sentence twice
+            inputs = tree.map_structure(lambda ids: ops.repeat(ids, 2, axis=0), inputs)
+        return self.hidden_states(inputs, training=training)
+
+    @property
+    def micro_batches(self):
+        """In how many parts, one after the other, `fit` works off each batch.
+
+        Memory is that of one part; the update, the schedule, the moving average of
+        weights, loss and metrics are those of the whole batch. Its rows must divide by
+        this number. Needs `LabelSmoothedCrossEntropy`; no file keeps it.
+        """
+        return self._micro_batches
+
+    @micro_batches.setter
+    def micro_batches(self, count):
+        if type(count) is not int or count < 1:
+            raise InputError(f"micro_batches must be a positive number, got {count!r}")
+        self._micro_batches = count
+        self.train_function = None  # Keras makes it anew, as after `compile`
+
+    @property
+    def _step(self):
+        step = _running_step.get()
+        return step if step is not None and step.model is self else None
+
+    @property
+    def _fusing(self):
+        """Whether a step is running that is fused."""
+        return self._fused and self._step is not None
+
+    @property
+    def fed_metrics(self):
+        """The compiled metrics that the training step feeds, not Keras."""
+        return [*self._token_metrics, *self._gradient_norms]
+
+    def compile(
+        self,
+        optimizer="rmsprop",
+        loss=None,
+        metrics=None,
+        weighted_metrics=None,
+        **kwargs,
+    ):
+        """`keras.Model.compile`; see the class for what is fused."""
+        compiled = tree.flatten([metrics, weighted_metrics])
+        self._token_metrics = [m for m in compiled if isinstance(m, TokenMetric)]
+        self._gradient_norms = [m for m in compiled if isinstance(m, GradientNorm)]
+        others = [m for m in compiled if m not in [None, *self.fed_metrics]]
+        # In float16 gradients underflow before a loss scale could save them.
+        wide = self.compute_dtype != "float16"
+        fusing = isinstance(loss, LabelSmoothedCrossEntropy)
+        self._fused = fusing and wide and not others
+        if fusing and loss.r_drop and not self._fused:
+            reason = f"the metrics {others}" if wide else "float16"
+            raise InputError(
+                f"r_drop {loss.r_drop} needs the fused loss, which {reason} turn off; "
+                f"train without them, or set r_drop to 0"
+            )
+        super().compile(
+            optimizer=optimizer,
+            loss=loss,
+            metrics=metrics,
+            weighted_metrics=weighted_metrics,
+            **kwargs,
+        )
+
+    def compile_from_config(self, config):
+        self.compile(**keras.saving.deserialize_keras_object(config))
+        if self.optimizer is not None and self.built:
+            self.optimizer.build(self.trainable_variables)
+
+    def compute_loss(
+        self, x=None, y=None, y_pred=None, sample_weight=None, training=True
+    ):
+        if self._step and isinstance(self.loss, LabelSmoothedCrossEntropy):
+            sample_weight = self._loss_weights(y, sample_weight)
+        if not self._fusing:
+            return super().compute_loss(x, y, y_pred, sample_weight, training)
+        loss, statistics = self.loss.fused(
+            y_pred,
+            self.output_embedding.embeddings,
+            self.output_embedding.bias,
+            y,
+            sample_weight,
+            training=training,
+        )
+        for metric in self._token_metrics:
+            metric.update_statistics(statistics)
+        return loss
+
+    def compute_metrics(self, x, y, y_pred, sample_weight=None):
+        if self._fusing:  # `compute_loss` has updated them
+            metrics = self._compile_metrics
+            if metrics is not None and not metrics.built:
+                metrics.build(y, y_pred)
+            return self.get_metrics_result()
+        return super().compute_metrics(x, y, y_pred, sample_weight)
+
+    def get_metrics_result(self):
+        results = super().get_metrics_result()
+        if self._step and not self._step.training:
+            for metric in self._gradient_norms:
+                results.pop(metric.name, None)
+        return results
+
+    def note_gradients(self, gradients):
+        """Called in each training step with the gradient that is to be applied."""
+        if self._gradient_norms:
+            norm = global_norm(gradients) / self.optimizer.scale_loss(1.0)
+            for metric in self._gradient_norms:
+                metric.update_norm(norm)
+
+    def fit(self, *arguments, **options):
+        """`keras.Model.fit`."""
+        with backends.feeding():
+            return super().fit(*arguments, **options)
+
+    def evaluate(self, *arguments, **options):
+        """`keras.Model.evaluate`."""
+        with backends.feeding():
+            return super().evaluate(*arguments, **options)
+
+    def train_step(self, *arguments):
+        with self._running(arguments[-1], training=True):
+            return backends.train_step(self, super().train_step, *arguments)
+
+    def test_step(self, *arguments):
+        with self._running(arguments[-1], training=False):
+            return backends.test_step(self, super().test_step, *arguments)
+
+    def _maybe_symbolic_build(self, iterator=None, data_batch=None):
+        default = super()._maybe_symbolic_build
+        backends.symbolic_build(default, self, iterator, data_batch)
+
+    @contextlib.contextmanager
+    def _running(self, data, training):
+        """A step on a batch (x, y, weights)."""
+        inputs, labels, weights = keras.utils.unpack_x_y_sample_weight(data)
+        parts = self.micro_batches if training else 1
+        if parts > 1:
+            self._check_parts(tree.flatten(inputs)[0].shape[0])
+        num_tokens = None
+        if weights is None and isinstance(self.loss, LabelSmoothedCrossEntropy):
+            mask = token_mask(labels, self.loss.pad_id)
+            num_tokens = backends.sum_over_replicas(ops.sum(mask))
+        num_shares = parts * backends.num_separate_losses()
+        token = _running_step.set(_Step(self, training, num_shares, num_tokens))
+        try:
+            yield
+        finally:
+            _running_step.reset(token)
+
+    def _check_parts(self, num_rows):
+        parts = self.micro_batches
+        if not isinstance(self.loss, LabelSmoothedCrossEntropy):
+            raise InputError(
+                f"micro_batches {parts} needs the loss LabelSmoothedCrossEntropy; "
+                f"compile with it, or set micro_batches to 1"
+            )
+        if num_rows is not None and num_rows % parts:
+            raise InputError(
+                f"a batch of {num_rows} rows cannot be split into micro_batches "
+                f"{parts}; give TokenBatches rows_multiple_of={parts} (times the "
+                f"number of replicas)"
+            )
+
+    def _loss_weights(self, labels, weights):
+        """Such that the mean of the losses of all shares is the loss of the batch."""
+        step = self._step
+        if weights is None:
+            weights = default_weights(labels, self.loss.pad_id, step.num_tokens)
+        return weights if step.num_shares == 1 else weights * step.num_shares

@@ -43,22 +43,15 @@ _CACHED_WEIGHTS = 5_000_000
 _MOST_PROGRAMS = 4  # each has a batch in memory
 _FEW_ROWS = 16  # hypotheses of a batch that are few to a product with a large matrix
 
-#: What a search is told only where it is not the default: each value is a program.
-_SEARCHED = (
-    "normalization",
-    "coverage_penalty",
-    "patience",
-    "min_length",
-    "no_repeat_ngram_size",
-    "repetition_penalty",
-    "suppressed_tokens",
-    "num_beam_groups",
-    "diversity_penalty",
-    "sampling",
-    "temperature",
-    "top_k",
-    "top_p",
-)
+#: What decides no program: sentences that differ in it share one.
+_NOT_COMPILED = {
+    "max_length",
+    "seed",
+    "mbr",
+    "mbr_candidates",
+    "long_lines",
+    "max_source_length",
+}
 
 
 class Sentence(NamedTuple):
@@ -244,7 +237,7 @@ class BatchSearch:
         width = options.num_candidates if options.sampling else options.beam_size
         few = rows * width <= _FEW_ROWS and not self._is_small
         run = self._search_few_rows if few else self._search
-        result = run(*arguments, length=L, **_program(options))
+        result = run(*arguments, length=L, options=_program(options))
         parts = [ops.convert_to_numpy(part)[: len(sentences)] for part in result]
         for row in zip(*parts, strict=True):
             yield _hypotheses(*row)
@@ -325,15 +318,13 @@ class BatchSearch:
                 )
 
 
-def _program(options: DecodingOptions) -> dict[str, Any]:
-    """What is compiled: sentences that differ in the rest share a program."""
-    changed = options.changed()
-    return {
-        "beam_size": 1 if options.sampling else options.beam_size,
-        "top_beams": options.num_candidates,
-        "length_penalty": float(options.length_penalty),
-        **{name: changed[name] for name in _SEARCHED if name in changed},
-    }
+def _program(options: DecodingOptions) -> DecodingOptions:
+    """What is compiled, as `models.search.search` takes it."""
+    fields = options.model_dump(exclude=_NOT_COMPILED)
+    fields["top_beams"] = options.num_candidates
+    if options.sampling:
+        fields["beam_size"] = 1
+    return DecodingOptions(**fields)
 
 
 def _hypotheses(tokens, lengths, log_probabilities, scores, finished) -> list[Found]:

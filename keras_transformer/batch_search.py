@@ -66,7 +66,7 @@ class Sentence(NamedTuple):
     prefix: Sequence[int] = ()
 
 
-class Found(NamedTuple):
+class IdHypothesis(NamedTuple):
     """A hypothesis in ids."""
 
     ids: list[int]
@@ -98,7 +98,7 @@ class BatchSearch:
         batch_size: int,
         batch_tokens: int | None = None,
         fill_batches: bool = False,
-    ) -> list[list[Found]]:
+    ) -> list[list[IdHypothesis]]:
         """The hypotheses of each sentence; each as if it were alone.
 
         Args: see `Translator.translate`.
@@ -111,7 +111,7 @@ class BatchSearch:
         self._check(sentences, options)
         if fill_batches and batch_tokens is not None:
             raise InputError("fill_batches fills batch_size; leave batch_tokens out")
-        found: list[list[Found]] = [[] for _ in sentences]
+        found: list[list[IdHypothesis]] = [[] for _ in sentences]
         lengths = [len(sentence.ids) for sentence in sentences]
         batches = self._batches(lengths, batch_size, batch_tokens)
         least = -(-batch_size // self._num_programs()) if fill_batches else 1
@@ -218,7 +218,7 @@ class BatchSearch:
         function = functools.partial(search, self.model)
         return backends.compile(function, self.model, few_rows=True)
 
-    def _translate(self, sentences, options, least) -> Iterator[list[Found]]:
+    def _translate(self, sentences, options, least) -> Iterator[list[IdHypothesis]]:
         config = self.model.config
         source = self._pad([sentence.ids for sentence in sentences], least)
         rows, length = source.shape
@@ -327,10 +327,12 @@ def _program(options: DecodingOptions) -> DecodingOptions:
     return DecodingOptions(**fields)
 
 
-def _hypotheses(tokens, lengths, log_probabilities, scores, finished) -> list[Found]:
+def _hypotheses(
+    tokens, lengths, log_probabilities, scores, finished
+) -> list[IdHypothesis]:
     """Those of one sentence: (R, L), (R,), (R,), (R,), (R,)."""
     return [
-        Found(
+        IdHypothesis(
             [int(token) for token in tokens[r, : lengths[r]]],
             float(log_probabilities[r]),
             float(scores[r]),

@@ -10,7 +10,7 @@ from typing import Any
 from keras_transformer import model_folder
 from keras_transformer import rereading
 from keras_transformer.batch_search import BatchSearch
-from keras_transformer.batch_search import Found
+from keras_transformer.batch_search import IdHypothesis
 from keras_transformer.data.tokenizer import Tokenizer
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.errors import InputError
@@ -250,7 +250,7 @@ class Translator:
 
     # === Hypotheses ===
 
-    def _hypothesis(self, found: Found) -> Hypothesis:
+    def _hypothesis(self, found: IdHypothesis) -> Hypothesis:
         ids = found.ids
         ended = found.finished and ids[-1] == self.model.config.end_id
         content = ids[:-1] if ended else ids

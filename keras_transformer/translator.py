@@ -19,6 +19,7 @@ from keras_transformer.hypothesis import TranslationScore
 from keras_transformer.hypothesis import empty
 from keras_transformer.hypothesis import join
 from keras_transformer.hypothesis import ranked
+from keras_transformer.hypothesis import regrouped
 from keras_transformer.models import Ensemble
 from keras_transformer.models.translation_model import TranslationModel
 from keras_transformer.models.word_attention import attends
@@ -185,12 +186,11 @@ class Translator:
         if return_details and return_attention_weights:
             arguments = (self._searcher, self.tokenizer, sources, rows)
             rows = rereading.with_attention(*arguments, **sizes)
-        following = iter(rows)
         joined = [
-            join([next(following) for _ in line], [part for part, _ in line])
+            join(parts, [part for part, _ in line])
             if line
             else [empty(return_token_scores, return_alignments)]
-            for line in pieces
+            for parts, line in zip(regrouped(rows, pieces), pieces, strict=True)
         ]
         return joined if return_details else [row[0].text for row in joined]
 

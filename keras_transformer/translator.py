@@ -27,6 +27,7 @@ from keras_transformer.source_lines import SourceLines
 from keras_transformer.source_lines import check_counts
 from keras_transformer.source_lines import check_lengths
 from keras_transformer.source_lines import check_texts
+from keras_transformer.source_lines import warn
 
 
 class Translator:
@@ -155,7 +156,8 @@ class Translator:
         if batch_tokens is not None:
             check_counts(batch_tokens=batch_tokens)
         chosen = self.decoding.updated(options)
-        pieces = self._lines.sentences(lines, prefixes, first_line, chosen)
+        pieces, cuts = self._lines.sentences(lines, prefixes, first_line, chosen)
+        warn(cuts)
         if return_attention_weights or return_alignments:
             rereading.check_attention(self.model, pieces, return_attention_weights)
         sentences = [sentence for line in pieces for _, sentence in line]

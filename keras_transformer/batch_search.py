@@ -43,22 +43,15 @@ _CACHED_WEIGHTS = 5_000_000
 _MOST_PROGRAMS = 4  # each has a batch in memory
 _FEW_ROWS = 16  # hypotheses of a batch that are few to a product with a large matrix
 
-#: What a search is told only where it is not the default: each value is a program.
-_SEARCHED = (
-    "normalization",
-    "coverage_penalty",
-    "patience",
-    "min_length",
-    "no_repeat_ngram_size",
-    "repetition_penalty",
-    "suppressed_tokens",
-    "num_beam_groups",
-    "diversity_penalty",
-    "sampling",
-    "temperature",
-    "top_k",
-    "top_p",
-)
+#: What decides no program: sentences that differ in it share one.
+_NOT_COMPILED = {
+    "max_length",
+    "seed",
+    "mbr",
+    "mbr_candidates",
+    "long_lines",
+    "max_source_length",
+}
 
 
 class Sentence(NamedTuple):
@@ -73,7 +66,7 @@ class Sentence(NamedTuple):
     prefix: Sequence[int] = ()
 
 
-class Found(NamedTuple):
+class IdHypothesis(NamedTuple):
     """A hypothesis in ids."""
 
     ids: list[int]
@@ -105,7 +98,7 @@ class BatchSearch:
         batch_size: int,
         batch_tokens: int | None = None,
         fill_batches: bool = False,
-    ) -> list[list[Found]]:
+    ) -> list[list[IdHypothesis]]:
         """The hypotheses of each sentence; each as if it were alone.
 
         Args: see `Translator.translate`.
@@ -118,7 +111,7 @@ class BatchSearch:
         self._check(sentences, options)
         if fill_batches and batch_tokens is not None:
             raise InputError("fill_batches fills batch_size; leave batch_tokens out")
-        found: list[list[Found]] = [[] for _ in sentences]
+        found: list[list[IdHypothesis]] = [[] for _ in sentences]
         lengths = [len(sentence.ids) for sentence in sentences]
         batches = self._batches(lengths, batch_size, batch_tokens)
         least = -(-batch_size // self._num_programs()) if fill_batches else 1
@@ -225,7 +218,7 @@ class BatchSearch:
         function = functools.partial(search, self.model)
         return backends.compile(function, self.model, few_rows=True)
 
-    def _translate(self, sentences, options, least) -> Iterator[list[Found]]:
+    def _translate(self, sentences, options, least) -> Iterator[list[IdHypothesis]]:
         config = self.model.config
         source = self._pad([sentence.ids for sentence in sentences], least)
         rows, length = source.shape
@@ -244,7 +237,7 @@ class BatchSearch:
         width = options.num_candidates if options.sampling else options.beam_size
         few = rows * width <= _FEW_ROWS and not self._is_small
         run = self._search_few_rows if few else self._search
-        result = run(*arguments, length=L, **_program(options))
+        result = run(*arguments, length=L, options=_program(options))
         parts = [ops.convert_to_numpy(part)[: len(sentences)] for part in result]
         for row in zip(*parts, strict=True):
             yield _hypotheses(*row)
@@ -325,21 +318,21 @@ class BatchSearch:
                 )
 
 
-def _program(options: DecodingOptions) -> dict[str, Any]:
-    """What is compiled: sentences that differ in the rest share a program."""
-    changed = options.changed()
-    return {
-        "beam_size": 1 if options.sampling else options.beam_size,
-        "top_beams": options.num_candidates,
-        "length_penalty": float(options.length_penalty),
-        **{name: changed[name] for name in _SEARCHED if name in changed},
-    }
+def _program(options: DecodingOptions) -> DecodingOptions:
+    """What is compiled, as `models.search.search` takes it."""
+    fields = options.model_dump(exclude=_NOT_COMPILED)
+    fields["top_beams"] = options.num_candidates
+    if options.sampling:
+        fields["beam_size"] = 1
+    return DecodingOptions(**fields)
 
 
-def _hypotheses(tokens, lengths, log_probabilities, scores, finished) -> list[Found]:
+def _hypotheses(
+    tokens, lengths, log_probabilities, scores, finished
+) -> list[IdHypothesis]:
     """Those of one sentence: (R, L), (R,), (R,), (R,), (R,)."""
     return [
-        Found(
+        IdHypothesis(
             [int(token) for token in tokens[r, : lengths[r]]],
             float(log_probabilities[r]),
             float(scores[r]),

@@ -1,8 +1,10 @@
 """What a `Translator` says of one line."""
 
 import dataclasses
+from collections.abc import Iterable
 from collections.abc import Sequence
 from itertools import chain
+from typing import Any
 
 import numpy as np
 
@@ -83,6 +85,12 @@ def ranked(hypotheses: list[Hypothesis], options: DecodingOptions) -> list[Hypot
         dataclasses.replace(hypotheses[place], utility=utility)
         for place, utility in found[: options.top_beams]
     ]
+
+
+def regrouped(flat: Iterable[Any], rows: Iterable[Iterable[Any]]) -> list[list[Any]]:
+    """What comes one after the other, as lists of the lengths of `rows`."""
+    following = iter(flat)
+    return [[next(following) for _ in row] for row in rows]
 
 
 def join(

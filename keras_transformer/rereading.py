@@ -9,6 +9,7 @@ from keras_transformer.batch_search import BatchSearch
 from keras_transformer.data.tokenizer import Tokenizer
 from keras_transformer.errors import InputError
 from keras_transformer.hypothesis import Hypothesis
+from keras_transformer.hypothesis import regrouped
 from keras_transformer.models import Ensemble
 from keras_transformer.models.translation_model import TranslationModel
 from keras_transformer.models.word_attention import require_attention
@@ -37,12 +38,7 @@ def with_details(
         token_scores: whether to fill `Hypothesis.token_scores`.
         alignments: whether to fill `Hypothesis.alignment`.
     """
-    pairs = [
-        (source, hypothesis)
-        for source, row in zip(sources, rows, strict=True)
-        for hypothesis in row
-    ]
-    arguments = [source for source, _ in pairs], [h.ids for _, h in pairs]
+    pairs, arguments = _flat(sources, rows)
     sizes = {"batch_size": batch_size, "batch_tokens": batch_tokens}
     if alignments:
         read = searcher.reread(*arguments, **sizes)
@@ -58,8 +54,7 @@ def with_details(
             source_pieces = tokenizer.pieces(source[: len(source) - end])
             changes["alignment"] = align(weights, source_pieces, hypothesis.tokens)
         found.append(dataclasses.replace(hypothesis, **changes))
-    following = iter(found)
-    return [[next(following) for _ in row] for row in rows]
+    return regrouped(found, rows)
 
 
 def check_attention(
@@ -108,29 +103,20 @@ def with_attention(
         batch_size: the most hypotheses read at once.
         batch_tokens: see `BatchSearch.score`.
     """
+    pairs, arguments = _flat(sources, rows)
+    read = searcher.attention(*arguments, batch_size, batch_tokens)
+    found = []
+    for (source, hypothesis), weights in zip(pairs, read, strict=True):
+        changes = {"attention": weights, "source_tokens": tokenizer.pieces(source)}
+        found.append(dataclasses.replace(hypothesis, **changes))
+    return regrouped(found, rows)
+
+
+def _flat(sources, rows):
+    """Pairs of source and hypothesis; and the ids of each, as a search takes them."""
     pairs = [
         (source, hypothesis)
         for source, row in zip(sources, rows, strict=True)
         for hypothesis in row
-        if hypothesis.ids
     ]
-    read = searcher.attention(
-        [source for source, _ in pairs],
-        [h.ids for _, h in pairs],
-        batch_size,
-        batch_tokens,
-    )
-    following = iter(read)
-    return [
-        [
-            dataclasses.replace(
-                hypothesis,
-                attention=next(following),
-                source_tokens=tokenizer.pieces(source),
-            )
-            if hypothesis.ids
-            else hypothesis
-            for hypothesis in row
-        ]
-        for source, row in zip(sources, rows, strict=True)
-    ]
+    return pairs, ([source for source, _ in pairs], [h.ids for _, h in pairs])

@@ -3,6 +3,7 @@
 import sys
 import warnings
 from collections.abc import Collection
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -81,8 +82,10 @@ class SourceLines:
         prefixes: Sequence[str] | None,
         first_line: int,
         options: DecodingOptions,
-    ) -> list[list[tuple[LinePart, Sentence]]]:
+    ) -> tuple[list[list[tuple[LinePart, Sentence]]], list[str]]:
         """What of each line is searched on its own: nothing of an empty one.
+
+        And a sentence about each line that is cut.
 
         Args:
             lines: any text.
@@ -90,9 +93,6 @@ class SourceLines:
                 prefix in the first part.
             first_line: the number of the first line.
             options: `long_lines` and `max_source_length` of them.
-
-        Warns:
-            UserWarning: of each line that is cut.
 
         Raises:
             InputError: where these are no lists of as many lines, a line is too long,
@@ -117,19 +117,25 @@ class SourceLines:
                         f"one of the characters that it knows"
                     )
         found: list[list[tuple[LinePart, Sentence]]] = [[] for _ in lines]
+        cuts: list[str] = []
         for row, number, ids, start in zip(
             filled, numbers, encoded, starts, strict=True
         ):
-            parts = self._parts(lines[row], number, ids, options)
+            parts = self._parts(lines[row], number, ids, options, cuts)
             for count, (part, part_ids) in enumerate(parts):
                 key = (number, count) if count else (number,)
                 prefix = [] if count else start
                 sentence = Sentence(part_ids, f"line {number}", key, prefix)
                 found[row].append((part, sentence))
-        return found
+        return found, cuts
 
     def _parts(
-        self, line: str, number: int, ids: list[int], options: DecodingOptions
+        self,
+        line: str,
+        number: int,
+        ids: list[int],
+        options: DecodingOptions,
+        cuts: list[str],
     ) -> Iterator[tuple[LinePart, list[int]]]:
         """A line with its ids; of one that is too long, what becomes of it."""
         longest = self._config.longest_sequence
@@ -139,7 +145,7 @@ class SourceLines:
         elif options.long_lines == "error":
             check_lengths([ids], [number], longest)
         elif options.long_lines == "truncate":
-            _warn(
+            cuts.append(
                 f"line {number} has {len(ids)} tokens: only the first {longest} are "
                 f"translated"
             )
@@ -162,12 +168,13 @@ class SourceLines:
                     yield part, part_ids
 
 
-def _warn(message: str) -> None:
-    """A warning at the call of `Translator.translate`, however often it is the same."""
+def warn(messages: Iterable[str]) -> None:
+    """Warns where the function is called that calls this one, each time anew."""
     # `warnings.warn` drops what a place has said before: of other texts, it may be.
-    caller = sys._getframe(4)
+    caller = sys._getframe(2)
     place = caller.f_code.co_filename, caller.f_lineno, caller.f_globals.get("__name__")
-    warnings.warn_explicit(message, UserWarning, *place)
+    for message in messages:
+        warnings.warn_explicit(message, UserWarning, *place)
 
 
 def check_texts(**columns: Sequence[str]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from keras_transformer import model_folder
 from keras_transformer import rereading
 from keras_transformer.batch_search import BatchSearch
-from keras_transformer.batch_search import Found
+from keras_transformer.batch_search import IdHypothesis
 from keras_transformer.data.tokenizer import Tokenizer
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.errors import InputError
@@ -19,6 +19,7 @@ from keras_transformer.hypothesis import TranslationScore
 from keras_transformer.hypothesis import empty
 from keras_transformer.hypothesis import join
 from keras_transformer.hypothesis import ranked
+from keras_transformer.hypothesis import regrouped
 from keras_transformer.models import Ensemble
 from keras_transformer.models.translation_model import TranslationModel
 from keras_transformer.models.word_attention import attends
@@ -26,6 +27,7 @@ from keras_transformer.source_lines import SourceLines
 from keras_transformer.source_lines import check_counts
 from keras_transformer.source_lines import check_lengths
 from keras_transformer.source_lines import check_texts
+from keras_transformer.source_lines import warn
 
 
 class Translator:
@@ -154,7 +156,8 @@ class Translator:
         if batch_tokens is not None:
             check_counts(batch_tokens=batch_tokens)
         chosen = self.decoding.updated(options)
-        pieces = self._lines.sentences(lines, prefixes, first_line, chosen)
+        pieces, cuts = self._lines.sentences(lines, prefixes, first_line, chosen)
+        warn(cuts)
         if return_attention_weights or return_alignments:
             rereading.check_attention(self.model, pieces, return_attention_weights)
         sentences = [sentence for line in pieces for _, sentence in line]
@@ -185,12 +188,11 @@ class Translator:
         if return_details and return_attention_weights:
             arguments = (self._searcher, self.tokenizer, sources, rows)
             rows = rereading.with_attention(*arguments, **sizes)
-        following = iter(rows)
         joined = [
-            join([next(following) for _ in line], [part for part, _ in line])
+            join(parts, [part for part, _ in line])
             if line
             else [empty(return_token_scores, return_alignments)]
-            for line in pieces
+            for parts, line in zip(regrouped(rows, pieces), pieces, strict=True)
         ]
         return joined if return_details else [row[0].text for row in joined]
 
@@ -250,7 +252,7 @@ class Translator:
 
     # === Hypotheses ===
 
-    def _hypothesis(self, found: Found) -> Hypothesis:
+    def _hypothesis(self, found: IdHypothesis) -> Hypothesis:
         ids = found.ids
         ended = found.finished and ids[-1] == self.model.config.end_id
         content = ids[:-1] if ended else ids

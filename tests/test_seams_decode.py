@@ -3,6 +3,7 @@
 B batch, S source positions, W beam width, L most tokens.
 """
 
+import functools
 import sys
 
 import keras
@@ -13,9 +14,9 @@ from keras import ops
 from keras_transformer import Transformer
 from keras_transformer import TransformerConfig
 from keras_transformer import backends
-from keras_transformer.decoding import beam_search
-from keras_transformer.decoding import greedy_search
+from keras_transformer.decoding import DecodingOptions
 from keras_transformer.layers import MultiHeadAttention
+from keras_transformer.models.search import search
 from reference.weights import scatter
 
 BACKEND = keras.backend.backend()
@@ -43,31 +44,16 @@ def sentences(rows, length, seed=0):
     return ids.astype("int32")
 
 
-class Search:
-    """The search of one kind; what precedes it apart, because it has no loop."""
+def search_of(model, kind, suppressed=()):
+    """`models.search.search` of the model, as a translator has it."""
+    beams = {"beam_size": 3, "top_beams": 2} if kind == "beam" else {"beam_size": 1}
+    options = DecodingOptions(**beams, suppressed_tokens=suppressed)
+    return functools.partial(search, model, options=options)
 
-    def __init__(self, model, kind, suppressed=()):
-        self.model = model
-        self.kind = kind
-        self.options = {"suppressed": suppressed}
-        self.beam_size = 1 if kind == "greedy" else 3
 
-    def translate(self, source, limits, length):
-        return self.search(*self.model.encode(source), limits, length=length)
-
-    def search(self, memory, source_mask, limits, *, length):
-        start = self.model.start(memory, source_mask, self.beam_size, length)
-        arguments = (self.model.decode_step, *start, limits)
-        if self.kind == "greedy":
-            return greedy_search(*arguments, length=length, **self.options)
-        self.options |= {"beam_size": self.beam_size, "top_beams": 2}
-        return beam_search(*arguments, length=length, **self.options)
-
-    def arguments(self, rows=3, length=5):
-        source = ops.convert_to_tensor(sentences(rows, length))
-        memory, source_mask = self.model.encode(source)
-        limits = ops.convert_to_tensor(np.resize(LIMITS, rows))
-        return ops.stop_gradient(memory), source_mask, limits
+def tensors(rows=3, length=5):
+    arrays = sentences(rows, length), np.resize(LIMITS, rows)
+    return [ops.convert_to_tensor(array) for array in arrays]
 
 
 # === One loop in one program ===
@@ -89,12 +75,11 @@ def equations(jaxpr):
 def test_a_search_is_one_loop_of_a_jaxpr(model, kind):
     import jax
 
-    search = Search(model, kind)
-    run = backends.compile(search.search, model)
+    run = backends.compile(search_of(model, kind), model)
     sizes = []
     for length in (12, 40):
         jaxpr = jax.make_jaxpr(lambda *a, length=length: run(*a, length=length))(
-            *search.arguments()
+            *tensors()
         )
         names = [equation.primitive.name for equation in equations(jaxpr.jaxpr)]
         assert [name for name in names if name in {"while", "scan"}] == ["while"]
@@ -107,12 +92,11 @@ def test_a_search_is_one_loop_of_a_jaxpr(model, kind):
 def test_a_search_is_one_loop_of_a_tensorflow_graph(model, kind):
     import tensorflow as tf
 
-    search = Search(model, kind)
-    run = backends.compile(search.search, model)
+    run = backends.compile(search_of(model, kind), model)
     sizes = []
     for length in (12, 40):
         program = tf.function(lambda *a, length=length: run(*a, length=length))
-        graph = program.get_concrete_function(*search.arguments()).graph.as_graph_def()
+        graph = program.get_concrete_function(*tensors()).graph.as_graph_def()
         functions = graph.library.function
         nodes = [node.op for part in functions for node in part.node_def]
         loops = [node for node in nodes if "While" in node]
@@ -143,20 +127,17 @@ def test_a_search_on_pytorch_traces_its_step_once_a_shape(
     monkeypatch.setattr(
         backends._backend, "trace", lambda *a: traces.append(a) or trace(*a)
     )
-    search = Search(model, kind)
-    run = backends.compile(search.search, model)
-    arguments = search.arguments()
-    calls.clear()
-
-    first = run(*arguments, length=12)
-    # Self- and cross-attention of two blocks, in each step and in one trace.
-    assert (len(calls), len(traces)) == (4 * (eager + 1), 1)
-    second = run(*arguments, length=12)
-    assert (len(calls), len(traces)) == (4 * (eager + 1), 1)
+    run = backends.compile(search_of(model, kind), model)
+    first = run(*tensors(), length=12)
+    # Of two encoder blocks; and self- and cross-attention of two decoder blocks, in
+    # each step and in one trace.
+    assert (len(calls), len(traces)) == (2 + 4 * (eager + 1), 1)
+    second = run(*tensors(), length=12)
+    assert (len(calls), len(traces)) == (2 * 2 + 4 * (eager + 1), 1)
     assert first.tokens.equal(second.tokens)
 
     for _ in range(3):
-        run(*search.arguments(length=9), length=12)
+        run(*tensors(length=9), length=12)
     assert len(traces) == 2
 
 
@@ -165,9 +146,9 @@ def test_a_search_on_pytorch_traces_its_step_once_a_shape(
 def test_no_layer_runs_in_a_loop_on_pytorch(model, kind, monkeypatch):
     """Once it is traced, which pays from some number of steps on."""
     monkeypatch.setattr(backends._backend, "EAGER_STEPS", 0)
-    search = Search(model, kind, suppressed=(model.config.end_id,))
-    run = backends.compile(search.search, model)
-    arguments = search.arguments()
+    search = search_of(model, kind, suppressed=(model.config.end_id,))
+    run = backends.compile(search, model)
+    arguments = tensors()
     frames = []
 
     def watch(frame, event, argument):
@@ -187,7 +168,7 @@ def test_no_layer_runs_in_a_loop_on_pytorch(model, kind, monkeypatch):
 
     (short, once), (long, again) = count(2), count(12)
     assert long > short
-    assert once == again  # those of `start` alone
+    assert once == again  # those before the loop alone
 
 
 # === Exported ===
@@ -277,11 +258,10 @@ def test_a_search_runs_in_a_saved_model_without_keras(
 ):
     import tensorflow as tf
 
-    length = 12
-    search = Search(model, kind)
+    search = functools.partial(search_of(model, kind), length=12)
 
     def translate(source, limits):
-        result = search.translate(source, limits, length)
+        result = search(source, limits)
         return {"tokens": result.tokens, "scores": result.scores}
 
     module = tf.Module()
@@ -300,9 +280,7 @@ def test_a_search_runs_in_a_saved_model_without_keras(
     tf.saved_model.save(module, folder, signatures=module.translate)
 
     expected, paths = [], []
-    run = backends.compile(
-        lambda source, limits: search.translate(source, limits, length), model
-    )
+    run = backends.compile(search, model)
     for rows, source_length in ((3, 5), (4, 9), (0, 5)):
         source, limits = sentences(rows, source_length), np.resize(LIMITS, rows)
         paths.append(str(tmp_path / f"{rows}.npz"))

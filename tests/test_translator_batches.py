@@ -110,3 +110,25 @@ def test_filled_batches_are_of_one_size(translator, monkeypatch):
     assert set(sizes[unfilled:]) == {power_of_two(-(-8 // searcher._num_programs()))}
     with pytest.raises(InputError, match="leave batch_tokens out"):
         translator.translate(lines, batch_tokens=99, fill_batches=True)
+
+
+@pytest.mark.one_backend
+def test_what_is_no_part_of_a_search_makes_no_program(translator, monkeypatch):
+    searcher, keys = translator._searcher, []
+    search = searcher._search
+
+    def noted(*arguments, **options):
+        keys.append(tuple(sorted(options.items())))
+        return search(*arguments, **options)
+
+    monkeypatch.setattr(searcher, "_search", noted)
+    for options in (
+        {"top_beams": 2},
+        {"top_beams": 2, "seed": 3, "long_lines": "split", "max_source_length": 40},
+        {"mbr": "chrf"},
+        {"mbr": "bleu", "mbr_candidates": 2},
+    ):
+        translator.translate(["a b"], beam_size=2, **options)
+    assert len(set(keys)) == 1
+    translator.translate(["a b"], beam_size=2)
+    assert len(set(keys)) == 2

@@ -129,6 +129,11 @@ class TranslationConfig(pydantic.BaseModel):
         return self.max_sequence_length
 
     @property
+    def suppressed_ids(self) -> tuple[int, ...]:
+        """The ids that no search writes: padding and start, unless it is the end."""
+        return tuple(sorted({self.pad_id, self.start_id} - {self.end_id}))
+
+    @property
     def attends(self) -> bool:
         """Whether the decoder attends to the source."""
         return True

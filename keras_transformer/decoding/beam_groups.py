@@ -8,8 +8,7 @@ from keras import ops
 from keras import tree
 
 from keras_transformer import backends
-
-_NEVER = -float("inf")
+from keras_transformer.decoding.logits_processors import NEVER
 
 
 def views(num_groups):
@@ -98,10 +97,10 @@ def choose(scores, count, *, num_groups, penalty, end_id, done):
         places = beams * vocabulary_size + last
         found.append((ranks, ops.take_along_axis(flat, places, axis=1), last, beams))
         going, places = backends.top_k(
-            ops.where(last == end_id, _NEVER, ranks), min(width, ranks.shape[1])
+            ops.where(last == end_id, NEVER, ranks), min(width, ranks.shape[1])
         )
         goes = ops.logical_and(
-            going > _NEVER, ops.logical_not(done[:, group : group + 1])
+            going > NEVER, ops.logical_not(done[:, group : group + 1])
         )
         chosen = ops.take_along_axis(last, places, axis=1)
         marks = ops.one_hot(chosen, vocabulary_size, dtype="float32")
@@ -136,7 +135,7 @@ def merge(state, num_groups):
     ]
     finished = tree.map_structure(join, finished)
     finished[2] = _once(finished[0], finished[2])
-    finished[1] = ops.where(finished[2] > _NEVER, finished[1], _NEVER)
+    finished[1] = ops.where(finished[2] > NEVER, finished[1], NEVER)
     live, finished = sort(live, live[1]), sort(finished, finished[2])
     names = ("tokens", "log_probabilities", "lengths", "coverage")
     fields = dict(zip(names, live, strict=True))
@@ -151,9 +150,9 @@ def _once(tokens, scores):
     same = ops.all(ops.equal(*pairs), axis=3)  # (B, W, W)
     places = ops.arange(scores.shape[1], dtype="int32")
     earlier = places < ops.expand_dims(places, 1)  # (W, W)
-    there = ops.expand_dims(scores > _NEVER, 1)  # a place without one has any tokens
+    there = ops.expand_dims(scores > NEVER, 1)  # a place without one has any tokens
     repeated = ops.logical_and(ops.logical_and(same, earlier), there)
-    return ops.where(ops.any(repeated, axis=2), _NEVER, scores)
+    return ops.where(ops.any(repeated, axis=2), NEVER, scores)
 
 
 def sort(tensors, scores):

@@ -26,11 +26,11 @@ from keras_transformer.decoding.beam_groups import best
 from keras_transformer.decoding.beam_groups import gather
 from keras_transformer.decoding.beam_groups import gather_all
 from keras_transformer.decoding.length_penalty import normalized
+from keras_transformer.decoding.logits_processors import NEVER
 from keras_transformer.decoding.logits_processors import chain
 from keras_transformer.decoding.search_loop import search_loop
 from keras_transformer.decoding.search_result import SearchResult
 
-_NEVER = -float("inf")
 _OFF = ()  # in the place of tensors: a state without them has fewer operations
 
 
@@ -176,12 +176,12 @@ def _start(width, length, limits, cache, pad_id):
         position=ops.zeros((), "int32"),
         done=limits <= 0,
         tokens=ops.full((rows, width, length), pad_id, "int32"),
-        log_probabilities=ops.where(first, 0.0, _NEVER) + ops.zeros((rows, 1)),
+        log_probabilities=ops.where(first, 0.0, NEVER) + ops.zeros((rows, 1)),
         lengths=ops.zeros((rows,), "int32"),
         cache=cache,
         finished_tokens=ops.full((rows, width, length), pad_id, "int32"),
-        finished_log_probabilities=ops.full((rows, width), _NEVER, "float32"),
-        finished_scores=ops.full((rows, width), _NEVER, "float32"),
+        finished_log_probabilities=ops.full((rows, width), NEVER, "float32"),
+        finished_scores=ops.full((rows, width), NEVER, "float32"),
         finished_lengths=ops.zeros((rows, width), "int32"),
     )
 
@@ -235,14 +235,14 @@ def _keep_finished(state, candidates, end_id, score):
     length = state.position + 1
     alive = ops.logical_not(ops.expand_dims(state.done, 1))
     ends = ops.logical_and(candidates.last == end_id, alive)
-    log_probabilities = ops.where(ends, candidates.log_probabilities, _NEVER)
-    # Not of `_NEVER`: LiteRT makes a finite number of minus infinity.
+    log_probabilities = ops.where(ends, candidates.log_probabilities, NEVER)
+    # Not of `NEVER`: LiteRT makes a finite number of minus infinity.
     scores = score(candidates.log_probabilities, length)
     if state.coverage is not _OFF:
         scores = scores + candidates.coverage
-    scores = ops.where(ends, scores, _NEVER)
+    scores = ops.where(ends, scores, NEVER)
     if state.num_ended is not _OFF:
-        ending = ops.cast(scores > _NEVER, "int32")
+        ending = ops.cast(scores > NEVER, "int32")
         num_ended = state.num_ended + ops.sum(ending, axis=1)
         state = state._replace(num_ended=num_ended)
     scores = ops.concatenate([state.finished_scores, scores], axis=1)  # (B, 3W)
@@ -268,11 +268,11 @@ def _keep_live(state, candidates, end_id):
     Also which hypotheses (B, W) they continue.
     """
     width = state.log_probabilities.shape[1]
-    going = ops.where(candidates.last == end_id, _NEVER, candidates.ranks)
+    going = ops.where(candidates.last == end_id, NEVER, candidates.ranks)
     log_probabilities, places = backends.top_k(going, width)  # (B, W)
     if candidates.ranks is not candidates.log_probabilities:
         chosen = ops.take_along_axis(candidates.log_probabilities, places, axis=1)
-        log_probabilities = ops.where(log_probabilities > _NEVER, chosen, _NEVER)
+        log_probabilities = ops.where(log_probabilities > NEVER, chosen, NEVER)
     beams = ops.take_along_axis(candidates.beams, places, axis=1)
     done = ops.expand_dims(state.done, 1)
     if state.coverage is not _OFF:
@@ -301,7 +301,7 @@ def _done(state, settled, enough, num_groups):
 
 def _result(state, top_beams, score, pad_id):
     """The best finished hypotheses; of a row that has none, live ones."""
-    none = ops.expand_dims(ops.max(state.finished_scores, axis=1) == _NEVER, 1)
+    none = ops.expand_dims(ops.max(state.finished_scores, axis=1) == NEVER, 1)
     live_lengths = state.lengths
     if len(live_lengths.shape) == 1:  # all of a row are as long
         live_lengths = ops.expand_dims(live_lengths, 1)
@@ -310,11 +310,11 @@ def _result(state, top_beams, score, pad_id):
         none, state.log_probabilities, state.finished_log_probabilities
     )
     tokens = ops.where(ops.expand_dims(none, 2), state.tokens, state.finished_tokens)
-    there = ops.logical_and(log_probabilities > _NEVER, lengths > 0)
-    log_probabilities = ops.where(there, log_probabilities, _NEVER)
+    there = ops.logical_and(log_probabilities > NEVER, lengths > 0)
+    log_probabilities = ops.where(there, log_probabilities, NEVER)
     scores = score(log_probabilities, lengths)
     if state.coverage is not _OFF:
-        live = ops.where(there, scores + state.coverage, _NEVER)
+        live = ops.where(there, scores + state.coverage, NEVER)
         scores = ops.where(none, live, state.finished_scores)
     result = SearchResult(
         tokens=ops.where(ops.expand_dims(there, 2), tokens, pad_id),

@@ -11,7 +11,8 @@ from keras import ops
 
 from keras_transformer import backends
 
-_NEVER = -float("inf")
+#: The log-probability of what is forbidden, and of a hypothesis that is none.
+NEVER = -float("inf")
 #: Fills the prefixes of a batch: here the search is free.
 FREE = -1
 
@@ -70,10 +71,10 @@ def suppress(log_probabilities, suppressed):
     if len(suppressed) > 8:
         mask = np.zeros(vocabulary_size, bool)
         mask[list(suppressed)] = True
-        return ops.where(mask, _NEVER, log_probabilities)
+        return ops.where(mask, NEVER, log_probabilities)
     ids = ops.arange(vocabulary_size, dtype="int32")
     for token in suppressed:
-        log_probabilities = ops.where(ids == token, _NEVER, log_probabilities)
+        log_probabilities = ops.where(ids == token, NEVER, log_probabilities)
     return log_probabilities
 
 
@@ -81,7 +82,7 @@ def enforce_min_length(log_probabilities, position, min_length, end_id):
     """No end before the token number `min_length`, which may be the end itself."""
     ids = ops.arange(log_probabilities.shape[-1], dtype="int32")
     early = ops.logical_and(ids == end_id, position + 1 < min_length)  # (V,)
-    return ops.where(early, _NEVER, log_probabilities)
+    return ops.where(early, NEVER, log_probabilities)
 
 
 def penalize_repetition(log_probabilities, tokens, position, penalty):
@@ -109,7 +110,7 @@ def block_repeated_ngrams(log_probabilities, tokens, position, size):
         repeated = ops.logical_and(repeated, same)
     ends = tokens[:, :, size - 1 :]  # (B, W, count)
     blocked = _marked(ends, repeated, log_probabilities)
-    return ops.where(blocked, _NEVER, log_probabilities)
+    return ops.where(blocked, NEVER, log_probabilities)
 
 
 def force_prefix(scores, log_probabilities, position, prefix):
@@ -126,7 +127,7 @@ def force_prefix(scores, log_probabilities, position, prefix):
     token = ops.where(position < length, token, FREE)
     token = ops.expand_dims(token, (1, 2))
     ids = ops.arange(scores.shape[-1], dtype="int32")
-    forced = ops.where(ids == token, log_probabilities, _NEVER)
+    forced = ops.where(ids == token, log_probabilities, NEVER)
     return ops.where(token == FREE, scores, forced)
 
 
@@ -138,7 +139,7 @@ def keep_top_k(scores, count):
     if count >= scores.shape[-1]:
         return scores
     least = backends.top_k(scores, count)[0][..., -1:]
-    return ops.where(scores >= least, scores, _NEVER)
+    return ops.where(scores >= least, scores, NEVER)
 
 
 def keep_top_p(scores, mass):
@@ -152,7 +153,7 @@ def keep_top_p(scores, mass):
     probabilities = ops.exp(ops.log_softmax(ordered, axis=-1))
     before = ops.cumsum(probabilities, axis=-1) - probabilities
     least = ops.min(ops.where(before < mass, ordered, float("inf")), -1, keepdims=True)
-    return ops.where(scores >= least, scores, _NEVER)
+    return ops.where(scores >= least, scores, NEVER)
 
 
 def _marked(tokens, marks, log_probabilities):

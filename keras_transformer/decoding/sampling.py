@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from keras import ops
 
+from keras_transformer.decoding.logits_processors import NEVER
 from keras_transformer.decoding.logits_processors import chain
 from keras_transformer.decoding.logits_processors import keep_top_k
 from keras_transformer.decoding.logits_processors import keep_top_p
@@ -22,7 +23,6 @@ from keras_transformer.decoding.search_result import result_of
 # Odd numbers that spread the bits of what they multiply, as signed 32-bit integers.
 _FIRST, _SECOND = np.uint32([0x7FEB352D, 0x846CA68B]).view("int32")
 _STEP = np.uint32([0x9E3779B9]).view("int32")[0]
-_NEVER = -float("inf")
 
 
 class _State(NamedTuple):
@@ -100,7 +100,7 @@ def sample(
         places = ops.expand_dims(chosen, 2)
         drawn = ops.take_along_axis(log_probabilities, places, axis=2)[:, :, 0]
         best = ops.max(scores, axis=-1)
-        drawn = ops.where(best > _NEVER, drawn, _NEVER)  # every token is forbidden
+        drawn = ops.where(best > NEVER, drawn, NEVER)  # every token is forbidden
         chosen = ops.where(state.done, pad_id, chosen)
         drawn = ops.where(state.done, 0.0, drawn)
         here = ops.arange(length, dtype="int32") == state.position  # (L,)

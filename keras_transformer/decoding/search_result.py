@@ -9,12 +9,11 @@ from typing import NamedTuple
 from keras import ops
 
 from keras_transformer.decoding.length_penalty import normalized
-
-_NEVER = -float("inf")
+from keras_transformer.decoding.logits_processors import NEVER
 
 
 class SearchResult(NamedTuple):
-    """The hypotheses of each row, best first.
+    """The hypotheses of each row, best first; samples in the order of their keys.
 
     A place that holds no hypothesis has length 0, no tokens but pad_id, and minus
     infinity for log-probability and score.
@@ -23,7 +22,7 @@ class SearchResult(NamedTuple):
     tokens: Any  # (B, R, L) int32, without the start token; pad_id after the end
     lengths: Any  # (B, R) int32, tokens with the end token
     log_probabilities: Any  # (B, R) float32, the sum over the tokens
-    scores: Any  # (B, R) float32, divided by the length penalty
+    scores: Any  # (B, R) float32, see `normalized`; less a coverage penalty
     finished: Any  # (B, R) bool, False where the length limit cut it
 
 
@@ -38,8 +37,8 @@ def result_of(state, pad_id, normalization, alpha):
         alpha: see `normalized`.
     """
     # Minus infinity: every token was forbidden somewhere.
-    there = ops.logical_and(state.lengths > 0, state.log_probabilities > _NEVER)
-    log_probabilities = ops.where(there, state.log_probabilities, _NEVER)
+    there = ops.logical_and(state.lengths > 0, state.log_probabilities > NEVER)
+    log_probabilities = ops.where(there, state.log_probabilities, NEVER)
     return SearchResult(
         tokens=ops.where(ops.expand_dims(there, -1), state.tokens, pad_id),
         lengths=ops.where(there, state.lengths, 0),

@@ -89,9 +89,8 @@ class DecodingGraph:
 
     def _log_probabilities(self, logits):
         """(B, W, V), minus infinity where an id is never chosen."""
-        config = self.config
-        suppressed = {config.pad_id, config.start_id} - {config.end_id}
-        return suppress(tf.nn.log_softmax(logits, axis=-1), tuple(sorted(suppressed)))
+        log_probabilities = tf.nn.log_softmax(logits, axis=-1)
+        return suppress(log_probabilities, self.config.suppressed_ids)
 
     def _sizes(self):
         return {"key": self.config.head_dim, "value": self.config.value_dim}

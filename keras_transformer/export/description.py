@@ -92,7 +92,6 @@ def describe(translator: Translator, form: str) -> dict[str, Any]:
     source, target = translator.tokenizer, translator.target_tokenizer
     shared = source.model == target.model
     names = [_TOKENIZERS[0]] * 2 if shared else _TOKENIZERS[1:]
-    suppressed = sorted({config.pad_id, config.start_id} - {config.end_id})
     return {
         "format": form,
         "format_version": FORMAT_VERSION,
@@ -101,7 +100,7 @@ def describe(translator: Translator, form: str) -> dict[str, Any]:
             "pad": config.pad_id,
             "start": config.start_id,
             "end": config.end_id,
-            "suppressed": suppressed,
+            "suppressed": list(config.suppressed_ids),
         },
         "source_end": config.source_end,
         "source_vocabulary_size": config.source_vocabulary_size,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_transformer import backends
+from keras_transformer.decoding import DecodingOptions
 from keras_transformer.errors import InputError
 from keras_transformer.export import process
 from keras_transformer.export.description import describe
@@ -111,14 +112,17 @@ def _functions(translator: Translator) -> dict[str, Any]:
     ]
 
     def searching(beam_size):
+        options = DecodingOptions(
+            beam_size=beam_size, length_penalty=translator.length_penalty
+        )
+
         def run(source, limits, length):
             result = search(
                 translator.model,
                 source,
                 limits,
-                beam_size=beam_size,
                 length=length,
-                length_penalty=translator.length_penalty,
+                options=options,
                 table_length=translator.model.config.longest_sequence,
             )
             return result._asdict()

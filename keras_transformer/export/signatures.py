@@ -17,6 +17,7 @@ import tensorflow as tf
 import tensorflow_text
 
 from keras_transformer.config import UNKNOWN_ID
+from keras_transformer.decoding import DecodingOptions
 from keras_transformer.models.search import EXTRA_LENGTH
 from keras_transformer.models.search import score
 from keras_transformer.models.search import search
@@ -197,15 +198,13 @@ class Signatures:
     def _searched(self, source, lengths, blank, beam_size, top_beams):
         longest = self._model.config.longest_sequence
         limits = tf.where(blank, 0, tf.minimum(lengths + EXTRA_LENGTH, longest))
-        result = search(
-            self._model,
-            source,
-            limits,
+        length = tf.reduce_max(tf.concat([[1], limits], 0))
+        options = DecodingOptions(
             beam_size=beam_size,
             top_beams=top_beams,
             length_penalty=self._length_penalty,
-            length=tf.reduce_max(tf.concat([[1], limits], 0)),
         )
+        result = search(self._model, source, limits, length=length, options=options)
         here = result.lengths > 0
         first = tf.range(top_beams) == 0
         empty = tf.logical_and(blank[:, tf.newaxis], first)  # (B, R)

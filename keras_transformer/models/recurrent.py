@@ -90,11 +90,11 @@ class RecurrentModel(TranslationModel):
             `return_attention_weights`, also an empty list.
         """
         source_mask = ops.not_equal(source, self.config.pad_id)
-        turned = _turned_positions(source_mask)
+        places = _reversed_positions(source_mask)
         hidden = self.source_dropout(self.source_embedding(source), training=training)
         for forward, backward, residual in self.encoder_layers:
-            backwards = backward(_reorder(hidden, turned), training=training)
-            update = [forward(hidden, training=training), _reorder(backwards, turned)]
+            backwards = backward(_reorder(hidden, places), training=training)
+            update = [forward(hidden, training=training), _reorder(backwards, places)]
             update = ops.concatenate(update, axis=-1)  # (B, S, D)
             hidden = residual(hidden, update, training=training)
         if return_attention_weights:
@@ -232,14 +232,14 @@ class RecurrentModel(TranslationModel):
         return states
 
 
-def _turned_positions(source_mask):
+def _reversed_positions(source_mask):
     """(B, S) -> (B, S, 1) int32: tokens last to first, padding where it is."""
     tokens = ops.cast(source_mask, "int32")
     count = ops.sum(tokens, axis=1, keepdims=True)  # (B, 1)
     # Not a range: S may be unknown while the model is put together.
     positions = ops.cumsum(ops.ones_like(tokens), axis=1) - 1  # (B, S)
-    turned = ops.where(positions < count, count - 1 - positions, positions)
-    return ops.expand_dims(turned, 2)
+    positions = ops.where(positions < count, count - 1 - positions, positions)
+    return ops.expand_dims(positions, 2)
 
 
 def _reorder(hidden, positions):

@@ -18,25 +18,9 @@ from keras_transformer.models.word_attention import word_attention
 
 #: A translation may be this many tokens longer than its source (Vaswani et al., 2017).
 EXTRA_LENGTH = 50
-_CHAIN = ("min_length", "no_repeat_ngram_size", "repetition_penalty")
-_BEAMS = ("patience", "num_beam_groups", "diversity_penalty")
-_DRAW = ("temperature", "top_k", "top_p")
 
 
-def search(
-    model,
-    source,
-    limits,
-    inputs=(),
-    *,
-    length,
-    beam_size=4,
-    top_beams=1,
-    length_penalty=0.6,
-    normalization="gnmt",
-    table_length=None,
-    **options,
-):
+def search(model, source, limits, inputs=(), *, length, options, table_length=None):
     """The best translations of source ids.
 
     Args:
@@ -49,61 +33,73 @@ def search(
             the keys of its samples, see `sampling.sample_keys`.
         length: L, at least the largest limit; where a framework allows it in the
             program that is made, a scalar int32.
-        beam_size: W; 1 is greedy search.
-        top_beams: R.
-        length_penalty: alpha.
-        normalization: see `decoding.length_penalty.normalized`.
+        options: `DecodingOptions` with `suppressed_tokens` as ids; `top_beams` is R. Of
+            `max_length`, `seed`, `mbr` and long lines a search knows nothing.
         table_length: the largest S, where S is known only when the program runs and its
             positions shall come from a table in the program, not be computed.
-        options: others of `DecodingOptions`, for the search itself; `suppressed_tokens`
-            as ids.
 
     Returns:
         `decoding.SearchResult`.
     """
     config = model.config
     memory, source_mask = model.encode(source, length=table_length)
-    sampling = options.get("sampling", False)
-    width = top_beams if sampling else beam_size
+    width = options.top_beams if options.sampling else options.beam_size
     beams = None if width == 1 else width
     constants, cache = model.start_search(memory, source_mask, beams, length)
     constants["mask"] = ops.expand_dims(source_mask, (1, 2))  # (B, 1, 1, S)
     del constants["bias"]
     step = Step(model)
-    beta = options.get("coverage_penalty", 0.0)
-    if beta:
-        step = CoverageStep(model, beta)
+    if options.coverage_penalty:
+        step = CoverageStep(model, options.coverage_penalty)
         cache = step.start(cache, source_mask, width)
     if "prefix" in inputs:
         constants["prefix"] = inputs["prefix"]
 
-    suppressed = {config.pad_id, config.start_id} - {config.end_id}
-    suppressed |= set(options.get("suppressed_tokens", ()))
+    arguments = (step, constants, cache, limits)
     shared = {
         "length": length,
-        "normalization": normalization,
-        "length_penalty": length_penalty,
+        "normalization": options.normalization,
+        "length_penalty": options.length_penalty,
         "start_id": config.start_id,
         "end_id": config.end_id,
         "pad_id": config.pad_id,
-        "process": chain(
-            suppressed=tuple(sorted(suppressed)),
-            prefix="prefix" in inputs,
-            end_id=config.end_id,
-            **{name: options[name] for name in _CHAIN if name in options},
-        ),
+        "process": _process(config, options, "prefix" in inputs),
     }
-    arguments = (step, constants, cache, limits)
-    if sampling:
-        shared |= {name: options[name] for name in _DRAW if name in options}
-        return sample(*arguments, inputs["keys"], **shared)
-    if beam_size == 1:
+    if options.sampling:
+        return sample(
+            *arguments,
+            inputs["keys"],
+            temperature=options.temperature,
+            top_k=options.top_k,
+            top_p=options.top_p,
+            **shared,
+        )
+    if width == 1:
         return greedy_search(*arguments, **shared)
-    shared |= {name: options[name] for name in _BEAMS if name in options}
-    shared |= {"beam_size": beam_size, "top_beams": top_beams}
-    coverage = step.penalty if beta else None
-    shared |= {"coverage": coverage, "reorder": step.reorder}
-    return beam_search(*arguments, **shared)
+    return beam_search(
+        *arguments,
+        beam_size=width,
+        top_beams=options.top_beams,
+        patience=options.patience,
+        num_beam_groups=options.num_beam_groups,
+        diversity_penalty=options.diversity_penalty,
+        coverage=step.penalty if options.coverage_penalty else None,
+        reorder=step.reorder,
+        **shared,
+    )
+
+
+def _process(config, options, prefix):
+    """What changes the scores of the next token."""
+    suppressed = {*config.suppressed_ids, *options.suppressed_tokens}
+    return chain(
+        suppressed=tuple(sorted(suppressed)),
+        min_length=options.min_length,
+        no_repeat_ngram_size=options.no_repeat_ngram_size,
+        repetition_penalty=options.repetition_penalty,
+        prefix=prefix,
+        end_id=config.end_id,
+    )
 
 
 class Step:

@@ -160,13 +160,12 @@ class Transformer(TranslationModel):
         """As `start`, laid out as a search's loop is fast on, its cache for `reorder`.
 
         Up to `shared_cache.MOST_HYPOTHESES` share a cache. Keys of the source are
-        (B, H, K, S), as products take them: XLA would turn them at each step.
+        (B, H, K, S), as products take them: XLA would transpose them at each step.
         """
         shared = beam_size is not None and beam_size <= shared_cache.MOST_HYPOTHESES
         arguments = (None, length * beam_size) if shared else (beam_size, length)
         constants, cache = self.start(memory, source_mask, *arguments)
-        pairs = constants.pop("memory")
-        constants["turned_memory"] = [(_turned(keys), values) for keys, values in pairs]
+        constants["transposed_memory"] = _transposed(constants.pop("memory"))
         return constants, shared_cache.empty(cache, beam_size) if shared else cache
 
     def reorder(self, cache, beams):
@@ -263,11 +262,12 @@ def _memories(constants):
     """Keys (B, H, S, K) and values of each layer, of both kinds of constants."""
     if "memory" in constants:
         return constants["memory"]
-    return [(_turned(keys), values) for keys, values in constants["turned_memory"]]
+    return _transposed(constants["transposed_memory"])
 
 
-def _turned(keys):
-    return ops.swapaxes(keys, -1, -2)
+def _transposed(memory):
+    """Keys (B, H, K, S) and values of each layer from keys (B, H, S, K), and back."""
+    return [(ops.swapaxes(keys, -1, -2), values) for keys, values in memory]
 
 
 def _embeddings(config, policy):

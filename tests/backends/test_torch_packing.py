@@ -16,6 +16,7 @@ from keras_transformer import backends  # noqa: E402
 from keras_transformer.backends import torch as torch_backend  # noqa: E402
 from keras_transformer.backends import torch_packing  # noqa: E402
 from keras_transformer.backends.torch_tracing import trace  # noqa: E402
+from keras_transformer.decoding import DecodingOptions  # noqa: E402
 from keras_transformer.models.search import search  # noqa: E402
 from reference.weights import scatter  # noqa: E402
 
@@ -172,9 +173,8 @@ def test_a_search_finds_the_same_and_follows_its_model(beam_size, monkeypatch, c
             "num_decoder_layers": 2,
         }
     )
-    plain = functools.partial(
-        search, model, length=7, beam_size=beam_size, top_beams=beam_size
-    )
+    options = DecodingOptions(beam_size=beam_size, top_beams=beam_size)
+    plain = functools.partial(search, model, length=7, options=options)
     compiled = backends.compile(plain, model)
     source = torch.tensor([[5, 9, 7, 2, 0], [6, 2, 0, 0, 0]], dtype=torch.int32)
     limits = torch.tensor([7, 4], dtype=torch.int32)

@@ -16,6 +16,7 @@ from lattices import hypotheses
 
 from keras_transformer import Transformer
 from keras_transformer import backends
+from keras_transformer.decoding import DecodingOptions
 from keras_transformer.decoding import search_loop
 from keras_transformer.decoding.logits_processors import FREE
 from keras_transformer.decoding.sampling import sample_keys
@@ -137,7 +138,8 @@ def found_by(searched, options, **inputs):
         inputs["prefix"] = np.array(rows, "int32")
     options = {name: value for name, value in options.items() if name != "prefix"}
     arguments = (SOURCE, LIMITS, *([inputs] if inputs else []))
-    return hypotheses(searched.search(*arguments, length=LENGTH, **options))
+    options = DecodingOptions(**options)
+    return hypotheses(searched.search(*arguments, length=LENGTH, options=options))
 
 
 def compare_beams(searched, options):

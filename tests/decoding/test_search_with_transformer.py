@@ -7,14 +7,15 @@ from lattices import hypotheses
 from keras_transformer import Transformer
 from keras_transformer import TransformerConfig
 from keras_transformer import backends
-from keras_transformer.decoding import beam_search
-from keras_transformer.decoding import greedy_search
+from keras_transformer.decoding import DecodingOptions
+from keras_transformer.models.search import search
 from reference.weights import scatter
 
 VOCABULARY_SIZE, LENGTH = 13, 11
 SENTENCES = [[5, 9, 2], [7, 2], [4, 4, 12, 8, 11, 6, 2], [10, 3, 5, 2]]
 LIMITS = [6, 11, 3, 9]
 BEAM_SIZES = (1, 3)
+SEED = 4  # of weights with which some hypotheses end and others reach their limit
 
 
 def source(sentences, length=7):
@@ -38,24 +39,15 @@ class Searches:
             **fields,
         )
         self.model = Transformer(config, dtype=dtype)
-        self.randomize(0)
+        self.randomize(SEED)
         self.compiled = backends.compile(self.run, self.model)
 
     def randomize(self, seed, spread=0.6):
         scatter(self.model, seed, spread)
 
-    def run(self, source, limits, *, beam_size, length=LENGTH):
-        memory, source_mask = self.model.encode(source)
-        arguments = (
-            self.model.decode_step,
-            *self.model.start(memory, source_mask, beam_size, length),
-            limits,
-        )
-        if beam_size == 1:
-            return greedy_search(*arguments, length=length)
-        return beam_search(
-            *arguments, beam_size=beam_size, top_beams=beam_size, length=length
-        )
+    def run(self, source, limits, *, beam_size):
+        options = DecodingOptions(beam_size=beam_size, top_beams=beam_size)
+        return search(self.model, source, limits, length=LENGTH, options=options)
 
     def eager(self, *arguments, **options):
         arguments = map(ops.convert_to_tensor, arguments)
@@ -121,7 +113,11 @@ def test_a_padded_batch_equals_one_by_one(searches, beam_size):
 def test_compiled_equals_not_compiled(searches, beam_size):
     """Also with other sentences of the same shape, and with weights changed since."""
     found, finished = [], []
-    for sentences, seed in ((SENTENCES, 0), (SENTENCES[::-1], 0), (SENTENCES, 1)):
+    for sentences, seed in (
+        (SENTENCES, SEED),
+        (SENTENCES[::-1], SEED),
+        (SENTENCES, 0),
+    ):
         searches.randomize(seed)
         compiled = searches(source(sentences), LIMITS, beam_size=beam_size)
         eager = searches.eager(source(sentences), LIMITS, beam_size=beam_size)
@@ -129,7 +125,7 @@ def test_compiled_equals_not_compiled(searches, beam_size):
             assert_same(row, expected, 1e-4)
         found.append([row[0].tokens for row in compiled])
         finished += [row[0].finished for row in compiled]
-    searches.randomize(0)
+    searches.randomize(SEED)
     assert found[0] != found[1]
     assert found[0] != found[2]
     assert set(finished) == {True, False}
@@ -137,7 +133,7 @@ def test_compiled_equals_not_compiled(searches, beam_size):
 
 def test_bfloat16_sums_in_float32():
     searches = Searches(dtype="mixed_bfloat16")
-    searches.randomize(0, spread=0.3)
+    searches.randomize(SEED, spread=0.3)
     results = searches(source(SENTENCES), LIMITS, beam_size=3)
     assert {h.score.dtype.name for row in results for h in row} == {"float32"}
     expected = searches.teacher_forced(

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from keras import ops
 
+from keras_transformer.decoding import DecodingOptions
 from keras_transformer.errors import InputError
 from keras_transformer.export import ctranslate2
 from keras_transformer.export.ctranslate2_spec import specification
@@ -96,7 +97,8 @@ def task_and_truth(name, folder):
     source = ops.convert_to_tensor(ended(source, SOURCE_LENGTHS, config))
     target = ops.convert_to_tensor(ended(target, TARGET_LENGTHS, config))
     limits = ops.full((len(SOURCE_LENGTHS),), LENGTH, "int32")
-    result = search(model, source, limits, beam_size=1, length=LENGTH)
+    greedy = DecodingOptions(beam_size=1)
+    result = search(model, source, limits, length=LENGTH, options=greedy)
     content = numpy(result.lengths)[:, 0] - numpy(result.finished)[:, 0]
     found = [
         pieces(row[:n])

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from keras import ops
 
+from keras_transformer.decoding import DecodingOptions
 from keras_transformer.errors import InputError
 from keras_transformer.export import litert
 from keras_transformer.export import process
@@ -101,7 +102,7 @@ def test_a_search_inside_of_the_file_is_our_search():
         ops.convert_to_tensor(source),
         ops.convert_to_tensor(limits),
         length=length,
-        **wanted,
+        options=DecodingOptions(**wanted),
     )
     np.testing.assert_array_equal(found["tokens"], expected.tokens)
     np.testing.assert_array_equal(found["finished"], expected.finished)

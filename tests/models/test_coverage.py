@@ -7,6 +7,7 @@ from keras import tree
 from keras_transformer import Transformer
 from keras_transformer import TransformerConfig
 from keras_transformer import backends
+from keras_transformer.decoding import DecodingOptions
 from keras_transformer.models.search import search
 from reference.weights import scatter
 
@@ -31,10 +32,10 @@ def test_is_what_the_formula_says():
     model = random_model()
 
     def run(source, limits):
-        options = {"beam_size": 3, "top_beams": 2, "coverage_penalty": BETA}
-        result = search(
-            model, source, limits, length=LENGTH, length_penalty=ALPHA, **options
+        options = DecodingOptions(
+            beam_size=3, top_beams=2, coverage_penalty=BETA, length_penalty=ALPHA
         )
+        result = search(model, source, limits, length=LENGTH, options=options)
         memory, mask = model.encode(source)
         attention = []
         for rank in range(2):

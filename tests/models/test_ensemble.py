@@ -6,6 +6,7 @@ from keras import ops
 from keras import tree
 
 from keras_transformer import backends
+from keras_transformer.decoding import DecodingOptions
 from keras_transformer.errors import InputError
 from keras_transformer.models import KINDS
 from keras_transformer.models import Ensemble
@@ -15,7 +16,7 @@ from keras_transformer.models.search import search
 from reference.weights import scatter
 
 SOURCE = np.array([[5, 9, 7, 2], [6, 2, 0, 0]], "int32")
-OPTIONS = {"beam_size": 2, "length": 5, "coverage_penalty": 0.3}
+OPTIONS = DecodingOptions(beam_size=2, coverage_penalty=0.3)
 LABELS = np.array([[4, 8, 10, 2], [9, 2, 0, 0]], "int32")
 
 
@@ -60,7 +61,7 @@ def found(members):
             steps.append(logits[:, 0])
             maps.append(weights[:, 0, 0])
         alone, twice = (
-            search(model, source, labels[:, 0] * 0 + 5, **OPTIONS)
+            search(model, source, labels[:, 0] * 0 + 5, length=5, options=OPTIONS)
             for model in (members[0], Ensemble(members[:1] * 2))
         )
         return {

@@ -13,6 +13,7 @@ import numpy as np
 from keras import ops
 
 from keras_transformer import backends
+from keras_transformer.arguments import check_lengths
 from keras_transformer.config.decoding import GREEDY
 from keras_transformer.config.decoding import n_best_size
 from keras_transformer.data.batching import pad_rows
@@ -21,8 +22,8 @@ from keras_transformer.hypothesis import Hypothesis
 from keras_transformer.models.word_attention import require_attention
 from keras_transformer.models.word_attention import word_attention
 from keras_transformer.serving.engine import Options
-from keras_transformer.serving.engine import check_lengths
 from keras_transformer.serving.limits import Limits
+from keras_transformer.source_lines import SourceLines
 from keras_transformer.translator import Translator
 
 
@@ -64,6 +65,9 @@ class TranslatorEngine:
             translator.length_penalty if length_penalty is None else length_penalty
         )
         model, options = translator.model, translator.decoding
+        self._lines = SourceLines(
+            translator.tokenizer, translator.target_tokenizer, model.config
+        )
         self.source_end = model.config.source_end
         most = n_best_size(self.beam_size)
         for asked in (Options(self.beam_size), Options(most, most)):
@@ -75,8 +79,9 @@ class TranslatorEngine:
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Source tokens of each sentence, the end token included."""
-        counts = [len(ids) for ids in self._source_ids(texts)]
-        return check_lengths(counts, self._longest)
+        counts = [len(ids) for ids in self._lines.encode(texts)]
+        check_lengths(counts, self._longest)
+        return counts
 
     def translate(
         self, texts: Sequence[str], options: Options
@@ -142,14 +147,9 @@ class TranslatorEngine:
         """A line of as many tokens as fit into `length` and into the model, nearly."""
         most = min(length, self._longest)
         words = ["a"]
-        while len(self._source_ids([" ".join([*words, "a"])])[0]) <= most:
+        while len(self._lines.encode([" ".join([*words, "a"])])[0]) <= most:
             words.append("a")
         return " ".join(words)
-
-    def _source_ids(self, texts: Sequence[str]) -> list[list[int]]:
-        config = self._translator.model.config
-        end = [config.end_id] if config.source_end else []
-        return [ids + end for ids in self._translator.tokenizer.encode(texts)]
 
     # === Attention ===
 
@@ -157,7 +157,7 @@ class TranslatorEngine:
         self, texts: Sequence[str], found: list[list[Hypothesis]]
     ) -> list[list[Hypothesis]]:
         """The hypotheses with what each position of them attends to in the source."""
-        sources = self._source_ids(texts)
+        sources = self._lines.encode(texts)
         pairs = [
             (row, h.ids) for row, hypotheses in enumerate(found) for h in hypotheses
         ]

@@ -19,7 +19,7 @@ FILES = {str(path.relative_to(FOLDER)): path for path in sorted(FOLDER.rglob("*.
 
 #: Who stands on which floor, from the ground up.
 ROOMS = (
-    "errors processors",
+    "errors hiding processors",
     "arguments config backends output_folder",
     "layers decoding data fused_cross_entropy evaluation",
     "losses",

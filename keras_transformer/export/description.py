@@ -87,7 +87,7 @@ _BEAM = [
 ]
 
 
-def describe(translator: Translator, form: str) -> dict[str, Any]:
+def describe_translator(translator: Translator, form: str) -> dict[str, Any]:
     """The parts of `model.json` that all formats share."""
     config = translator.model.config
     source, target = translator.tokenizer, translator.target_tokenizer

@@ -13,6 +13,7 @@ from keras_transformer import backends
 from keras_transformer.config.decoding import DecodingOptions
 from keras_transformer.config.decoding import n_best_size
 from keras_transformer.errors import InputError
+from keras_transformer.export import checks
 from keras_transformer.export import process
 from keras_transformer.export.card import saved_model_card
 from keras_transformer.models.search import EXTRA_LENGTH
@@ -93,14 +94,14 @@ def export(
     Reference: Olston et al., 2017, TensorFlow-Serving: Flexible, High-Performance ML
     Serving, https://arxiv.org/abs/1712.06139.
     """
-    process.check_translator(translator)
+    checks.check_translator(translator)
     if beam_size is None:
         beam_size = translator.beam_size
     if length_penalty is None:
         length_penalty = translator.length_penalty
     DecodingOptions.of({"beam_size": beam_size, "length_penalty": length_penalty})
     packages = ("tensorflow", "tensorflow_text")
-    process.require("the export to SavedModel", *packages, extras="tensorflow")
+    checks.require_packages("the export to SavedModel", *packages, extras="tensorflow")
     if backends.name != "tensorflow":
         return process.export(
             __name__,

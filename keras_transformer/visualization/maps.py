@@ -22,7 +22,8 @@ from keras_transformer.visualization.tokens import END
 from keras_transformer.visualization.tokens import START
 from keras_transformer.visualization.tokens import Tokens
 
-KINDS = {
+#: Kind of attention -> its title.
+TITLES = {
     "encoder": "Encoder self-attention",
     "decoder": "Decoder self-attention",
     "cross": "Cross-attention",

@@ -172,7 +172,7 @@ class BatchTranslator:
 
 
 def _check_options(options: Mapping[str, Any]) -> None:
-    """Refuses what is no option, or no value of it, before a process loads the model.
+    """Refuses unknown options and wrong values before a process loads the model.
 
     Whether they go together depends on the model's own.
     """

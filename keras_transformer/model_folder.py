@@ -124,7 +124,7 @@ def read_weights(folder: Path, config: TranslationConfig) -> dict[str, Any]:
 
     Args:
         folder: its path.
-        config: of the model that shall have them.
+        config: of the model that is to have them.
 
     Raises:
         InputError: where they are missing, cut off, foreign, no finite numbers, or far

@@ -33,7 +33,7 @@ def require_transformer(what: str, model: Any) -> None:
 
     Args:
         what: is refused, such as "the export to ONNX".
-        model: what shall be exported.
+        model: what is to be exported.
 
     Raises:
         InputError: with the kind of the model.

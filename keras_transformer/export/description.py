@@ -221,7 +221,7 @@ def export_folder(
         programs: see `write_common`.
     """
     markers = ("model.json", files[0])
-    # Who runs the programs leaves Python's cache there.
+    # Python leaves its cache beside the programs when they run.
     others = (*files[1:], *TOKENIZER_FILES, *programs.values(), "__pycache__")
     return new_folder(output, f"an export to {name}", markers, others)
 

@@ -74,7 +74,7 @@ def export(
     Args:
         translator: what to export.
         output: the folder of the model, whose name TF Serving knows it by.
-        version: a positive number that is not there yet; default: the next one.
+        version: a positive number that does not exist yet; default: the next one.
         beam_size: W of `serving_default` and `translate_ids`, and the number of
             hypotheses of `translate_n_best`, where W is 1 four; default: the
             translator's.
@@ -87,8 +87,8 @@ def export(
         The folder of the version.
 
     Raises:
-        InputError: a version that is there, a folder that holds something else or
-            cannot be written, a search that there is not, or no TensorFlow or
+        InputError: a version that exists, a folder that holds something else or
+            cannot be written, a search that does not exist, or no TensorFlow or
             TensorFlow Text.
 
     Reference: Olston et al., 2017, TensorFlow-Serving: Flexible, High-Performance ML

@@ -28,17 +28,17 @@ from keras_transformer.translator import Translator
 
 
 class TranslatorEngine:
-    """Translates as `Translator.translate` does, but for long lines and samples.
+    """Translates as `Translator.translate` does, except for long lines and samples.
 
-    Lines that are too long are refused, whatever the translator's `long_lines` says:
-    nobody who asks over HTTP would see the warning that text was cut. Where the
-    translator draws samples, a plain beam search of its `beam_size` translates, as in
-    its exports: a draw would depend on who else asks.
+    Lines that are too long are refused, whatever the translator's `long_lines` says: a
+    client would not see the warning that text was cut. If the translator draws samples,
+    a plain beam search of its `beam_size` translates instead, as in its exports: a draw
+    would depend on the other requests of the batch.
 
     Sentences come in any number, and a program is compiled for each number of rows,
-    length and kind of search: so batches are filled up to one of `Limits.row_counts`,
-    the length penalty is the same for all, and a search keeps either the best or all
-    of its hypotheses, with MBR all of its candidates.
+    length and kind of search. To keep these few, batches are filled up to one of
+    `Limits.row_counts`, the length penalty is the same for all, and a search keeps
+    either the best or all of its hypotheses, with MBR all of its candidates.
 
     Args:
         translator: of the model.
@@ -130,9 +130,9 @@ class TranslatorEngine:
         }
 
     def _search(self, options: Options) -> dict[str, Any]:
-        """What `Translator.translate` is asked for."""
+        """The arguments of `Translator.translate`."""
         own = self._translator.decoding
-        # What the model's own options say of beams may not go with a single one.
+        # The model's own options for beams may not fit a single one.
         plain = own.sampling or 1 in (self.beam_size, options.beam_size)
         most = None if plain else own.mbr_candidates
         return {
@@ -144,7 +144,7 @@ class TranslatorEngine:
         }
 
     def _line(self, length: int) -> str:
-        """A line of as many tokens as fit into `length` and into the model, nearly."""
+        """A line of nearly as many tokens as fit into `length` and into the model."""
         most = min(length, self._longest)
         words = ["a"]
         while len(self._lines.encode([" ".join([*words, "a"])])[0]) <= most:
@@ -201,7 +201,7 @@ class TranslatorEngine:
 
 
 def _attended(model, source, target):
-    """Cross-attention (B, T, S), that of a model's layers which follows words best."""
+    """The attention (B, T, S) of `models.search.reread`, without its logits."""
     memory, mask = model.encode(source)
     _, _, cross = model.decode(target, memory, mask, return_attention_weights=True)
     return word_attention(cross)

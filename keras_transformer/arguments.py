@@ -1,4 +1,4 @@
-"""Checks of what a caller gives, the same wherever it is given. Needs no Keras."""
+"""Checks of arguments, the same for every caller. Needs no Keras."""
 
 from collections.abc import Collection
 from collections.abc import Iterable

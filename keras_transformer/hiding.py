@@ -1,4 +1,4 @@
-"""A package that is installed, kept from those that would load it for nothing."""
+"""Keeps an installed package from being loaded where it is not needed."""
 
 import contextlib
 import sys

@@ -163,14 +163,11 @@ def head_report(
                 totals[kind] = totals.get(kind, 0.0) + _sums(weights, relations)
                 even[kind] = even.get(kind, 0.0) + _sums(alike, relations)
                 positions[kind] += weights.shape[-2]
-    return HeadReport(
-        len(pairs),
-        {
-            kind: _without(kind, total / positions[kind])
-            for kind, total in totals.items()
-        },
-        {kind: _without(kind, total / positions[kind]) for kind, total in even.items()},
+    means = (
+        {kind: _without(kind, total / positions[kind]) for kind, total in sums.items()}
+        for sums in (totals, even)
     )
+    return HeadReport(len(pairs), *means)
 
 
 # === Sentences ===

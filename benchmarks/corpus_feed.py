@@ -195,7 +195,7 @@ def stage(name, folder, workers):
 
 
 def main():
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
     parser.add_argument("--pairs", type=int, default=200_000)
     parser.add_argument("--workers", type=int, default=os.cpu_count())
     parser.add_argument("--folder", type=Path)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pydantic
 
+from keras_transformer.arguments import check_counts
 from keras_transformer.config.decoding import DecodingOptions
 from keras_transformer.config.faults import first_fault
 from keras_transformer.config.faults import nearest
@@ -90,9 +91,7 @@ class BatchTranslator:
         **options: Any,
     ) -> None:
         _check_options(options)
-        for name, value in (("batch_tokens", batch_tokens), ("batch_size", batch_size)):
-            if not isinstance(value, int) or value < 1:
-                raise InputError(f"{name} {value!r} must be a whole number from 1")
+        check_counts(batch_tokens=batch_tokens, batch_size=batch_size)
         self.model_folder = str(model_folder)
         self.source_column = source_column
         self.target_column = target_column
@@ -173,7 +172,7 @@ class BatchTranslator:
 
 
 def _check_options(options: Mapping[str, Any]) -> None:
-    """Refuses what is no option, or no value of it, before a process loads the model.
+    """Refuses unknown options and wrong values before a process loads the model.
 
     Whether they go together depends on the model's own.
     """

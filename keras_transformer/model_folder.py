@@ -17,6 +17,8 @@ from keras_transformer.config import TranslationConfig
 from keras_transformer.data.plain_file import MOST_BYTES
 from keras_transformer.data.plain_file import plain_file
 from keras_transformer.data.tokenizer import Tokenizer
+from keras_transformer.data.tokenizer_files import TOKENIZER_FILES
+from keras_transformer.data.tokenizer_files import tokenizer_files
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.errors import InputError
 from keras_transformer.layers import initial_values
@@ -30,7 +32,6 @@ from keras_transformer.output_folder import new_folder
 
 FORMAT_VERSION = 1
 _WEIGHTS = "model.weights.h5"
-_TOKENIZERS = ("tokenizer.model", "source.model", "target.model")
 
 
 class Config(NamedTuple):
@@ -57,7 +58,7 @@ def write(folder: str | Path, contents: Contents, card: str) -> None:
     Raises:
         InputError: where the folder holds something else, or cannot be written.
     """
-    markers, others = ("config.json", _WEIGHTS), ("README.md", *_TOKENIZERS)
+    markers, others = ("config.json", _WEIGHTS), ("README.md", *TOKENIZER_FILES)
     with new_folder(folder, "a model folder", markers, others) as new:
         _write_files(new, contents, card)
 
@@ -104,7 +105,7 @@ def read_config(folder: Path) -> Config:
             f"{path} lacks or misspells {error}; copy the model folder again"
         ) from None
     for name in names:
-        if name not in _TOKENIZERS:
+        if name not in TOKENIZER_FILES:
             raise InputError(
                 f"{path} names the tokenizer {name!r}, which no model folder has; copy "
                 f"the model folder again"
@@ -123,7 +124,7 @@ def read_weights(folder: Path, config: TranslationConfig) -> dict[str, Any]:
 
     Args:
         folder: its path.
-        config: of the model that shall have them.
+        config: of the model that is to have them.
 
     Raises:
         InputError: where they are missing, cut off, foreign, no finite numbers, or far
@@ -200,8 +201,7 @@ def _check_size(config: Any, arrays: dict[str, Any], where: Path) -> None:
 
 def _write_files(folder: Path, contents: Contents, card: str) -> None:
     source, target = contents.source_tokenizer, contents.target_tokenizer
-    shared = source.model == target.model
-    names = _TOKENIZERS[:1] * 2 if shared else _TOKENIZERS[1:]
+    names = tokenizer_files(shared=source.model == target.model)
     source.save(folder / names[0])
     target.save(folder / names[1])
     save_weights(contents.model, folder / _WEIGHTS)

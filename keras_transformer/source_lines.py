@@ -2,14 +2,12 @@
 
 import sys
 import warnings
-from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
-from collections.abc import Mapping
 from collections.abc import Sequence
-from collections.abc import Set
-from numbers import Integral
 
+from keras_transformer.arguments import check_lengths
+from keras_transformer.arguments import check_texts
 from keras_transformer.batch_search import Sentence
 from keras_transformer.config import UNKNOWN_ID
 from keras_transformer.config import TranslationConfig
@@ -19,7 +17,7 @@ from keras_transformer.data.tokenizer import Tokenizer
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.errors import InputError
 
-_SPLIT = 'split it into sentences, or set long_lines to "split" or "truncate"'
+_ADVICE = 'split it into sentences, or set long_lines to "split" or "truncate"'
 
 
 class SourceLines:
@@ -41,7 +39,9 @@ class SourceLines:
         self._target_tokenizer = target_tokenizer
         self._config = config
 
-    def encode(self, lines: Sequence[str], numbers: Sequence[int]) -> list[list[int]]:
+    def encode(
+        self, lines: Sequence[str], numbers: Sequence[int] | None = None
+    ) -> list[list[int]]:
         """Ids of each line, with the end token if the model wants one.
 
         A line without any token has it all the same: no row may be padding alone.
@@ -73,7 +73,13 @@ class SourceLines:
         longest = self._config.longest_sequence
         for side, rows in (("source", source_ids), ("target", target_ids)):
             advice = "shorten the pair, or leave it out"
-            check_lengths(rows, numbers, longest, f" in its {side}", advice)
+            check_lengths(
+                map(len, rows),
+                longest,
+                first_line=first_line,
+                where=f" in its {side}",
+                advice=advice,
+            )
         return source_ids, target_ids
 
     def sentences(
@@ -143,7 +149,7 @@ class SourceLines:
         if len(ids) <= longest:
             yield LinePart(line, ""), ids
         elif options.long_lines == "error":
-            check_lengths([ids], [number], longest)
+            check_lengths([len(ids)], longest, first_line=number, advice=_ADVICE)
         elif options.long_lines == "truncate":
             cuts.append(
                 f"line {number} has {len(ids)} tokens: only the first {longest} are "
@@ -175,70 +181,3 @@ def warn(messages: Iterable[str]) -> None:
     place = caller.f_code.co_filename, caller.f_lineno, caller.f_globals.get("__name__")
     for message in messages:
         warnings.warn_explicit(message, UserWarning, *place)
-
-
-def check_texts(**columns: Sequence[str]) -> None:
-    """Refuses what is no list of strings, and lists of unequal lengths.
-
-    Raises:
-        InputError: naming the list, and the item in it.
-    """
-    for name, texts in columns.items():
-        if isinstance(texts, str | bytes | Mapping | Set) or not isinstance(
-            texts, Collection
-        ):
-            raise InputError(
-                f"{name} must be a list of strings, got {type(texts).__name__}"
-            )
-        for index, text in enumerate(texts):
-            if not isinstance(text, str):
-                raise InputError(
-                    f"{name} must be a list of strings, but {name}[{index}] is "
-                    f"{type(text).__name__}"
-                )
-    (first, count), *others = ((name, len(texts)) for name, texts in columns.items())
-    for name, number in others:
-        if number != count:
-            raise InputError(
-                f"{count} {first} do not pair with {number} {name}; give one for each "
-                f"line"
-            )
-
-
-def check_counts(**numbers: int) -> None:
-    """Refuses what is no whole number above 0.
-
-    Raises:
-        InputError: naming the argument.
-    """
-    for name, number in numbers.items():
-        whole = isinstance(number, Integral) and not isinstance(number, bool)
-        if not whole or number < 1:
-            raise InputError(f"{name} must be a whole number above 0, got {number!r}")
-
-
-def check_lengths(
-    rows: Sequence[Sequence[int]],
-    numbers: Sequence[int],
-    longest: int,
-    side: str = "",
-    advice: str = _SPLIT,
-) -> None:
-    """Refuses rows of more than `longest` tokens, naming the line.
-
-    Args:
-        rows: ids.
-        numbers: of their lines.
-        longest: the most tokens.
-        side: of the line that has them, as the message shall say it.
-        advice: how to mend it.
-
-    Raises:
-        InputError: where one has more.
-    """
-    for number, ids in zip(numbers, rows, strict=True):
-        if len(ids) > longest:
-            raise InputError(
-                f"line {number} has {len(ids)} tokens{side}, but the model takes at "
-                f"most {longest}; {advice}"
-            )

@@ -9,6 +9,9 @@ from typing import Any
 
 from keras_transformer import model_folder
 from keras_transformer import rereading
+from keras_transformer.arguments import check_counts
+from keras_transformer.arguments import check_lengths
+from keras_transformer.arguments import check_texts
 from keras_transformer.batch_search import BatchSearch
 from keras_transformer.batch_search import IdHypothesis
 from keras_transformer.data.tokenizer import Tokenizer
@@ -24,9 +27,6 @@ from keras_transformer.models import Ensemble
 from keras_transformer.models.translation_model import TranslationModel
 from keras_transformer.models.word_attention import attends
 from keras_transformer.source_lines import SourceLines
-from keras_transformer.source_lines import check_counts
-from keras_transformer.source_lines import check_lengths
-from keras_transformer.source_lines import check_texts
 from keras_transformer.source_lines import warn
 
 
@@ -238,10 +238,9 @@ class Translator:
             InputError: where a line is longer than the model can take.
         """
         check_texts(lines=lines)
-        numbers = range(1, len(lines) + 1)
-        rows = self._lines.encode(lines, numbers)
-        check_lengths(rows, numbers, self.model.config.longest_sequence)
-        return [len(ids) for ids in rows]
+        counts = [len(ids) for ids in self._lines.encode(lines)]
+        check_lengths(counts, self.model.config.longest_sequence)
+        return counts
 
     def _resolved(self, options: DecodingOptions) -> DecodingOptions:
         """The options with ids in place of pieces."""

@@ -19,8 +19,8 @@ FILES = {str(path.relative_to(FOLDER)): path for path in sorted(FOLDER.rglob("*.
 
 #: Who stands on which floor, from the ground up.
 ROOMS = (
-    "errors processors whole_file",
-    "config backends output_folder",
+    "errors hiding processors whole_file",
+    "arguments config backends output_folder",
     "layers decoding data fused_cross_entropy evaluation",
     "losses",
     "metrics",

@@ -179,8 +179,8 @@ def test_a_wrong_name_is_told_at_once(option, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"batch_tokens": 0}, "batch_tokens 0 must be a whole number from 1"),
-        ({"batch_size": "8"}, "batch_size '8' must be a whole number from 1"),
+        ({"batch_tokens": 0}, "batch_tokens must be a whole number above 0, got 0"),
+        ({"batch_size": True}, "batch_size must be a whole number above 0, got True"),
         ({"beam_size": 0}, "beam_size: .* greater than or equal to 1, got 0"),
         ({"long_lines": "drop"}, "long_lines: Input should be 'error', 'truncate' or"),
     ],

@@ -14,7 +14,7 @@ import sentencepiece
 
 import keras_transformer as kt
 from keras_transformer.errors import InputError
-from keras_transformer.export import process
+from keras_transformer.export import checks
 
 FOLDER = Path(__file__).with_name("fixtures") / "en-de.format-1"
 LINES = (FOLDER / "source.txt").read_text(encoding="utf-8").splitlines()
@@ -198,12 +198,12 @@ def test_options_of_the_folder_hold_unless_others_are_given(translator, tmp_path
     assert again.info()["max length"] == 3
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        process.check_translator(again)
+        checks.check_translator(again)
     (warning,) = caught
     assert str(warning.message) == (
         "the export searches without the translator's max_length, suppressed_tokens"
     )
-    process.check_translator(translator)
+    checks.check_translator(translator)
     with pytest.raises(InputError, match="min_length 4 is above max_length 3"):
         again.translate(SOURCES[:1], min_length=4)
 
@@ -212,7 +212,7 @@ def test_an_ensemble_is_loaded_from_folders_and_is_none(translator, tmp_path):
     ensemble = kt.Translator.load(FOLDER, FOLDER)
     assert [m.config for m in ensemble.model.models] == [translator.model.config] * 2
     with pytest.raises(InputError, match="an ensemble cannot be exported"):
-        process.check_translator(ensemble)
+        checks.check_translator(ensemble)
     with pytest.raises(InputError, match="cannot hold an ensemble"):
         ensemble.save(tmp_path / "model")
     with pytest.raises(InputError, match="this is an ensemble"):

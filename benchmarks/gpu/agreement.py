@@ -34,11 +34,11 @@ from turns import chosen
 from gpu.environments import JAX
 from gpu.environments import TORCH
 from gpu.environments import installed
-from gpu.environments import on_host
 from gpu.report import Machine
 from gpu.report import begun
 from gpu.report import print_table
 from gpu.report import write_json
+from gpu.training import cut
 
 #: `{name: (environment, dtype)}`
 PROGRAMS = {
@@ -115,8 +115,7 @@ class Runs:
             "vocabulary_size": data["vocabulary_size"],
             "batches": self.batches,
         }
-        command = [sys.executable, "-m", "peers.corpus", self.batches, json.dumps(data)]
-        subprocess.run(command, env=on_host(), check=True)
+        cut(self.batches, data)
 
     def of(self, backend, dtype):
         """`{"training": ..., what is compared: differences}`.

@@ -29,12 +29,12 @@ from turns import chosen
 from gpu.environments import OURS
 from gpu.environments import caches
 from gpu.environments import installed
-from gpu.environments import on_host
 from gpu.report import Machine
 from gpu.report import print_table
 from gpu.report import write_json
 from gpu.training import FULL
 from gpu.training import TOY
+from gpu.training import cut
 
 _STEPS = 24  # traced; a whole epoch would take long to read
 
@@ -45,8 +45,7 @@ def main():
     settings = TOY if arguments.size == "toy" else {**FULL, "steps": _STEPS}
     with tempfile.TemporaryDirectory() as folder, Machine() as machine:
         path = str(Path(folder, "batches.npz"))
-        command = [sys.executable, "-m", "peers.corpus", path, json.dumps(settings)]
-        subprocess.run(command, env=on_host(), check=True)
+        cut(path, settings)
         options = {
             "preset": arguments.size,
             "vocabulary_size": settings["vocabulary_size"],

@@ -52,7 +52,7 @@ def main():
         for seed in arguments.seeds
     ]
     with Machine() as machine:
-        work_off(runs, arguments, clock)
+        train(runs, arguments, clock)
     machine.print()
     found = [run.found() for run in runs]
     report(found)
@@ -152,8 +152,8 @@ class Run:
         }
 
 
-def work_off(runs, arguments, clock):
-    """Trains what has not ended, so many at once, until the time is over."""
+def train(runs, arguments, clock):
+    """Trains what has not ended, `at_once` at a time, until the time is over."""
     environment = {
         "KERAS_BACKEND": backend(),
         "XLA_PYTHON_CLIENT_PREALLOCATE": "false",

@@ -124,7 +124,7 @@ def parse():
     return parser.parse_args()
 
 
-def cut(path, settings, text):
+def cut(path, settings, text=None):
     """Writes the batches, in a process that takes no memory of the card."""
     options = {**settings, "text": text}
     command = [sys.executable, "-m", "peers.corpus", path, json.dumps(options)]

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from keras_transformer.errors import InputError
-from keras_transformer.export import process
+from keras_transformer.export import checks
 from keras_transformer.export.ctranslate2_spec import specification
-from keras_transformer.export.description import describe
+from keras_transformer.export.description import describe_translator
 from keras_transformer.export.description import export_folder
 from keras_transformer.export.description import write_common
 from keras_transformer.models.weights import weight_values
@@ -47,14 +47,11 @@ def export(
     Reference: Klein et al., 2020, https://aclanthology.org/2020.ngt-1.25; the library
     is https://github.com/OpenNMT/CTranslate2.
     """
-    if quantization not in (None, *QUANTIZATIONS):
-        raise InputError(
-            f"quantization {quantization!r} is unknown to the export to CTranslate2; "
-            f"use one of {', '.join(QUANTIZATIONS)}, or leave it out"
-        )
-    process.check_translator(translator)
-    process.require_transformer("the export to CTranslate2", translator.model)
-    process.require("the export to CTranslate2", "ctranslate2", extras="ctranslate2")
+    what = "the export to CTranslate2"
+    checks.check_quantization(what, quantization, QUANTIZATIONS)
+    checks.check_translator(translator)
+    checks.require_transformer(what, translator.model)
+    checks.require_packages(what, "ctranslate2", extras="ctranslate2")
     config = translator.model.config
     if config.attention_window is not None:
         raise InputError(
@@ -67,7 +64,8 @@ def export(
     ]
     spec = specification(config, weight_values(translator.model), *pieces)
     spec.optimize(quantization=quantization)
-    description = describe(translator, "ctranslate2") | {"quantization": quantization}
+    description = describe_translator(translator, "ctranslate2")
+    description["quantization"] = quantization
     with export_folder(output, "CTranslate2", _FILES, _PROGRAMS) as folder:
         spec.save(str(folder))
         write_common(translator, description, _PROGRAMS, folder)

@@ -6,15 +6,13 @@ CTranslate2 keeps a matrix as (outputs, inputs), query, key and value projection
 one input as one matrix, and takes tables of positions as they are.
 """
 
-import contextlib
-import sys
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from keras_transformer.config import UNKNOWN_ID
 from keras_transformer.config import TransformerConfig
+from keras_transformer.hiding import hidden
 from keras_transformer.layers import sinusoidal_table
 from keras_transformer.models.transformer import LAYOUTS
 from keras_transformer.models.word_attention import word_layer
@@ -36,7 +34,9 @@ def specification(
         source_pieces: the spelling of each source id.
         target_pieces: the spelling of each target id.
     """
-    with _without_torch():
+    # The specifications import PyTorch where they find it, though nothing here needs
+    # it, and loading it after TensorFlow can crash the process.
+    with hidden("torch"):
         from ctranslate2.specs import Activation
         from ctranslate2.specs import TransformerSpec
 
@@ -65,22 +65,6 @@ def specification(
     spec.config.add_attribute("layer_norm_epsilon", config.layer_norm_epsilon)
     spec.validate()
     return spec
-
-
-@contextlib.contextmanager
-def _without_torch() -> Iterator[None]:
-    """Hides PyTorch, which the specifications import where they find it.
-
-    They have no need of it here, and its load after TensorFlow can crash a process.
-    """
-    if "torch" in sys.modules:
-        yield
-        return
-    sys.modules["torch"] = None
-    try:
-        yield
-    finally:
-        del sys.modules["torch"]
 
 
 class _Filling:

@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from keras_transformer.config import TransformerConfig
+from keras_transformer.data.tokenizer_files import TOKENIZER_FILES
+from keras_transformer.data.tokenizer_files import tokenizer_files
 from keras_transformer.models.search import EXTRA_LENGTH
 from keras_transformer.output_folder import new_folder
 from keras_transformer.translator import Translator
 
 FORMAT_VERSION = 1
-_TOKENIZERS = ["tokenizer.model", "source.model", "target.model"]
 
 _TEXT = [
     "A line is split into pieces by SentencePiece (files.source_tokenizer) and mapped "
@@ -86,12 +87,11 @@ _BEAM = [
 ]
 
 
-def describe(translator: Translator, form: str) -> dict[str, Any]:
+def describe_translator(translator: Translator, form: str) -> dict[str, Any]:
     """The parts of `model.json` that all formats share."""
     config = translator.model.config
     source, target = translator.tokenizer, translator.target_tokenizer
-    shared = source.model == target.model
-    names = [_TOKENIZERS[0]] * 2 if shared else _TOKENIZERS[1:]
+    names = tokenizer_files(shared=source.model == target.model)
     return {
         "format": form,
         "format_version": FORMAT_VERSION,
@@ -220,8 +220,8 @@ def export_folder(
         programs: see `write_common`.
     """
     markers = ("model.json", files[0])
-    # Who runs the programs leaves Python's cache there.
-    others = (*files[1:], *_TOKENIZERS, *programs.values(), "__pycache__")
+    # Python leaves its cache beside the programs when they run.
+    others = (*files[1:], *TOKENIZER_FILES, *programs.values(), "__pycache__")
     return new_folder(output, f"an export to {name}", markers, others)
 
 

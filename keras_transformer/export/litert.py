@@ -9,11 +9,11 @@ from typing import Any
 
 from keras_transformer import backends
 from keras_transformer.decoding import DecodingOptions
-from keras_transformer.errors import InputError
+from keras_transformer.export import checks
 from keras_transformer.export import process
-from keras_transformer.export.description import describe
 from keras_transformer.export.description import describe_graphs
 from keras_transformer.export.description import describe_searches
+from keras_transformer.export.description import describe_translator
 from keras_transformer.export.description import export_folder
 from keras_transformer.export.description import write_common
 from keras_transformer.models.search import search
@@ -55,18 +55,15 @@ def export(
     Reference: https://ai.google.dev/edge/litert/conversion/tensorflow/quantization/
     post_training_quantization.
     """
-    if quantization not in (None, *QUANTIZATIONS):
-        raise InputError(
-            f"quantization {quantization!r} is unknown to the export to LiteRT; use "
-            f"one of {', '.join(QUANTIZATIONS)}, or leave it out"
-        )
-    process.check_translator(translator)
-    process.require_transformer("the export to LiteRT", translator.model)
-    process.require("the export to LiteRT", "tensorflow", extras="tensorflow")
+    what = "the export to LiteRT"
+    checks.check_quantization(what, quantization, QUANTIZATIONS)
+    checks.check_translator(translator)
+    checks.require_transformer(what, translator.model)
+    checks.require_packages(what, "tensorflow", extras="tensorflow")
     if backends.name != "tensorflow" or translator.model.dtype_policy.name != "float32":
         return process.export(__name__, translator, output, quantization=quantization)
     with export_folder(output, "LiteRT", [_FILE], _PROGRAMS) as folder:
-        description = describe(translator, "litert")
+        description = describe_translator(translator, "litert")
         description["quantization"] = quantization
         graphs = describe_graphs(translator.model.config, _FILE)
         graphs["graphs"] |= describe_searches(translator, _FILE)

@@ -7,10 +7,10 @@ continuations asked for, H heads, K head_dim.
 from pathlib import Path
 
 from keras_transformer import backends
-from keras_transformer.errors import InputError
+from keras_transformer.export import checks
 from keras_transformer.export import process
-from keras_transformer.export.description import describe
 from keras_transformer.export.description import describe_graphs
+from keras_transformer.export.description import describe_translator
 from keras_transformer.export.description import export_folder
 from keras_transformer.export.description import write_common
 from keras_transformer.translator import Translator
@@ -51,27 +51,21 @@ def export(
     Reference: https://onnx.ai/onnx/operators; https://onnxruntime.ai/docs/performance/
     model-optimizations/quantization.html.
     """
-    if quantization not in (None, *QUANTIZATIONS):
-        raise InputError(
-            f"quantization {quantization!r} is unknown to the export to ONNX; use "
-            f"{', '.join(QUANTIZATIONS)}, or leave it out"
-        )
-    needed = [
-        "tensorflow",
-        "tf2onnx",
-        "onnx",
-        *(["onnxruntime"] if quantization else []),
-    ]
-    process.check_translator(translator)
-    process.require_transformer("the export to ONNX", translator.model)
-    process.require("the export to ONNX", *needed, extras="tensorflow,export")
+    what = "the export to ONNX"
+    checks.check_quantization(what, quantization, QUANTIZATIONS)
+    packages = ["tensorflow", "tf2onnx", "onnx"]
+    if quantization is not None:
+        packages.append("onnxruntime")
+    checks.check_translator(translator)
+    checks.require_transformer(what, translator.model)
+    checks.require_packages(what, *packages, extras="tensorflow,export")
     if backends.name != "tensorflow" or translator.model.dtype_policy.name != "float32":
         return process.export(__name__, translator, output, quantization=quantization)
     from keras_transformer.export import onnx_graph
     from keras_transformer.export.decoding_graph import DecodingGraph
 
     graphs = DecodingGraph(translator.model)
-    description = describe(translator, "onnx")
+    description = describe_translator(translator, "onnx")
     description |= {"quantization": quantization, "opset": onnx_graph.OPSET}
     description |= describe_graphs(translator.model.config, *_FILES.values())
     write = onnx_graph.write_int8 if quantization == "int8" else onnx_graph.write

@@ -5,77 +5,18 @@ without loss. The model goes over as a model folder.
 """
 
 import importlib
-import importlib.util
 import json
 import os
 import signal
 import subprocess
 import sys
 import tempfile
-import warnings
 from pathlib import Path
 from typing import Any
 
 from keras_transformer.errors import InputError
-from keras_transformer.models import Ensemble
 
 _CHILD = "import sys; sys.path[:] = {path!r}; from {module} import main; main()"
-
-
-def require(what: str, *packages: str, extras: str) -> None:
-    """Refuses to go on where one of the packages is not installed.
-
-    Args:
-        what: the beginning of the message, such as "the export to SavedModel".
-        packages: as they are imported.
-        extras: of this package, that bring them.
-
-    Raises:
-        InputError: with the name of the first that is missing.
-    """
-    for package in packages:
-        if importlib.util.find_spec(package) is None:
-            raise InputError(
-                f"{what} needs the package {package}, which is not installed; run pip "
-                f"install 'keras-transformer[{extras}]'"
-            )
-
-
-def check_translator(translator: Any) -> None:
-    """Warns of options of its search that no export has; refuses an ensemble.
-
-    Raises:
-        InputError: for an ensemble.
-    """
-    if isinstance(translator.model, Ensemble):
-        raise InputError(
-            "an ensemble cannot be exported; export its members, each by itself"
-        )
-    left_out = translator.decoding.changed().keys() - {"beam_size", "length_penalty"}
-    if left_out:
-        warnings.warn(
-            f"the export searches without the translator's "
-            f"{', '.join(sorted(left_out))}",
-            stacklevel=3,
-        )
-
-
-def require_transformer(what: str, model: Any) -> None:
-    """Refuses a model of another kind: the format describes a Transformer's parts.
-
-    Args:
-        what: the beginning of the message, such as "the export to ONNX".
-        model: what shall be exported.
-
-    Raises:
-        InputError: with the kind of the model.
-    """
-    kind = model.config.kind
-    if kind != "transformer":
-        raise InputError(
-            f"{what} takes models of kind transformer, and this one is {kind}; use "
-            f"saved_model, which takes every kind"
-        )
 
 
 def export(module: str, translator: Any, output: str | Path, **options: Any) -> Path:

@@ -13,6 +13,7 @@ from keras_transformer import backends
 from keras_transformer.config.decoding import DecodingOptions
 from keras_transformer.config.decoding import n_best_size
 from keras_transformer.errors import InputError
+from keras_transformer.export import checks
 from keras_transformer.export import process
 from keras_transformer.export.card import saved_model_card
 from keras_transformer.models.search import EXTRA_LENGTH
@@ -73,7 +74,7 @@ def export(
     Args:
         translator: what to export.
         output: the folder of the model, whose name TF Serving knows it by.
-        version: a positive number that is not there yet; default: the next one.
+        version: a positive number that does not exist yet; default: the next one.
         beam_size: W of `serving_default` and `translate_ids`, and the number of
             hypotheses of `translate_n_best`, where W is 1 four; default: the
             translator's.
@@ -86,21 +87,21 @@ def export(
         The folder of the version.
 
     Raises:
-        InputError: a version that is there, a folder that holds something else or
-            cannot be written, a search that there is not, or no TensorFlow or
+        InputError: a version that exists, a folder that holds something else or
+            cannot be written, a search that does not exist, or no TensorFlow or
             TensorFlow Text.
 
     Reference: Olston et al., 2017, TensorFlow-Serving: Flexible, High-Performance ML
     Serving, https://arxiv.org/abs/1712.06139.
     """
-    process.check_translator(translator)
+    checks.check_translator(translator)
     if beam_size is None:
         beam_size = translator.beam_size
     if length_penalty is None:
         length_penalty = translator.length_penalty
     DecodingOptions.of({"beam_size": beam_size, "length_penalty": length_penalty})
     packages = ("tensorflow", "tensorflow_text")
-    process.require("the export to SavedModel", *packages, extras="tensorflow")
+    checks.require_packages("the export to SavedModel", *packages, extras="tensorflow")
     if backends.name != "tensorflow":
         return process.export(
             __name__,

@@ -41,8 +41,8 @@ def application(
 
     Args:
         service: the model and its queue; whoever runs this starts and stops it.
-        api_key: what clients must send, but for the page and for the questions whether
-            the server lives and is ready.
+        api_key: what clients must send, except for the page and to ask whether the
+            server is alive and ready.
         local: see `guard.Guard`.
         crowded: see `guard.Guard`.
     """
@@ -110,7 +110,7 @@ class _Routes:
         filled = [i for i, text in enumerate(work.texts) if text.strip()]
         if not filled:
             return found
-        # Of all, so that a message counts the lines as the client does.
+        # Of all texts, so that a message counts the lines as the client does.
         counts = await run_in_threadpool(self._service.engine.count_tokens, work.texts)
         texts, counts = ([rows[i] for i in filled] for rows in (work.texts, counts))
         weights = sum(count * count for count in counts) * work.options.n_best
@@ -125,10 +125,12 @@ class _Routes:
             results = await exchange.results(request, futures, seconds)
         except QueueFull:
             raise Refusal(
-                429, "too many sentences wait; try again", exchange.retry_after(1)
+                429,
+                "too many sentences are waiting; try again",
+                exchange.retry_after(1),
             ) from None
         except Stopping:
-            raise Refusal(503, "the server goes down", exchange.CLOSE) from None
+            raise Refusal(503, "the server is shutting down", exchange.CLOSE) from None
         for row, hypotheses in zip(filled, results, strict=True):
             found[row] = hypotheses
         return found
@@ -178,7 +180,7 @@ class _Routes:
 
     def _check_thread(self) -> None:
         if self._service.failed:
-            raise Refusal(503, "the model has failed; start the server again")
+            raise Refusal(503, "the model has failed; restart the server")
 
     def _check_key(self, request: Request) -> None:
         if self._api_key is not None:

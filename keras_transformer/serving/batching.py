@@ -26,11 +26,11 @@ _MOST_ROWS = 4  # of a program, for each sentence of nearly its length
 
 
 class QueueFull(Exception):
-    """More sentences wait than the server has promised to take."""
+    """More sentences are waiting than the server takes."""
 
 
 class Stopping(Exception):
-    """The server is going down, or its model is gone, and takes nothing new."""
+    """The server is shutting down, or its model is gone; it takes nothing new."""
 
 
 class _Item(NamedTuple):

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from keras_transformer.arguments import check_lengths
 from keras_transformer.config.decoding import DecodingOptions
 from keras_transformer.errors import InputError
 from keras_transformer.hypothesis import Hypothesis
 from keras_transformer.serving import ctranslate2_folder
 from keras_transformer.serving.engine import Options
-from keras_transformer.serving.engine import check_lengths
 from keras_transformer.serving.limits import Limits
 
 
@@ -84,7 +84,8 @@ class CTranslate2Engine:
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Source tokens of each sentence, the end token included."""
         counts = [len(ids) + self.source_end for ids in self._source.encode(texts)]
-        return check_lengths(counts, self._description.limits.longest_sequence)
+        check_lengths(counts, self._description.limits.longest_sequence)
+        return counts
 
     def translate(
         self, texts: Sequence[str], options: Options

@@ -19,6 +19,7 @@ from keras_transformer.config.faults import first_fault
 from keras_transformer.data.plain_file import MOST_BYTES
 from keras_transformer.data.plain_file import plain_file
 from keras_transformer.data.tokenizer import Tokenizer
+from keras_transformer.data.tokenizer_files import TOKENIZER_FILES
 from keras_transformer.errors import InputError
 from keras_transformer.serving.ctranslate2_weights import check_weights
 
@@ -26,7 +27,7 @@ _WEIGHTS = "model.bin"
 _AGAIN = "export the model again"
 _LONGEST_REASON = 300  # characters: it shows what stands in the file
 
-_TokenizerFile = Literal["tokenizer.model", "source.model", "target.model"]
+_TokenizerFile = Literal[TOKENIZER_FILES]
 _Id = Annotated[int, pydantic.Field(ge=0, lt=2**31)]
 _Length = Annotated[int, pydantic.Field(ge=2, lt=2**31)]
 

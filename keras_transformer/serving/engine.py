@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 from typing import Protocol
 
-from keras_transformer.errors import InputError
 from keras_transformer.hypothesis import Hypothesis
 
 
@@ -55,18 +54,3 @@ class Engine(Protocol):
 
     def info(self) -> dict[str, str | int | float]:
         """What a person would ask about it; `attention`: whether it has any."""
-
-
-def check_lengths(counts: Sequence[int], longest: int) -> list[int]:
-    """The counts, where none is above `longest`.
-
-    Raises:
-        InputError: naming the first sentence that is too long.
-    """
-    for number, count in enumerate(counts, 1):
-        if count > longest:
-            raise InputError(
-                f"line {number} has {count} tokens, but the model takes at most "
-                f"{longest}; split it into sentences"
-            )
-    return list(counts)

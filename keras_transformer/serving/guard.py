@@ -27,9 +27,9 @@ class Guard:
         app: the application.
         metrics: where requests are counted.
         local: whether to answer only those that ask this machine by a name of its own.
-            A page of any site could else have the browser of somebody here ask, under
-            the site's name, and read the answer (DNS rebinding).
-        crowded: whether more clients are there than are served.
+            Otherwise a page of any site could make a browser of this machine ask,
+            under the site's name, and read the answer (DNS rebinding).
+        crowded: whether there are more clients than are served.
     """
 
     def __init__(
@@ -80,8 +80,8 @@ class Guard:
         if self._local and not all(map(is_own_name, hosts)):
             return exchange.Refusal(
                 421,
-                "this server answers to localhost alone; start it with an API key to "
-                "be asked by other names",
+                "this server answers only to localhost; start it with an API key to "
+                "use other names",
                 exchange.CLOSE,
             )
         if scope["path"] != "/health" and self._crowded():

@@ -119,7 +119,7 @@ def parse_translate(value: Any, engine: Engine, limits: Limits) -> Work:
 
 
 def _few_unknown(value: dict[str, Any]) -> dict[str, Any]:
-    """The value with its first unknown key alone: each costs an error to tell of."""
+    """The value with its first unknown key alone: pydantic reports each one."""
     fields = TranslateRequest.model_fields.items()
     kept = {field.alias or name for name, field in fields}
     kept.add(next((key for key in value if key not in kept), None))
@@ -196,4 +196,4 @@ def _details(
 
 
 def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON value")
+    raise ValueError(f"{name} is not a JSON value")

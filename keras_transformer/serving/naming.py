@@ -10,21 +10,21 @@ _CODE = "[a-z]{2,8}(?:[-_][A-Z][a-z]{3})?(?:[-_](?:[A-Z]{2}|[0-9]{3}))?|[A-Z]{2,
 
 
 def check_name(name: str) -> str:
-    """The name of a model, where a path can hold it.
+    """The name of a model, if a path can hold it.
 
     Raises:
         InputError: where it is not made of letters, digits, `.`, `_` and `-`.
     """
     if not re.fullmatch(r"\w[\w.-]*", name):
         raise InputError(
-            f"the name {name!r} does not go into /v1/models/NAME; give letters, "
-            f"digits, '.', '_' and '-' alone, such as en-de"
+            f"the name {name!r} does not fit into /v1/models/NAME; use only letters, "
+            f"digits, '.', '_' and '-', such as en-de"
         )
     return name
 
 
 def parse_languages(codes: str) -> tuple[str | None, str | None]:
-    """Source and target of `"en-de"`; nothing of nothing.
+    """Source and target of `"en-de"`; None for both of an empty text.
 
     Raises:
         InputError: where it does not name two languages.

@@ -50,7 +50,7 @@ def parse_predict(value: Any, engine: Engine, limits: Limits) -> Work:
     if not isinstance(value, dict) or ("instances" in value) == ("inputs" in value):
         raise InputError('the body must be an object with "instances" or "inputs"')
     for key in value.keys() - _KEYS:
-        raise InputError(f"unknown key {str(key)[:100]!r}; drop it")
+        raise InputError(f"unknown key {str(key)[:100]!r}; remove it")
     signature = value.get("signature_name", SIGNATURES[0])
     if signature == "":
         signature = SIGNATURES[0]

@@ -26,12 +26,11 @@ def serve(service: Service, host: str, port: int, api_key: str | None = None) ->
     Args:
         service: not started yet.
         host: a name or address; only a loopback address keeps others out.
-        port: 0 takes a free one. Which one is printed, with what else there is to
-            know, to standard error.
+        port: 0 takes a free one; which one is printed to standard error.
         api_key: see `application`.
 
     Raises:
-        InputError: where nobody can listen there.
+        InputError: where the address cannot be listened on.
     """
     listener = listen(host, port)
     address = listener.getsockname()[:2]
@@ -48,7 +47,7 @@ def serve(service: Service, host: str, port: int, api_key: str | None = None) ->
             return
         _say(f"ready after {seconds:.1f} s: {_url(*address)}")
 
-    # The model only begins when uvicorn listens to signals: none is lost.
+    # The model starts only once uvicorn handles signals, so that none is lost.
     server.on_startup = lambda: service.start(done)
     _say(f"listening on {_url(*address)}; preparing the model")
     try:
@@ -109,7 +108,7 @@ def listen(host: str, port: int) -> socket.socket:
     """A socket that listens.
 
     Raises:
-        InputError: where nobody can listen there.
+        InputError: where the address cannot be listened on.
     """
     try:
         family, *_, address = socket.getaddrinfo(
@@ -171,7 +170,7 @@ def _protocol(seconds: float) -> type[asyncio.Protocol]:
 
         def send_400_response(self, msg: str) -> None:
             answer = exchange.error(
-                400, "this is no request of HTTP/1.1; send one", exchange.CLOSE
+                400, "this is not an HTTP/1.1 request; send one", exchange.CLOSE
             )
             headers = answer.raw_headers
             for event in (

@@ -13,6 +13,7 @@ import numpy as np
 from keras import ops
 
 from keras_transformer import backends
+from keras_transformer.arguments import check_lengths
 from keras_transformer.config.decoding import GREEDY
 from keras_transformer.config.decoding import n_best_size
 from keras_transformer.data.batching import pad_rows
@@ -21,23 +22,23 @@ from keras_transformer.hypothesis import Hypothesis
 from keras_transformer.models.word_attention import require_attention
 from keras_transformer.models.word_attention import word_attention
 from keras_transformer.serving.engine import Options
-from keras_transformer.serving.engine import check_lengths
 from keras_transformer.serving.limits import Limits
+from keras_transformer.source_lines import SourceLines
 from keras_transformer.translator import Translator
 
 
 class TranslatorEngine:
-    """Translates as `Translator.translate` does, but for long lines and samples.
+    """Translates as `Translator.translate` does, except for long lines and samples.
 
-    Lines that are too long are refused, whatever the translator's `long_lines` says:
-    nobody who asks over HTTP would see the warning that text was cut. Where the
-    translator draws samples, a plain beam search of its `beam_size` translates, as in
-    its exports: a draw would depend on who else asks.
+    Lines that are too long are refused, whatever the translator's `long_lines` says: a
+    client would not see the warning that text was cut. If the translator draws samples,
+    a plain beam search of its `beam_size` translates instead, as in its exports: a draw
+    would depend on the other requests of the batch.
 
     Sentences come in any number, and a program is compiled for each number of rows,
-    length and kind of search: so batches are filled up to one of `Limits.row_counts`,
-    the length penalty is the same for all, and a search keeps either the best or all
-    of its hypotheses, with MBR all of its candidates.
+    length and kind of search. To keep these few, batches are filled up to one of
+    `Limits.row_counts`, the length penalty is the same for all, and a search keeps
+    either the best or all of its hypotheses, with MBR all of its candidates.
 
     Args:
         translator: of the model.
@@ -64,6 +65,9 @@ class TranslatorEngine:
             translator.length_penalty if length_penalty is None else length_penalty
         )
         model, options = translator.model, translator.decoding
+        self._lines = SourceLines(
+            translator.tokenizer, translator.target_tokenizer, model.config
+        )
         self.source_end = model.config.source_end
         most = n_best_size(self.beam_size)
         for asked in (Options(self.beam_size), Options(most, most)):
@@ -75,8 +79,9 @@ class TranslatorEngine:
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Source tokens of each sentence, the end token included."""
-        counts = [len(ids) for ids in self._source_ids(texts)]
-        return check_lengths(counts, self._longest)
+        counts = [len(ids) for ids in self._lines.encode(texts)]
+        check_lengths(counts, self._longest)
+        return counts
 
     def translate(
         self, texts: Sequence[str], options: Options
@@ -125,9 +130,9 @@ class TranslatorEngine:
         }
 
     def _search(self, options: Options) -> dict[str, Any]:
-        """What `Translator.translate` is asked for."""
+        """The arguments of `Translator.translate`."""
         own = self._translator.decoding
-        # What the model's own options say of beams may not go with a single one.
+        # The model's own options for beams may not fit a single one.
         plain = own.sampling or 1 in (self.beam_size, options.beam_size)
         most = None if plain else own.mbr_candidates
         return {
@@ -139,17 +144,12 @@ class TranslatorEngine:
         }
 
     def _line(self, length: int) -> str:
-        """A line of as many tokens as fit into `length` and into the model, nearly."""
+        """A line of nearly as many tokens as fit into `length` and into the model."""
         most = min(length, self._longest)
         words = ["a"]
-        while len(self._source_ids([" ".join([*words, "a"])])[0]) <= most:
+        while len(self._lines.encode([" ".join([*words, "a"])])[0]) <= most:
             words.append("a")
         return " ".join(words)
-
-    def _source_ids(self, texts: Sequence[str]) -> list[list[int]]:
-        config = self._translator.model.config
-        end = [config.end_id] if config.source_end else []
-        return [ids + end for ids in self._translator.tokenizer.encode(texts)]
 
     # === Attention ===
 
@@ -157,7 +157,7 @@ class TranslatorEngine:
         self, texts: Sequence[str], found: list[list[Hypothesis]]
     ) -> list[list[Hypothesis]]:
         """The hypotheses with what each position of them attends to in the source."""
-        sources = self._source_ids(texts)
+        sources = self._lines.encode(texts)
         pairs = [
             (row, h.ids) for row, hypotheses in enumerate(found) for h in hypotheses
         ]
@@ -201,7 +201,7 @@ class TranslatorEngine:
 
 
 def _attended(model, source, target):
-    """Cross-attention (B, T, S), that of a model's layers which follows words best."""
+    """The attention (B, T, S) of `models.search.reread`, without its logits."""
     memory, mask = model.encode(source)
     _, _, cross = model.decode(target, memory, mask, return_attention_weights=True)
     return word_attention(cross)

@@ -23,6 +23,7 @@ from keras_transformer.data.parallel_text import ParallelText
 from keras_transformer.data.parallel_text import spread
 from keras_transformer.data.token_rows import EncodedPairs
 from keras_transformer.data.tokenizer import Tokenizer
+from keras_transformer.data.tokenizer_files import tokenizer_files
 from keras_transformer.errors import InputError
 from keras_transformer.training.data_section import Corpus
 from keras_transformer.training.data_section import DataSection
@@ -31,9 +32,6 @@ from keras_transformer.training.data_section import TokenizerSection
 _SAMPLE = 1_000_000  # pairs that a tokenizer is trained on at most
 
 Fingerprint = dict[str, list[dict[str, str | int]]]
-
-#: Of a run folder: the shared one, or that of each side.
-TOKENIZERS = ("tokenizer.model", "source.model", "target.model")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -227,7 +225,7 @@ def load_tokenizers(section: TokenizerSection, folder: Path) -> list[Tokenizer]:
 
 
 def _tokenizer_paths(section: TokenizerSection, folder: Path) -> list[Path]:
-    names = TOKENIZERS[:1] if section.shared else TOKENIZERS[1:]
+    names = dict.fromkeys(tokenizer_files(section.shared))
     return [folder / name for name in names]
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
-import sys
 import time
 import types
-from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+from keras_transformer.hiding import hidden
 
 
 class Events:
@@ -104,21 +104,8 @@ def _tensorboard_x(name: str) -> types.ModuleType:
     tensorboardX loads PyTorch, where it is installed, for its tensors alone: a second
     and 200 MB, and behind TensorFlow it can crash the process.
     """
-    with _hidden("torch"):
+    with hidden("torch"):
         return importlib.import_module(f"tensorboardX.{name}")
-
-
-@contextlib.contextmanager
-def _hidden(name: str) -> Iterator[None]:
-    """A package that is not loaded yet cannot be imported."""
-    if name in sys.modules:
-        yield
-        return
-    sys.modules[name] = None
-    try:
-        yield
-    finally:
-        del sys.modules[name]
 
 
 def _cell(text: str) -> str:

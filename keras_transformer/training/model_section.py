@@ -10,6 +10,7 @@ from typing import Any
 from keras_transformer.config import KINDS
 from keras_transformer.config import TranslationConfig
 from keras_transformer.config.faults import nearest
+from keras_transformer.data.tokenizer_files import tokenizer_files
 from keras_transformer.training.data_section import VOCABULARY_SIZE
 from keras_transformer.training.section import expanded
 
@@ -108,11 +109,10 @@ def trained_tokenizer(folder: Path, section: Any) -> Any:
     """
     if not folder.exists() or not isinstance(section, Mapping):
         return section
-    shared = (folder / "tokenizer.model").exists()
-    files = {"path": "tokenizer.model"}
-    if not shared:
-        files = {"source_path": "source.model", "target_path": "target.model"}
-    trained = {key: str(folder / name) for key, name in files.items()}
+    shared = (folder / tokenizer_files(shared=True)[0]).exists()
+    keys = ("path",) if shared else ("source_path", "target_path")
+    names = tokenizer_files(shared)[: len(keys)]
+    trained = {key: str(folder / name) for key, name in zip(keys, names, strict=True)}
     if section not in ({}, trained, {**trained, "shared": shared}, {"shared": shared}):
         raise ValueError("the tokenizer is that of model.folder; remove the tokenizer")
     return trained

@@ -13,11 +13,11 @@ from pathlib import Path
 import filelock
 
 from keras_transformer.backends.distribution import Distribution
+from keras_transformer.data.tokenizer_files import TOKENIZER_FILES
 from keras_transformer.errors import InputError
 from keras_transformer.training.config import RunConfig
 from keras_transformer.training.config import difference
 from keras_transformer.training.config import load_config
-from keras_transformer.training.corpora import TOKENIZERS
 from keras_transformer.training.corpora import Corpora
 from keras_transformer.training.corpora import changes
 from keras_transformer.whole_file import write_whole
@@ -27,7 +27,7 @@ _CORPUS = "corpus.json"
 _LOCK = ".lock"
 _MODELS = ("best", "averaged")
 #: What is made of the config and the texts before the first checkpoint.
-_MADE = (_CORPUS, "batch_tokens", *TOKENIZERS, "encoded", "logs")
+_MADE = (_CORPUS, "batch_tokens", *TOKENIZER_FILES, "encoded", "logs")
 
 
 @contextlib.contextmanager

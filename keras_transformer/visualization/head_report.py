@@ -17,7 +17,7 @@ from keras_transformer.batch_search import BatchSearch
 from keras_transformer.errors import InputError
 from keras_transformer.source_lines import SourceLines
 from keras_transformer.translator import Translator
-from keras_transformer.visualization.maps import KINDS
+from keras_transformer.visualization.maps import TITLES
 from keras_transformer.visualization.maps import check_model
 from keras_transformer.visualization.tokens import START
 from keras_transformer.visualization.tokens import Tokens
@@ -98,7 +98,7 @@ class HeadReport:
         """A table a kind: shares in percent, and the role of a head that has one."""
         lines = [f"{self.num_pairs} sentences"]
         for kind, values in self.heads.items():
-            lines += ["", _line(KINDS[kind], MEASURES)]
+            lines += ["", _line(TITLES[kind], MEASURES)]
             for layer, head in np.ndindex(values.shape[:2]):
                 name = f"layer {layer}, head {head}"
                 role = self.role(kind, layer, head)
@@ -163,14 +163,11 @@ def head_report(
                 totals[kind] = totals.get(kind, 0.0) + _sums(weights, relations)
                 even[kind] = even.get(kind, 0.0) + _sums(alike, relations)
                 positions[kind] += weights.shape[-2]
-    return HeadReport(
-        len(pairs),
-        {
-            kind: _without(kind, total / positions[kind])
-            for kind, total in totals.items()
-        },
-        {kind: _without(kind, total / positions[kind]) for kind, total in even.items()},
+    means = (
+        {kind: _without(kind, total / positions[kind]) for kind, total in sums.items()}
+        for sums in (totals, even)
     )
+    return HeadReport(len(pairs), *means)
 
 
 # === Sentences ===

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from keras_transformer.visualization.maps import AXES
-from keras_transformer.visualization.maps import KINDS
+from keras_transformer.visualization.maps import TITLES
 from keras_transformer.visualization.maps import AttentionMaps
 
 _PLACE = "{{data}}"
@@ -68,7 +68,7 @@ def _kind(maps: AttentionMaps, name: str) -> dict[str, Any]:
     rows, columns = maps.tokens(name)
     return {
         "name": name,
-        "title": KINDS[name],
+        "title": TITLES[name],
         "axes": AXES[name],
         "rows": rows.labels,
         "columns": columns.labels,

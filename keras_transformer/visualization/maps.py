@@ -10,19 +10,20 @@ from typing import Literal
 import numpy as np
 from keras import ops
 
+from keras_transformer.arguments import check_lengths
 from keras_transformer.errors import InputError
 from keras_transformer.models import Ensemble
 from keras_transformer.models.search import attention
 from keras_transformer.models.word_attention import require_attention
 from keras_transformer.models.word_attention import word_layer
 from keras_transformer.source_lines import SourceLines
-from keras_transformer.source_lines import check_lengths
 from keras_transformer.translator import Translator
 from keras_transformer.visualization.tokens import END
 from keras_transformer.visualization.tokens import START
 from keras_transformer.visualization.tokens import Tokens
 
-KINDS = {
+#: Kind of attention -> its title.
+TITLES = {
     "encoder": "Encoder self-attention",
     "decoder": "Decoder self-attention",
     "cross": "Cross-attention",
@@ -171,8 +172,8 @@ def attention_maps(
         raise InputError("the text is empty; give a sentence to look at")
     lines = SourceLines(translator.tokenizer, translator.target_tokenizer, config)
     if translation is None:
-        (source,) = lines.encode([text], [1])
-        check_lengths([source], [1], config.longest_sequence)
+        (source,) = lines.encode([text])
+        check_lengths([len(source)], config.longest_sequence)
         found = translator.translate([text], return_details=True, **options)[0][0]
         target = found.ids
     else:

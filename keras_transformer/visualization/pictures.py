@@ -13,7 +13,7 @@ import numpy as np
 from keras_transformer.errors import InputError
 from keras_transformer.models.word_attention import word_layer
 from keras_transformer.visualization.maps import AXES
-from keras_transformer.visualization.maps import KINDS
+from keras_transformer.visualization.maps import TITLES
 from keras_transformer.visualization.maps import AttentionMaps
 from keras_transformer.visualization.tokens import Tokens
 
@@ -86,7 +86,7 @@ def draw_heads(
     cell = float(np.clip(_WIDTH / (across * len(columns)), 0.06, 0.26))
     width = across * (len(columns) * cell + 0.3) + 1.5
     figure = _figure((width, down * (len(rows) * cell + 0.4) + 1.5))
-    figure.suptitle(f"{KINDS[kind]}, layer {layer % count}", color=_INK)
+    figure.suptitle(f"{TITLES[kind]}, layer {layer % count}", color=_INK)
     panels = figure.subplots(down, across, squeeze=False)
     scale = {
         "cmap": _shades(),

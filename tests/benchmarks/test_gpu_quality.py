@@ -83,7 +83,7 @@ def test_what_is_wrong_is_told_before_a_training(tmp_path, monkeypatch, axis, me
     write_tsv(tmp_path / "test.tsv", 4)
     arguments = ["quality", str(tmp_path / "digits.yaml"), "--grid", axis]
     monkeypatch.setattr("sys.argv", arguments)
-    monkeypatch.setattr(quality, "work_off", lambda *_: pytest.fail("trains"))
+    monkeypatch.setattr(quality, "train", lambda *_: pytest.fail("trains"))
     with pytest.raises(SystemExit, match=f"error: .*{message}"):
         quality.main()
 

@@ -136,6 +136,6 @@ def test_other_backends_leave_it_to_a_tensorflow_process(
 
 
 def test_unknown_quantization_is_refused(translator, tmp_path):
-    with pytest.raises(InputError, match=r"'int4' is unknown .* LiteRT; use one of"):
+    with pytest.raises(InputError, match=r"'int4' is unknown .* LiteRT; use float16"):
         litert.export(translator, tmp_path / "model", quantization="int4")
     assert not list(tmp_path.iterdir())

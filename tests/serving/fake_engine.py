@@ -11,8 +11,8 @@ import time
 
 import numpy as np
 
+from keras_transformer.arguments import check_lengths
 from keras_transformer.hypothesis import Hypothesis
-from keras_transformer.serving.engine import check_lengths
 
 LONGEST = 50
 
@@ -35,7 +35,9 @@ class FakeEngine:
         return self.end is not None
 
     def count_tokens(self, texts):
-        return check_lengths([len(text.split()) + 1 for text in texts], LONGEST)
+        counts = [len(text.split()) + 1 for text in texts]
+        check_lengths(counts, LONGEST)
+        return counts
 
     def translate(self, texts, options):
         self.batches.append((list(texts), options))

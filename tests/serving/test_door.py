@@ -39,7 +39,7 @@ def test_foreign_names_are_not(host, server):
     for path in ("/", "/info", "/health"):
         status, headers, body = server.send("GET", path, Host=host)
         assert status == 421 and headers.get_content_type() == "application/json"
-        assert "answers to localhost alone" in json.loads(body)["error"]
+        assert "answers only to localhost" in json.loads(body)["error"]
     assert server.post("/translate", {"text": "a"}, Host=host)[0] == 421
 
 
@@ -111,5 +111,5 @@ def test_what_is_no_http_is_told_so_in_json(server):
         response.begin()
         assert response.status == 400
         assert response.headers.get_content_type() == "application/json"
-        assert "no request of HTTP/1.1" in json.loads(response.read())["error"]
+        assert "not an HTTP/1.1 request" in json.loads(response.read())["error"]
     assert server.lives()

@@ -150,7 +150,7 @@ BAD_BODIES = {
     b"{": "not JSON",
     b"[1, 2": "not JSON",
     b"nan": "not JSON",
-    b'{"text": NaN}': "NaN is no JSON",
+    b'{"text": NaN}': "NaN is not a JSON",
     b'{"text": "\xff\xfe"}': "not UTF-8 (byte 10)",
     b'{"text": "a\\u0000b"}': "text 1 holds the character NUL",
     b'{"texts": ["a", "\\ud800"]}': "half of a surrogate pair",
@@ -258,7 +258,7 @@ def test_a_full_queue_says_come_back(start_server):
         server.until(lambda n=number: sentences(server) > n)
     status, headers, body = server.send("POST", "/translate", {"text": "c"})
     assert (status, headers["Retry-After"]) == (429, "1")
-    assert b"too many sentences wait" in body
+    assert b"too many sentences are waiting" in body
     server.engine.go.set()
     for thread in waiting:
         thread.join(10)

@@ -18,7 +18,7 @@ def test_a_name_that_a_path_can_hold(name):
 
 @pytest.mark.parametrize("name", ["a/b", "", ".", "..", "a b", "a?b", "a%2Fb", "a:b\n"])
 def test_a_name_that_no_client_could_ask_for(name):
-    with pytest.raises(InputError, match="does not go into /v1/models/NAME; give let"):
+    with pytest.raises(InputError, match="does not fit into /v1/models/NAME; use"):
         Service(engine=None, name=name)
 
 

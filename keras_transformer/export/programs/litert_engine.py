@@ -6,6 +6,7 @@ B batch, S source positions, W beam width, L length of the cache.
 import numpy as np
 from ai_edge_litert.interpreter import Interpreter
 from search import Hypothesis
+from search import empty_caches
 from search import padded
 from search import search
 
@@ -73,13 +74,7 @@ class Decoder:
         self.step = engine.runners["step"]
         self.memory = engine.runners["encoder"](source=source)
         sizes = {"B": len(source), "W": beam_size, "L": length}
-        self.cache = {
-            tensor["name"]: np.zeros(
-                [sizes.get(size, size) for size in tensor["shape"]], np.float32
-            )
-            for tensor in engine.graphs["step"]["inputs"]
-            if tensor["name"].startswith("cache_")
-        }
+        self.cache = empty_caches(engine.graphs["step"], **sizes)
 
     def __call__(self, tokens, position, beams, count):
         outputs = self.step(

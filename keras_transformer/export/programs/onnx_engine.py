@@ -5,6 +5,7 @@ B batch, S source positions, W beam width, L length of the cache.
 
 import numpy as np
 import onnxruntime
+from search import empty_caches
 from search import padded
 from search import search
 
@@ -66,15 +67,8 @@ class Decoder:
         self.length = min(FIRST_LENGTH, limit)
         graph = engine.description["graphs"]["step"]
         sizes = {"B": len(source), "W": beam_size, "L": self.length}
-        self.cache = {
-            tensor["name"]: _value(
-                np.zeros(
-                    [sizes.get(size, size) for size in tensor["shape"]], np.float32
-                )
-            )
-            for tensor in graph["inputs"]
-            if tensor["name"].startswith("cache_")
-        }
+        caches = empty_caches(graph, **sizes)
+        self.cache = {name: _value(cache) for name, cache in caches.items()}
         self.outputs = ["best_log_probabilities", "best_ids"]
         self.outputs += [f"new_{name}" for name in self.cache]
 

@@ -38,6 +38,22 @@ def padded(sources, pad):
     return array
 
 
+def empty_caches(step, **sizes):
+    """The caches before the first step, zeros.
+
+    Args:
+        step: what `model.json` says of the decoder step.
+        sizes: the number that each letter of its shapes stands for.
+    """
+    return {
+        tensor["name"]: np.zeros(
+            [sizes.get(size, size) for size in tensor["shape"]], np.float32
+        )
+        for tensor in step["inputs"]
+        if tensor["name"].startswith("cache_")
+    }
+
+
 def search(step, limits, ids, beam_size, top_beams, length_penalty):
     """The search of that width; `ids` has those of `start` and `end`."""
     options = {

@@ -1,0 +1,12 @@
+"""What the tokenizers of a folder are called: of model folders, exports and runs."""
+
+_SHARED = "tokenizer.model"
+_OWN = ("source.model", "target.model")
+
+#: All that there may be.
+TOKENIZER_FILES = (_SHARED, *_OWN)
+
+
+def tokenizer_files(shared: bool) -> tuple[str, str]:
+    """The files of source and target; the same one where they share a tokenizer."""
+    return (_SHARED, _SHARED) if shared else _OWN

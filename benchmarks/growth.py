@@ -22,9 +22,9 @@ from peers.batches import SIZES
 from peers.batches import sources
 from turns import machine
 
-from keras_transformer.batch_search import BatchSearch
-from keras_transformer.batch_search import Sentence
 from keras_transformer.decoding import DecodingOptions
+from keras_transformer.translation.batch_search import BatchSearch
+from keras_transformer.translation.batch_search import Sentence
 
 TARGET_LENGTH, ROWS = 24, 16
 STEPS = 4  # of one call of `fit`, which takes time itself

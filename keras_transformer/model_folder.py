@@ -14,13 +14,14 @@ from typing import Any
 from typing import NamedTuple
 
 from keras_transformer.config import TranslationConfig
-from keras_transformer.data.plain_file import MOST_BYTES
-from keras_transformer.data.plain_file import plain_file
 from keras_transformer.data.tokenizer import Tokenizer
 from keras_transformer.data.tokenizer_files import TOKENIZER_FILES
 from keras_transformer.data.tokenizer_files import tokenizer_files
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.errors import InputError
+from keras_transformer.files.output_folder import new_folder
+from keras_transformer.files.plain_file import MOST_BYTES
+from keras_transformer.files.plain_file import plain_file
 from keras_transformer.layers import initial_values
 from keras_transformer.models import KINDS
 from keras_transformer.models.translation_model import TranslationModel
@@ -28,7 +29,6 @@ from keras_transformer.models.weights import assign
 from keras_transformer.models.weights import first_broken
 from keras_transformer.models.weights import read_arrays
 from keras_transformer.models.weights import save_weights
-from keras_transformer.output_folder import new_folder
 
 FORMAT_VERSION = 1
 _WEIGHTS = "model.weights.h5"

@@ -8,26 +8,26 @@ from pathlib import Path
 from typing import Any
 
 from keras_transformer import model_folder
-from keras_transformer import rereading
 from keras_transformer.arguments import check_counts
 from keras_transformer.arguments import check_lengths
 from keras_transformer.arguments import check_texts
-from keras_transformer.batch_search import BatchSearch
-from keras_transformer.batch_search import IdHypothesis
 from keras_transformer.data.tokenizer import Tokenizer
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.errors import InputError
-from keras_transformer.hypothesis import Hypothesis
-from keras_transformer.hypothesis import TranslationScore
-from keras_transformer.hypothesis import empty
-from keras_transformer.hypothesis import join
-from keras_transformer.hypothesis import ranked
-from keras_transformer.hypothesis import regrouped
 from keras_transformer.models import Ensemble
 from keras_transformer.models.translation_model import TranslationModel
 from keras_transformer.models.word_attention import attends
-from keras_transformer.source_lines import SourceLines
-from keras_transformer.source_lines import warn
+from keras_transformer.translation import rereading
+from keras_transformer.translation.batch_search import BatchSearch
+from keras_transformer.translation.batch_search import IdHypothesis
+from keras_transformer.translation.hypothesis import Hypothesis
+from keras_transformer.translation.hypothesis import TranslationScore
+from keras_transformer.translation.hypothesis import empty
+from keras_transformer.translation.hypothesis import join
+from keras_transformer.translation.hypothesis import ranked
+from keras_transformer.translation.hypothesis import regrouped
+from keras_transformer.translation.source_lines import SourceLines
+from keras_transformer.translation.source_lines import warn
 
 
 class Translator:

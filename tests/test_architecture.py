@@ -19,14 +19,13 @@ FILES = {str(path.relative_to(FOLDER)): path for path in sorted(FOLDER.rglob("*.
 
 #: Who stands on which floor, from the ground up.
 ROOMS = (
-    "errors hiding processors whole_file",
-    "arguments config backends output_folder",
+    "errors hiding processors",
+    "arguments config backends files",
     "layers decoding data fused_cross_entropy evaluation",
     "losses",
     "metrics",
     "models",
-    "batch_search model_folder hypothesis alignment",
-    "source_lines rereading",
+    "model_folder translation",
     "translator",
     "training export serving batch_translator visualization",
     "cli",
@@ -56,8 +55,8 @@ ACTING = (
 ACTING_TOO: dict[str, str] = {
     "data/phrasebook/__init__.py": "the only reader of the embedded corpus",
     "data/phrasebook/generate.py": "a program: it writes the committed corpus",
-    "whole_file.py": "how all of these write a file: under a temporary name",
-    "output_folder.py": "a part of `Translator.save` and `export/`",
+    "files/whole_file.py": "how all of these write a file: under a temporary name",
+    "files/output_folder.py": "a part of `Translator.save` and `export/`",
     "model_folder.py": "what `Translator.save` and `load` stand for",
     "models/weights.py": "the weights file of model folders and checkpoints",
     "training/config.py": "reads the config file of a run",

@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from keras_transformer.batch_search import BatchSearch
 from keras_transformer.batch_translator import BatchTranslator
-from keras_transformer.data.static_shapes import batches_by_tokens
 from keras_transformer.errors import InputError
+from keras_transformer.translation.batch_search import BatchSearch
+from keras_transformer.translation.static_shapes import batches_by_tokens
 from keras_transformer.translator import Translator
 
 ROOT = Path(__file__).resolve().parents[1]

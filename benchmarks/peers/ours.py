@@ -4,12 +4,12 @@ from pathlib import Path
 
 from keras_transformer import Transformer
 from keras_transformer import TransformerConfig
-from keras_transformer.batch_search import BatchSearch
-from keras_transformer.batch_search import Sentence
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.models.weights import assign
 from keras_transformer.models.weights import read_arrays
 from keras_transformer.training import LabelSmoothedCrossEntropy
+from keras_transformer.translation.batch_search import BatchSearch
+from keras_transformer.translation.batch_search import Sentence
 from peers.batches import SIZES
 from peers.keras_fit import fit
 

@@ -12,13 +12,13 @@ import sys
 import keras
 import numpy as np
 
-from keras_transformer.batch_search import BatchSearch
-from keras_transformer.batch_search import Sentence
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.models.weights import assign
 from keras_transformer.models.weights import read_arrays
 from keras_transformer.models.weights import save_weights
 from keras_transformer.training import LabelSmoothedCrossEntropy
+from keras_transformer.translation.batch_search import BatchSearch
+from keras_transformer.translation.batch_search import Sentence
 from peers import ours
 from peers.batches import PAD
 from peers.batches import load

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from typing import Any
 
 if TYPE_CHECKING:
-    from keras_transformer.hypothesis import Hypothesis
+    from keras_transformer.translation.hypothesis import Hypothesis
 
 
 class Format(enum.StrEnum):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from typing import BinaryIO
 
 if TYPE_CHECKING:
-    from keras_transformer.hypothesis import Hypothesis
+    from keras_transformer.translation.hypothesis import Hypothesis
 
 
 @contextlib.contextmanager

@@ -14,7 +14,7 @@ from keras_transformer.cli import writing
 from keras_transformer.cli.pieces import pieces
 
 if TYPE_CHECKING:
-    from keras_transformer.hypothesis import TranslationScore
+    from keras_transformer.translation.hypothesis import TranslationScore
 
 _LINES_AT_ONCE = 512
 

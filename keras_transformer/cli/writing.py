@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from keras_transformer.errors import InputError
-from keras_transformer.whole_file import new_file
+from keras_transformer.files.whole_file import new_file
 
 
 @contextlib.contextmanager

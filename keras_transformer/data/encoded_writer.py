@@ -22,7 +22,7 @@ from keras_transformer.data.filters import CorpusReport
 from keras_transformer.data.filters import SeenPairs
 from keras_transformer.data.line_reader import LineReader
 from keras_transformer.data.token_rows import TokenRows
-from keras_transformer.whole_file import write_whole
+from keras_transformer.files.whole_file import write_whole
 
 MANIFEST = "manifest.json"
 SIDES = ("source", "target")

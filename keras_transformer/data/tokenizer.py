@@ -15,7 +15,7 @@ import sentencepiece
 
 from keras_transformer.config import UNKNOWN_ID
 from keras_transformer.errors import InputError
-from keras_transformer.whole_file import write_whole
+from keras_transformer.files.whole_file import write_whole
 
 #: SentencePiece writes a space as this character, so in a text it becomes a space.
 SPACE_MARK = "\u2581"

@@ -15,8 +15,8 @@ from typing import Any
 from keras_transformer.config import TransformerConfig
 from keras_transformer.data.tokenizer_files import TOKENIZER_FILES
 from keras_transformer.data.tokenizer_files import tokenizer_files
+from keras_transformer.files.output_folder import new_folder
 from keras_transformer.models.search import EXTRA_LENGTH
-from keras_transformer.output_folder import new_folder
 from keras_transformer.translator import Translator
 
 FORMAT_VERSION = 1

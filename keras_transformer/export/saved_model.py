@@ -16,8 +16,8 @@ from keras_transformer.errors import InputError
 from keras_transformer.export import checks
 from keras_transformer.export import process
 from keras_transformer.export.card import saved_model_card
+from keras_transformer.files.output_folder import new_folder
 from keras_transformer.models.search import EXTRA_LENGTH
-from keras_transformer.output_folder import new_folder
 from keras_transformer.translator import Translator
 
 _BATCHING = """\

@@ -14,7 +14,7 @@ import numpy as np
 
 from keras_transformer import backends
 from keras_transformer.errors import InputError
-from keras_transformer.whole_file import write_whole
+from keras_transformer.files.whole_file import write_whole
 
 
 def named_weights(model):

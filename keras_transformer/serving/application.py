@@ -11,8 +11,6 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from keras_transformer.errors import InputError
-from keras_transformer.hypothesis import Hypothesis
-from keras_transformer.hypothesis import empty
 from keras_transformer.serving import exchange
 from keras_transformer.serving import guard
 from keras_transformer.serving import messages
@@ -23,6 +21,8 @@ from keras_transformer.serving.batching import Stopping
 from keras_transformer.serving.exchange import Refusal
 from keras_transformer.serving.service import VERSION
 from keras_transformer.serving.service import Service
+from keras_transformer.translation.hypothesis import Hypothesis
+from keras_transformer.translation.hypothesis import empty
 
 #: Attention weights in one answer: 2 MB of JSON, for which all others wait 0.2 s.
 _MOST_WEIGHTS = 2**18

@@ -15,12 +15,12 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import NamedTuple
 
-from keras_transformer.data.static_shapes import bucket
 from keras_transformer.errors import InputError
 from keras_transformer.serving.engine import Engine
 from keras_transformer.serving.engine import Options
 from keras_transformer.serving.limits import Limits
 from keras_transformer.serving.metrics import Metrics
+from keras_transformer.translation.static_shapes import bucket
 
 _MOST_ROWS = 4  # of a program, for each sentence of nearly its length
 

@@ -15,10 +15,10 @@ import numpy as np
 from keras_transformer.arguments import check_lengths
 from keras_transformer.config.decoding import DecodingOptions
 from keras_transformer.errors import InputError
-from keras_transformer.hypothesis import Hypothesis
 from keras_transformer.serving import ctranslate2_folder
 from keras_transformer.serving.engine import Options
 from keras_transformer.serving.limits import Limits
+from keras_transformer.translation.hypothesis import Hypothesis
 
 
 class CTranslate2Engine:

@@ -16,11 +16,11 @@ import pydantic
 from keras_transformer.config import UNKNOWN_ID
 from keras_transformer.config.decoding import Beams
 from keras_transformer.config.faults import first_fault
-from keras_transformer.data.plain_file import MOST_BYTES
-from keras_transformer.data.plain_file import plain_file
 from keras_transformer.data.tokenizer import Tokenizer
 from keras_transformer.data.tokenizer_files import TOKENIZER_FILES
 from keras_transformer.errors import InputError
+from keras_transformer.files.plain_file import MOST_BYTES
+from keras_transformer.files.plain_file import plain_file
 from keras_transformer.serving.ctranslate2_weights import check_weights
 
 _WEIGHTS = "model.bin"

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 from typing import Protocol
 
-from keras_transformer.hypothesis import Hypothesis
+from keras_transformer.translation.hypothesis import Hypothesis
 
 
 class Options(NamedTuple):

@@ -12,8 +12,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from keras_transformer.errors import InputError
-from keras_transformer.hypothesis import Hypothesis
 from keras_transformer.serving.limits import Limits
+from keras_transformer.translation.hypothesis import Hypothesis
 
 _LONGEST_MESSAGE = 400
 #: Of a body that is too large, so many bytes are read and dropped: many clients look

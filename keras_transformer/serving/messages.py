@@ -15,10 +15,10 @@ import pydantic
 
 from keras_transformer.config.faults import first_fault
 from keras_transformer.errors import InputError
-from keras_transformer.hypothesis import Hypothesis
 from keras_transformer.serving.engine import Engine
 from keras_transformer.serving.engine import Options
 from keras_transformer.serving.limits import Limits
+from keras_transformer.translation.hypothesis import Hypothesis
 
 _Strict = pydantic.ConfigDict(strict=True, extra="forbid", frozen=True)
 _Language = Annotated[str, pydantic.StringConstraints(max_length=35)]

@@ -13,12 +13,12 @@ from typing import Any
 
 from keras_transformer.config.decoding import n_best_size
 from keras_transformer.errors import InputError
-from keras_transformer.hypothesis import Hypothesis
 from keras_transformer.serving.engine import Engine
 from keras_transformer.serving.engine import Options
 from keras_transformer.serving.limits import Limits
 from keras_transformer.serving.messages import Work
 from keras_transformer.serving.messages import check_texts
+from keras_transformer.translation.hypothesis import Hypothesis
 
 SIGNATURES = ("serving_default", "translate_greedy", "translate_n_best")
 

@@ -17,13 +17,13 @@ from keras_transformer.arguments import check_lengths
 from keras_transformer.config.decoding import GREEDY
 from keras_transformer.config.decoding import n_best_size
 from keras_transformer.data.batching import pad_rows
-from keras_transformer.data.static_shapes import bucket
-from keras_transformer.hypothesis import Hypothesis
 from keras_transformer.models.word_attention import require_attention
 from keras_transformer.models.word_attention import word_attention
 from keras_transformer.serving.engine import Options
 from keras_transformer.serving.limits import Limits
-from keras_transformer.source_lines import SourceLines
+from keras_transformer.translation.hypothesis import Hypothesis
+from keras_transformer.translation.source_lines import SourceLines
+from keras_transformer.translation.static_shapes import bucket
 from keras_transformer.translator import Translator
 
 

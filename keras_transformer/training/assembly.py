@@ -12,7 +12,6 @@ from keras_transformer.data.encoding import encode_pairs
 from keras_transformer.data.parallel_text import ParallelText
 from keras_transformer.errors import InputError
 from keras_transformer.evaluation import check_options
-from keras_transformer.source_lines import SourceLines
 from keras_transformer.training import run_folder
 from keras_transformer.training.corpora import Corpora
 from keras_transformer.training.corpora import load_tokenizers
@@ -20,6 +19,7 @@ from keras_transformer.training.corpora import make_tokenizers
 from keras_transformer.training.model import compiled_model
 from keras_transformer.training.token_budget import find_batch_tokens
 from keras_transformer.training.validation import Validation
+from keras_transformer.translation.source_lines import SourceLines
 from keras_transformer.translator import Translator
 
 

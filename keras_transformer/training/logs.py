@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import Any
 
 from keras_transformer.errors import InputError
+from keras_transformer.files.whole_file import write_whole
 from keras_transformer.training import curve
 from keras_transformer.training.events import Events
-from keras_transformer.whole_file import write_whole
 
 _METRICS = "metrics.jsonl"
 _CURVE = "curve.png"

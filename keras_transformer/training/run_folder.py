@@ -15,12 +15,12 @@ import filelock
 from keras_transformer.backends.distribution import Distribution
 from keras_transformer.data.tokenizer_files import TOKENIZER_FILES
 from keras_transformer.errors import InputError
+from keras_transformer.files.whole_file import write_whole
 from keras_transformer.training.config import RunConfig
 from keras_transformer.training.config import difference
 from keras_transformer.training.config import load_config
 from keras_transformer.training.corpora import Corpora
 from keras_transformer.training.corpora import changes
-from keras_transformer.whole_file import write_whole
 
 _CONFIG = "config.yaml"
 _CORPUS = "corpus.json"

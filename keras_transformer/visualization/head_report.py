@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from keras_transformer.batch_search import BatchSearch
 from keras_transformer.errors import InputError
-from keras_transformer.source_lines import SourceLines
+from keras_transformer.translation.batch_search import BatchSearch
+from keras_transformer.translation.source_lines import SourceLines
 from keras_transformer.translator import Translator
 from keras_transformer.visualization.maps import TITLES
 from keras_transformer.visualization.maps import check_model

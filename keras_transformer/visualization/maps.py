@@ -16,7 +16,7 @@ from keras_transformer.models import Ensemble
 from keras_transformer.models.search import attention
 from keras_transformer.models.word_attention import require_attention
 from keras_transformer.models.word_attention import word_layer
-from keras_transformer.source_lines import SourceLines
+from keras_transformer.translation.source_lines import SourceLines
 from keras_transformer.translator import Translator
 from keras_transformer.visualization.tokens import END
 from keras_transformer.visualization.tokens import START

@@ -4,10 +4,10 @@ import dataclasses
 import functools
 from collections.abc import Sequence
 
-from keras_transformer.alignment import piece_bytes
-from keras_transformer.alignment import word_numbers
 from keras_transformer.config import TranslationConfig
 from keras_transformer.data.tokenizer import Tokenizer
+from keras_transformer.translation.alignment import piece_bytes
+from keras_transformer.translation.alignment import word_numbers
 
 START, END = "<s>", "</s>"
 _LABELS = {START: "⟨start⟩", END: "⟨end⟩"}

@@ -12,7 +12,7 @@ import time
 import numpy as np
 
 from keras_transformer.arguments import check_lengths
-from keras_transformer.hypothesis import Hypothesis
+from keras_transformer.translation.hypothesis import Hypothesis
 
 LONGEST = 50
 

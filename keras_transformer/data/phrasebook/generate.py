@@ -31,7 +31,7 @@ from keras_transformer.data.phrasebook.lookup import character_fours
 from keras_transformer.data.phrasebook.lookup import lookup_bleu
 from keras_transformer.data.phrasebook.lookup import words
 from keras_transformer.data.phrasebook.slots import KINDS
-from keras_transformer.whole_file import write_whole
+from keras_transformer.files.whole_file import write_whole
 
 COUNTS = {"train": 33_000, "validation": 500, "test": 1000}
 

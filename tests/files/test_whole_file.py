@@ -2,8 +2,8 @@
 
 import pytest
 
-from keras_transformer.whole_file import new_file
-from keras_transformer.whole_file import write_whole
+from keras_transformer.files.whole_file import new_file
+from keras_transformer.files.whole_file import write_whole
 
 pytestmark = pytest.mark.no_backend
 

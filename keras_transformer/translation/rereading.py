@@ -4,15 +4,15 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-from keras_transformer.alignment import align
-from keras_transformer.batch_search import BatchSearch
 from keras_transformer.data.tokenizer import Tokenizer
 from keras_transformer.errors import InputError
-from keras_transformer.hypothesis import Hypothesis
-from keras_transformer.hypothesis import regrouped
 from keras_transformer.models import Ensemble
 from keras_transformer.models.translation_model import TranslationModel
 from keras_transformer.models.word_attention import require_attention
+from keras_transformer.translation.alignment import align
+from keras_transformer.translation.batch_search import BatchSearch
+from keras_transformer.translation.hypothesis import Hypothesis
+from keras_transformer.translation.hypothesis import regrouped
 
 
 def with_details(

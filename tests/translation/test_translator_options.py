@@ -16,7 +16,7 @@ import keras_transformer as kt
 from keras_transformer.errors import InputError
 from keras_transformer.export import checks
 
-FOLDER = Path(__file__).with_name("fixtures") / "en-de.format-1"
+FOLDER = Path(__file__).parents[1] / "fixtures" / "en-de.format-1"
 LINES = (FOLDER / "source.txt").read_text(encoding="utf-8").splitlines()
 SOURCES = sorted(LINES, key=len)[:4]
 EXPECTED = json.loads(FOLDER.with_name("en-de.options.json").read_text("utf-8"))

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from keras_transformer.alignment import align
-from keras_transformer.alignment import word_numbers
 from keras_transformer.data.tokenizer import Tokenizer
+from keras_transformer.translation.alignment import align
+from keras_transformer.translation.alignment import word_numbers
 
 pytestmark = pytest.mark.no_backend
 

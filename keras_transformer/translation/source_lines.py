@@ -8,14 +8,14 @@ from collections.abc import Sequence
 
 from keras_transformer.arguments import check_lengths
 from keras_transformer.arguments import check_texts
-from keras_transformer.batch_search import Sentence
 from keras_transformer.config import UNKNOWN_ID
 from keras_transformer.config import TranslationConfig
-from keras_transformer.data.long_lines import LinePart
-from keras_transformer.data.long_lines import split_line
 from keras_transformer.data.tokenizer import Tokenizer
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.errors import InputError
+from keras_transformer.translation.batch_search import Sentence
+from keras_transformer.translation.long_lines import LinePart
+from keras_transformer.translation.long_lines import split_line
 
 _ADVICE = 'split it into sentences, or set long_lines to "split" or "truncate"'
 

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from keras_transformer.data.long_lines import split_line
+from keras_transformer.translation.long_lines import split_line
 
 pytestmark = pytest.mark.no_backend
 

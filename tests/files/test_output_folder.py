@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from keras_transformer.errors import InputError
-from keras_transformer.output_folder import new_folder
+from keras_transformer.files.output_folder import new_folder
 
 pytestmark = pytest.mark.no_backend
 

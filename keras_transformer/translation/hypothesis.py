@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from keras_transformer.config.decoding import DecodingOptions
-from keras_transformer.data.long_lines import LinePart
+from keras_transformer.translation.long_lines import LinePart
 
 
 @dataclasses.dataclass(frozen=True)

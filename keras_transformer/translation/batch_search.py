@@ -20,10 +20,6 @@ from keras import tree
 
 from keras_transformer import backends
 from keras_transformer.data.batching import pad_rows
-from keras_transformer.data.static_shapes import batches_by_length
-from keras_transformer.data.static_shapes import batches_by_tokens
-from keras_transformer.data.static_shapes import bucket
-from keras_transformer.data.static_shapes import power_of_two
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.decoding.logits_processors import FREE
 from keras_transformer.decoding.sampling import sample_keys
@@ -36,6 +32,10 @@ from keras_transformer.models.search import search
 from keras_transformer.models.search import token_scores
 from keras_transformer.models.translation_model import TranslationModel
 from keras_transformer.models.word_attention import require_attention
+from keras_transformer.translation.static_shapes import batches_by_length
+from keras_transformer.translation.static_shapes import batches_by_tokens
+from keras_transformer.translation.static_shapes import bucket
+from keras_transformer.translation.static_shapes import power_of_two
 
 #: With so many weights a model stays in the caches of processors. Programs of larger
 #: ones would wait for memory, all the more if several ran at once.

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 import keras_transformer as kt
-from keras_transformer.data.static_shapes import power_of_two
 from keras_transformer.errors import InputError
+from keras_transformer.translation.static_shapes import power_of_two
 
-FOLDER = Path(__file__).with_name("fixtures") / "en-de.format-1"
+FOLDER = Path(__file__).parents[1] / "fixtures" / "en-de.format-1"
 LINES = (FOLDER / "source.txt").read_text(encoding="utf-8").splitlines()
 NUM_TOKENS = (20, 1, 60)
 PREFIXES = ("Der", "", "Die Garantie")

@@ -2,9 +2,9 @@
 
 import pytest
 
-from keras_transformer.data.long_lines import LinePart
-from keras_transformer.hypothesis import Hypothesis
-from keras_transformer.hypothesis import join
+from keras_transformer.translation.hypothesis import Hypothesis
+from keras_transformer.translation.hypothesis import join
+from keras_transformer.translation.long_lines import LinePart
 
 pytestmark = pytest.mark.no_backend
 

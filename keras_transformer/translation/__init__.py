@@ -1,0 +1,1 @@
+"""Between strings and ids: what a `Translator` does around its model."""

@@ -12,6 +12,7 @@ from sacrebleu.metrics.base import Metric
 from sacrebleu.significance import PairedTest
 from sacrebleu.tokenizers.tokenizer_base import BaseTokenizer
 
+from keras_transformer.arguments import check_texts
 from keras_transformer.errors import InputError
 
 __all__ = [
@@ -119,7 +120,7 @@ def evaluate(
     Reference: Post, 2018, [A Call for Clarity in Reporting BLEU Scores](
     https://arxiv.org/abs/1804.08771).
     """
-    _check_texts(hypotheses, references)
+    hypotheses, references = _texts(hypotheses=hypotheses, references=references)
     chosen = _chosen(metrics, tokenize, lowercase, confidence)
     if confidence:
         found = _bootstrap([hypotheses], references, chosen, confidence)
@@ -194,8 +195,9 @@ def compare(
     Reference: Koehn, 2004, [Statistical Significance Tests for Machine Translation
     Evaluation](https://aclanthology.org/W04-3250).
     """
-    _check_texts(hypotheses, references)
-    _check_texts(baseline, references)
+    hypotheses, baseline, references = _texts(
+        hypotheses=hypotheses, baseline=baseline, references=references
+    )
     if confidence < 2:
         raise InputError(
             f"confidence {confidence} is not a number of bootstrap samples; use 1000"
@@ -250,19 +252,12 @@ def _bootstrap(
         yield scores, p_value
 
 
-def _check_texts(hypotheses: Sequence[str], references: Sequence[str]) -> None:
-    if isinstance(hypotheses, str) or isinstance(references, str):
-        raise InputError(
-            "hypotheses and references are lists with one string a sentence, but one "
-            "of them is a single string; put it into a list"
-        )
-    if len(hypotheses) != len(references):
-        raise InputError(
-            f"{len(hypotheses)} hypotheses but {len(references)} references; give one "
-            f"reference for each hypothesis, in the same order"
-        )
-    if not hypotheses:
+def _texts(**columns: Sequence[str]) -> list[list[str]]:
+    """The columns as lists, which sacreBLEU wants."""
+    check_texts(**columns)
+    if not all(map(len, columns.values())):
         raise InputError("there is nothing to score; give at least one hypothesis")
+    return [list(texts) for texts in columns.values()]
 
 
 def _metric(name: str, tokenize: str, lowercase: bool) -> Metric:

@@ -178,7 +178,8 @@ class Translator:
         elif return_token_scores or return_alignments:
             rows = rereading.with_details(
                 self._searcher,
-                self.tokenizer,
+                (self.tokenizer, self.target_tokenizer),
+                [part.text for line in pieces for part, _ in line],
                 sources,
                 rows,
                 token_scores=return_token_scores,

@@ -182,7 +182,7 @@ def test_a_clear_difference_is_significant_and_a_small_one_is_not():
 
 
 def test_a_comparison_needs_three_texts_of_one_length():
-    with pytest.raises(InputError, match="1 hypotheses but 2 references"):
+    with pytest.raises(InputError, match="1 hypotheses do not pair with 2 references"):
         compare(["a", "b"], ["a"], ["a", "b"])
     with pytest.raises(InputError, match="confidence 0 is not"):
         compare(["a"], ["a"], ["a"], confidence=0)
@@ -250,6 +250,13 @@ def test_moses_that_is_not_installed_is_bad_input(monkeypatch):
         evaluate(["a"], ["a"], tokenize="moses-de")
 
 
+def test_columns_of_other_libraries_are_scored():
+    array = np.array(REFERENCES)
+    assert scores(array) == scores(REFERENCES)
+    (comparison,) = compare(array, array, array, metrics=["bleu"], confidence=10)
+    assert comparison.p_value == 1.0
+
+
 def test_an_empty_hypothesis_is_scored():
     assert 0 < scores([*REFERENCES[:2], ""])["BLEU"].score < 100
 
@@ -258,8 +265,13 @@ def test_an_empty_hypothesis_is_scored():
     ("arguments", "options", "message"),
     [
         (([], []), {}, "nothing to score; give"),
-        ((["a", "b"], ["a"]), {}, "2 hypotheses but 1 references; give one reference"),
-        (("a", ["a"]), {}, "put it into a list"),
+        (
+            (["a", "b"], ["a"]),
+            {},
+            "2 hypotheses do not pair with 1 references; give one",
+        ),
+        (("a", ["a"]), {}, "must be a list of strings, got str"),
+        ((["a"], [None]), {}, "references[0] is NoneType"),
         ((["a"], ["a"]), {"tokenize": "14a"}, "'14a' for BLEU; use one of"),
         ((["a"], ["a"]), {"metrics": ["meteor"]}, "'meteor'; use one of bleu, chrf"),
         ((["a"], ["a"]), {"confidence": 1}, "confidence 1 is not"),

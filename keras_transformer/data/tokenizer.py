@@ -222,8 +222,22 @@ class Tokenizer:
         """
         return [self._processor.id_to_piece(token) for token in self._checked(ids)]
 
+    def source_words(self, line: str) -> list[int]:
+        """The word of a line that each word of its pieces comes from, from 0.
+
+        These are the numbers from 0 on, unless the tokenizer's own normalization makes
+        several words of one, or none.
+        """
+        return [
+            number
+            for number, word in enumerate(line.split())
+            for _ in self._processor.normalize(word).replace(SPACE_MARK, " ").split()
+        ]
+
     def ids_of(self, pieces: Sequence[str | int]) -> list[int]:
         """The ids of pieces, spelled as `pieces` does; an id stands for itself.
+
+        A string of digits that is no piece is an id, too.
 
         Raises:
             InputError: where the vocabulary has no such piece or id.
@@ -233,6 +247,9 @@ class Tokenizer:
             if isinstance(piece, str):
                 token = self._processor.piece_to_id(piece)
                 if self._processor.id_to_piece(token) != piece:
+                    if piece.isascii() and piece.isdigit():
+                        found.append(int(piece))
+                        continue
                     raise InputError(
                         f"the tokenizer has no piece {piece!r}; spell it as the "
                         f"tokenizer does, {SPACE_MARK} for a space, or give its id"

@@ -24,7 +24,7 @@ class Hypothesis:
         log_probability: natural, of all `ids`, as the search counts it: with a
             repetition penalty, say, not the model's alone; of a line that was split,
             with the end tokens of all parts.
-        score: what hypotheses are ranked by: `log_probability` normalized for its
+        score: what a search ranks hypotheses by: `log_probability` normalized for its
             length, with a coverage penalty.
         finished: False where the length limit cut it.
         attention: where asked for, float32 weights of each layer: `"encoder"`
@@ -36,7 +36,8 @@ class Hypothesis:
             of `ids`.
         alignment: where asked for, pairs of the number of a source word and that of a
             target word, from 0.
-        utility: of MBR: the mean likeness to all candidates, in percent.
+        utility: of MBR, which ranks by it: the mean likeness to all candidates, in
+            percent.
     """
 
     text: str
@@ -114,11 +115,12 @@ def join(
 def _joined(row: list[Hypothesis], sources: Sequence[LinePart]) -> Hypothesis:
     source, text, alignment = "", "", set()
     for hypothesis, part in zip(row, sources, strict=True):
+        separator = part.separator.replace("\n", " ")  # a translation is one line
         offsets = _next_word(source), _next_word(text)
         for i, j in hypothesis.alignment or ():
             alignment.add((i + offsets[0], j + offsets[1]))
-        source += part.text + part.separator
-        text += hypothesis.text + (part.separator or _space(hypothesis.text))
+        source += part.text + separator
+        text += hypothesis.text + (separator or _space(hypothesis.text))
     # Within a line nothing ends: so ids and scores pair with tokens.
     counts = [*(len(h.tokens) for h in row[:-1]), len(row[-1].ids)]
     scores = [
@@ -128,7 +130,7 @@ def _joined(row: list[Hypothesis], sources: Sequence[LinePart]) -> Hypothesis:
     ids = [h.ids[:count] for h, count in zip(row, counts, strict=True)]
     utilities = [hypothesis.utility for hypothesis in row]
     return Hypothesis(
-        text=text.removesuffix(sources[-1].separator or _space(row[-1].text)),
+        text=text.removesuffix(separator or _space(row[-1].text)),
         tokens=[token for hypothesis in row for token in hypothesis.tokens],
         ids=list(chain(*ids)),
         log_probability=sum(hypothesis.log_probability for hypothesis in row),

@@ -4,10 +4,12 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-# What ends a sentence, closing marks after it, and white space, which writing systems
-# with a full-width full stop do without. A row of marks is tried once, as a whole: in
+# What ends a sentence, marks that close a quotation in some language, and white space,
+# which writing systems with a full-width full stop do without. A row of marks is tried once, as a whole: in
 # parts it would cost the square of its length.
-_END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’»)\]]*+(?:\s+|$)|[。！？]+[”’」』）]*\s*")
+_END = re.compile(
+    r"(?<![.!?…])[.!?…]++[\"'”“’‘»«›‹)\]]*+(?:\s+|$)|[。！？]+[”’」』）]*\s*"
+)
 
 
 class LinePart(NamedTuple):

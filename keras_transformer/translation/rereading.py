@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
+from keras_transformer.config import UNKNOWN_ID
 from keras_transformer.data.tokenizer import Tokenizer
 from keras_transformer.errors import InputError
 from keras_transformer.models import Ensemble
@@ -17,7 +18,8 @@ from keras_transformer.translation.hypothesis import regrouped
 
 def with_details(
     searcher: BatchSearch,
-    tokenizer: Tokenizer,
+    tokenizers: tuple[Tokenizer, Tokenizer],
+    texts: Sequence[str],
     sources: Sequence[list[int]],
     rows: Sequence[list[Hypothesis]],
     *,
@@ -30,7 +32,8 @@ def with_details(
 
     Args:
         searcher: of the model.
-        tokenizer: of the source.
+        tokenizers: of the source and of the target.
+        texts: the sources.
         sources: the ids of each source.
         rows: the hypotheses of each source.
         batch_size: the most hypotheses read at once.
@@ -44,17 +47,31 @@ def with_details(
         read = searcher.reread(*arguments, **sizes)
     else:  # a model without attention has scores
         read = [(scores, None) for scores in searcher.score(*arguments, **sizes)]
-    end = searcher.model.config.source_end
+    source_texts = [text for text, row in zip(texts, rows, strict=True) for _ in row]
     found = []
-    for (source, hypothesis), (scores, weights) in zip(pairs, read, strict=True):
+    for (source, hypothesis), text, (scores, weights) in zip(
+        pairs, source_texts, read, strict=True
+    ):
         changes: dict[str, Any] = {}
         if token_scores:
             changes["token_scores"] = scores.tolist()
         if alignments:
-            source_pieces = tokenizer.pieces(source[: len(source) - end])
-            changes["alignment"] = align(weights, source_pieces, hypothesis.tokens)
+            content = source[: len(source) - searcher.model.config.source_end]
+            pieces = tokenizers[0].pieces(content)
+            aligned = align(weights, pieces, _written(hypothesis, tokenizers[1]))
+            words = tokenizers[0].source_words(text)
+            changes["alignment"] = sorted({(words[i], j) for i, j in aligned})
         found.append(dataclasses.replace(hypothesis, **changes))
     return regrouped(found, rows)
+
+
+def _written(hypothesis: Hypothesis, tokenizer: Tokenizer) -> list[str]:
+    """Its pieces as its text has them: the unknown one is a word in a text."""
+    (unknown,) = tokenizer.decode([[UNKNOWN_ID]])
+    return [
+        unknown if token == UNKNOWN_ID else piece
+        for token, piece in zip(hypothesis.ids, hypothesis.tokens, strict=False)
+    ]
 
 
 def check_attention(

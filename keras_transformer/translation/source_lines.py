@@ -109,6 +109,8 @@ class SourceLines:
             check_texts(lines=lines)
         else:
             check_texts(lines=lines, prefixes=prefixes)
+            prefixes = list(prefixes)
+        lines = list(lines)  # a column of a table looks its rows up by their labels
         filled = [row for row, line in enumerate(lines) if line.strip()]
         numbers = [first_line + row for row in filled]
         encoded = self.encode([lines[row] for row in filled], numbers)

@@ -218,6 +218,22 @@ def test_normalization(tokenizer):
 
 
 @no_backend
+def test_words_of_a_line_in_its_normal_form(tokenizer):
+    line = "It´s \u200b ½ \u2581 ﬁ"
+    folded = Tokenizer.train(TEXT, 320, normalization="nmt_nfkc")
+    assert folded.source_words(line) == [0, 0, 2, 4]  # "It ́s", nothing, "1⁄2", "fi"
+    assert tokenizer.source_words(line) == [0, 1, 2, 4]
+
+
+@no_backend
+def test_an_id_may_be_spelled_in_digits(tokenizer):
+    word = tokenizer.pieces([300])[0]
+    digit = tokenizer.ids_of(["2"])[0]  # a piece comes first
+    assert tokenizer.pieces([digit]) == ["2"]
+    assert tokenizer.ids_of(["300", 300, word]) == [300] * 3
+
+
+@no_backend
 def test_split_digits():
     text = ["37000 37000 2017 2017"] * 9
     whole = Tokenizer.train(text, 272)

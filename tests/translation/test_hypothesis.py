@@ -44,6 +44,12 @@ def test_parts_are_joined_rank_by_rank():
     assert second.alignment == [(1, 0), (2, 1), (3, 1)]
 
 
+def test_a_translation_is_one_line_whatever_parts_its_source_has():
+    parts = [LinePart("a.", "\n"), LinePart("b.", "\n\n")]
+    (found,) = join([[hypothesis("A.", -1.0)], [hypothesis("B.", -1.0)]], parts)
+    assert found.text == "A. B."
+
+
 @pytest.mark.parametrize(
     ("texts", "joined", "alignment"),
     [

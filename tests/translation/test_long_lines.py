@@ -23,6 +23,11 @@ def test_a_line_that_fits_stays_as_it_is():
         ("He is 3.14 m tall. Is he? Yes!", ["He is 3.14 m tall.", "Is he?", "Yes!"]),
         ('He said "No." Then he left it.', ['He said "No."', "Then he left it."]),
         (
+            "Er rief: „Komm!“ Dann war es still.",
+            ["Er rief: „Komm!“", "Dann war es still."],
+        ),
+        ("»Nein.« Er ging weit fort.", ["»Nein.«", "Er ging weit fort."]),
+        (
             "我爱你。你爱我吗？是的，我也爱你很多很多很多。",
             ["我爱你。", "你爱我吗？", "是的，我也爱你很多很多很多。"],
         ),

@@ -6,6 +6,7 @@ The texts in `fixtures/en-de.options.json` were written by PyTorch.
 import io
 import json
 import warnings
+from collections.abc import Collection
 from pathlib import Path
 
 import numpy as np
@@ -37,6 +38,34 @@ def test_the_same_text_on_every_backend(translator, name):
         prefixes = options["prefixes"]
         for prefix, row in zip(prefixes, found, strict=True):
             assert all(h.text.startswith(prefix) for h in row)
+
+
+class Column(Collection):
+    """Texts as a table has them that was sorted: `[row]` is the row of that label."""
+
+    def __init__(self, texts):
+        self.texts = texts
+        self.labels = [*range(1, len(texts)), 0]
+
+    def __iter__(self):
+        return iter(self.texts)
+
+    def __len__(self):
+        return len(self.texts)
+
+    def __contains__(self, text):
+        return text in self.texts
+
+    def __getitem__(self, label):
+        return self.texts[self.labels.index(label)]
+
+
+def test_rows_stay_in_the_order_in_which_they_come(translator):
+    options, texts = EXPECTED["rules"]["options"], EXPECTED["rules"]["texts"]
+    options = {**options, "prefixes": Column(options["prefixes"])}
+    for lines in (Column(SOURCES), dict(enumerate(SOURCES)).values()):
+        found = translator.translate(lines, return_details=True, **options)
+        assert [[h.text for h in row] for row in found] == texts
 
 
 def test_samples_are_those_of_the_line_alone(translator):
@@ -240,6 +269,7 @@ def test_an_ensemble_is_loaded_from_folders_and_is_none(translator, tmp_path):
             {"suppressed_tokens": [2, *range(4, 400)], "no_repeat_ngram_size": 1},
             "line 11: the options forbid every token before a translation can end",
         ),
+        ({"suppressed_tokens": ["99999"]}, "id 99999 is outside of the tokenizer's"),
         ({"suppressed_tokens": ["☃"]}, "has no piece '☃'; spell it as"),
         ({"suppressed_tokens": [10**6]}, "id 1000000 is outside of"),
         ({"min_length": 10**6}, "min_length 1000000 is more than"),
@@ -289,8 +319,9 @@ def test_what_is_no_list_of_lines_is_refused(translator, lines):
         translator.translate(["a"], first_line=0)
 
 
-def test_a_prefix_that_cannot_be_spelled_is_refused():
-    """With a tokenizer from elsewhere, which has no bytes for what it does not know."""
+@pytest.fixture(scope="module")
+def stranger():
+    """A translator whose tokenizer, from elsewhere, normalizes and knows no bytes."""
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(["ein Haus"] * 9),
@@ -301,10 +332,27 @@ def test_a_prefix_that_cannot_be_spelled_is_refused():
     tokenizer = kt.data.Tokenizer(model.getvalue())
     sizes = {"hidden_dim": 8, "num_encoder_layers": 1, "num_decoder_layers": 1}
     config = kt.TransformerConfig(vocabulary_size=13, intermediate_dim=8, **sizes)
-    translator = kt.Translator(kt.Transformer(config), tokenizer, max_length=9)
-    assert len(translator.translate(["Haus"], prefixes=["ein"])) == 1
+    return kt.Translator(kt.Transformer(config), tokenizer, max_length=9)
+
+
+def test_a_prefix_that_cannot_be_spelled_is_refused(stranger):
+    assert len(stranger.translate(["Haus"], prefixes=["ein"])) == 1
     with pytest.raises(InputError, match="line 2: the tokenizer cannot spell its pref"):
-        translator.translate(["Haus", "Haus"], prefixes=["", "ein 日"])
+        stranger.translate(["Haus", "Haus"], prefixes=["", "ein 日"])
+
+
+def test_alignments_count_the_words_of_both_texts(stranger):
+    """Of the line, which has fewer than its normal form, and with unknown words."""
+    line = "Haus´ein \u200b Haus"
+    (found,) = stranger.translate(
+        [line], sampling=True, top_beams=16, return_details=True, return_alignments=True
+    )
+    assert any("⁇" in hypothesis.text for hypothesis in found)
+    for hypothesis in found:
+        numbers = range(len(hypothesis.text.split()))
+        assert {j for _, j in hypothesis.alignment} == set(numbers)
+        assert {i for i, _ in hypothesis.alignment} <= {0, 2}
+    assert len({i for hypothesis in found for i, _ in hypothesis.alignment}) == 2
 
 
 def test_an_empty_line_has_what_is_asked_for(translator):

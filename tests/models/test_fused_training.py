@@ -141,6 +141,22 @@ def test_a_compiled_model_goes_through_a_file(tmp_path):
         np.testing.assert_allclose(numpy(variable), numpy(other), atol=1e-6)
 
 
+LOAD = """
+import keras
+import keras_transformer.models
+print([metric.name for metric in keras.saving.load_model({path!r}).fed_metrics])
+"""
+
+
+@pytest.mark.one_backend
+def test_a_fresh_process_knows_the_metrics_of_a_file(tmp_path, run_python):
+    model = compiled("paper", fused=True)
+    model.optimizer.build(model.trainable_variables)
+    model.save(tmp_path / "model.keras")
+    output = run_python(LOAD.format(path=str(tmp_path / "model.keras")))
+    assert output.splitlines()[-1] == "['nll']"
+
+
 def test_other_losses_get_logits():
     model = small("paper")
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)

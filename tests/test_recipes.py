@@ -23,6 +23,8 @@ RECIPES = sorted(FOLDER.glob("*.yaml"))
 PAPER = ("wmt14_en_de_base", "wmt14_en_de_big")
 #: Recipes that go on from the model of another one.
 TUNED = {
+    "multi30k_en_de_tuned": "multi30k_both",
+    "multi30k_en_de_diverse": "multi30k_en_de_tuned",
     "multi30k_tok_en_de_tuned": "multi30k_tok_both",
     "multi30k_tok_en_de_diverse": "multi30k_tok_en_de_tuned",
     "multi30k_tok_en_fr_tuned": "multi30k_tok_both_fr",
@@ -183,11 +185,11 @@ def test_multi30k_is_prepared_for_its_recipes(prepare, downloaded, tmp_path):
     downloaded(prepare.MULTI30K, contents)
     prepare.multi30k(tmp_path / "data" / "multi30k")
     for translated in itertools.chain.from_iterable(map(translations, RECIPES)):
-        path = tmp_path / "data" / "multi30k_tok_diverse" / translated
+        path = tmp_path / "data" / translated
         path.parent.mkdir(exist_ok=True)
         path.write_text("line 1\nline 2\n")
     names = [recipe.stem for recipe in RECIPES if recipe.stem.startswith("multi30k")]
-    assert len(names) == 13
+    assert len(names) == 16
     check_recipes(prepare, tmp_path, *names)
     for folder in ("multi30k", "multi30k_tok"):
         assert len(list((tmp_path / "data" / folder).iterdir())) == 9
@@ -195,7 +197,7 @@ def test_multi30k_is_prepared_for_its_recipes(prepare, downloaded, tmp_path):
 
 def translations(recipe):
     """The texts that the commands in the header of a recipe let models write."""
-    return re.findall(r"translate\.py > multi30k_tok_diverse/(\S+)", header(recipe))
+    return re.findall(r"translate\.py > (multi30k\w*_diverse/\S+)", header(recipe))
 
 
 @pytest.mark.no_backend

@@ -182,7 +182,7 @@ def test_a_clear_difference_is_significant_and_a_small_one_is_not():
 
 
 def test_a_comparison_needs_three_texts_of_one_length():
-    with pytest.raises(InputError, match="1 hypotheses do not pair with 2 references"):
+    with pytest.raises(InputError, match="2 hypotheses do not pair with 1 baseline"):
         compare(["a", "b"], ["a"], ["a", "b"])
     with pytest.raises(InputError, match="confidence 0 is not"):
         compare(["a"], ["a"], ["a"], confidence=0)

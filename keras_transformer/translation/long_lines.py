@@ -5,8 +5,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 # What ends a sentence, marks that close a quotation in some language, and white space,
-# which writing systems with a full-width full stop do without. A row of marks is tried once, as a whole: in
-# parts it would cost the square of its length.
+# which writing systems with a full-width full stop do without. A row of marks is tried
+# once, as a whole: in parts it would cost the square of its length.
 _END = re.compile(
     r"(?<![.!?…])[.!?…]++[\"'”“’‘»«›‹)\]]*+(?:\s+|$)|[。！？]+[”’」』）]*\s*"
 )

@@ -147,7 +147,7 @@ def test_serve_obeys_its_options(model, invoke, served, monkeypatch):
 
 @pytest.mark.parametrize("option", ["--name=a/b", "--languages=en_de"])
 def test_serve_refuses_a_name_before_it_loads_the_model(option, model, invoke, served):
-    with pytest.raises(InputError, match=r"a/b' does not go|en_de' are not two codes"):
+    with pytest.raises(InputError, match=r"a/b' does not fit|en_de' are not two codes"):
         invoke("serve", model, option)
     assert not served
 

@@ -10,6 +10,7 @@ from keras import ops
 
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.errors import InputError
+from keras_transformer.export import checks
 from keras_transformer.export import litert
 from keras_transformer.export import process
 from keras_transformer.models.search import search
@@ -128,7 +129,7 @@ def test_quantized_files_are_smaller_and_translate(
 def test_other_backends_leave_it_to_a_tensorflow_process(
     translator, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(process, "require", lambda *names, **extras: None)
+    monkeypatch.setattr(checks, "require_packages", lambda *names, **extras: None)
     monkeypatch.setattr(process, "export", lambda *a, **k: (a, k))
     task = litert.export(translator, tmp_path / "model", quantization="int8")
     module = "keras_transformer.export.litert"

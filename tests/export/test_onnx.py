@@ -8,6 +8,7 @@ import pytest
 from keras import ops
 
 from keras_transformer.errors import InputError
+from keras_transformer.export import checks
 from keras_transformer.export import onnx
 from keras_transformer.export import process
 from keras_transformer.export.description import describe_graphs
@@ -194,7 +195,7 @@ def test_int8_is_smaller_and_translates(translator, folder, tmp_path, run_python
 def test_other_backends_leave_it_to_a_tensorflow_process(
     translator, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(process, "require", lambda *names, **extras: None)
+    monkeypatch.setattr(checks, "require_packages", lambda *names, **extras: None)
     monkeypatch.setattr(process, "export", lambda *a, **k: (a, k))
     task = onnx.export(translator, tmp_path / "model", quantization="int8")
     module = "keras_transformer.export.onnx"

@@ -202,7 +202,7 @@ def compare(
         raise InputError(
             f"confidence {confidence} is not a number of bootstrap samples; use 1000"
         )
-    chosen = {name: _metric(name, tokenize, lowercase) for name in metrics}
+    chosen = _chosen(metrics, tokenize, lowercase, confidence)
     found = _bootstrap([baseline, hypotheses], references, chosen, confidence)
     return [Comparison(*scores, p_value) for scores, p_value in found]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import typing
 from collections.abc import Iterable
 from typing import Any
@@ -44,6 +43,8 @@ def first_fault(
 
 def nearest(name: str, names: Iterable[str]) -> str:
     """The one of `names` that looks most like `name`."""
+    import difflib  # for mistakes alone
+
     return difflib.get_close_matches(name, names, n=1, cutoff=0.0)[0]
 
 

@@ -235,28 +235,28 @@ class Tokenizer:
         ]
 
     def ids_of(self, pieces: Sequence[str | int]) -> list[int]:
-        """The ids of pieces, spelled as `pieces` does; an id stands for itself.
-
-        A string of digits that is no piece is an id, too.
+        """The ids of pieces, spelled as `pieces` does; ids, also in digits, stay ids.
 
         Raises:
             InputError: where the vocabulary has no such piece or id.
         """
-        found = []
-        for piece in pieces:
-            if isinstance(piece, str):
-                token = self._processor.piece_to_id(piece)
-                if self._processor.id_to_piece(token) != piece:
-                    if piece.isascii() and piece.isdigit():
-                        found.append(int(piece))
-                        continue
-                    raise InputError(
-                        f"the tokenizer has no piece {piece!r}; spell it as the "
-                        f"tokenizer does, {SPACE_MARK} for a space, or give its id"
-                    )
-                piece = token
-            found.append(piece)
-        return self._checked(found)
+        return self._checked(
+            [
+                self._id_of(piece) if isinstance(piece, str) else piece
+                for piece in pieces
+            ]
+        )
+
+    def _id_of(self, piece: str) -> int:
+        token = self._processor.piece_to_id(piece)
+        if self._processor.id_to_piece(token) == piece:
+            return token
+        if piece.isascii() and piece.isdigit():
+            return int(piece)
+        raise InputError(
+            f"the tokenizer has no piece {piece!r}; spell it as the tokenizer does, "
+            f"{SPACE_MARK} for a space, or give its id"
+        )
 
     def check(
         self,

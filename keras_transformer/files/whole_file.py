@@ -22,6 +22,11 @@ def new_file(path: Path) -> Iterator[Path]:
             temporary.unlink()
 
 
+def left_behind(folder: Path, name: str = "*") -> Iterator[Path]:
+    """What processes that were killed in `new_file` left of files of that name."""
+    return folder.glob(f"{name}.[0-9]*.tmp")
+
+
 def write_whole(path: Path, content: bytes | memoryview) -> None:
     """Writes a file; `OSError` where it cannot be written. What is there stays."""
     with new_file(path) as temporary:

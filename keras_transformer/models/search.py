@@ -190,12 +190,21 @@ def reread(model, source, labels):
         `token_scores` (B, T), and the `word_attention` (B, T, S) of the position that
         predicts each of the labels.
     """
+    hidden, weights = _reread(model, source, labels)
+    return _log_likelihoods(model.config, model.logits(hidden), labels), weights
+
+
+def reread_attention(model, source, labels):
+    """The attention of `reread` alone, which takes no logits."""
+    return _reread(model, source, labels)[1]
+
+
+def _reread(model, source, labels):
     memory, mask = model.encode(source)
     hidden, _, weights = model.decode(
         _shifted(model.config, labels), memory, mask, return_attention_weights=True
     )
-    log_likelihoods = _log_likelihoods(model.config, model.logits(hidden), labels)
-    return log_likelihoods, word_attention(weights)
+    return hidden, word_attention(weights)
 
 
 def attention(model, source, labels):

@@ -17,8 +17,8 @@ from keras_transformer.arguments import check_lengths
 from keras_transformer.config.decoding import GREEDY
 from keras_transformer.config.decoding import n_best_size
 from keras_transformer.data.batching import pad_rows
+from keras_transformer.models.search import reread_attention
 from keras_transformer.models.word_attention import require_attention
-from keras_transformer.models.word_attention import word_attention
 from keras_transformer.serving.engine import Options
 from keras_transformer.serving.limits import Limits
 from keras_transformer.translation.hypothesis import Hypothesis
@@ -75,7 +75,9 @@ class TranslatorEngine:
         self._longest = model.config.longest_sequence
         if options.max_source_length:
             self._longest = min(self._longest, options.max_source_length)
-        self._attend = backends.compile(functools.partial(_attended, model), model)
+        self._attend = backends.compile(
+            functools.partial(reread_attention, model), model
+        )
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Source tokens of each sentence, the end token included."""
@@ -181,27 +183,15 @@ class TranslatorEngine:
         config = self._translator.model.config
         for i in range(0, len(pairs), self.beam_size):
             some = pairs[i : i + self.beam_size]
-            rows = [
-                (sources[row], [config.start_id, *ids[:-1]] if ids else [])
-                for row, ids in some
-            ]
+            rows = [(sources[row], ids) for row, ids in some]
             # One shape a length: always W rows, and as many positions on both sides.
             length = bucket(max(len(part) for pair in rows for part in pair))
             length = min(length, config.longest_sequence)
-            rows += [([config.end_id], [config.start_id])] * (
-                self.beam_size - len(some)
-            )
-            source, target = (
+            rows += [([config.end_id], [config.end_id])] * (self.beam_size - len(some))
+            source, labels = (
                 ops.convert_to_tensor(pad_rows(list(side), length, config.pad_id))
                 for side in zip(*rows, strict=True)
             )
-            weights = ops.convert_to_numpy(self._attend(source, target))
+            weights = ops.convert_to_numpy(self._attend(source, labels))
             for (row, ids), pair_weights in zip(some, weights, strict=False):
                 yield pair_weights[: len(ids), : len(sources[row])]
-
-
-def _attended(model, source, target):
-    """The attention (B, T, S) of `models.search.reread`, without its logits."""
-    memory, mask = model.encode(source)
-    _, _, cross = model.decode(target, memory, mask, return_attention_weights=True)
-    return word_attention(cross)

@@ -111,8 +111,8 @@ def trained_tokenizer(folder: Path, section: Any) -> Any:
         return section
     shared = (folder / tokenizer_files(shared=True)[0]).exists()
     keys = ("path",) if shared else ("source_path", "target_path")
-    names = tokenizer_files(shared)[: len(keys)]
-    trained = {key: str(folder / name) for key, name in zip(keys, names, strict=True)}
+    files = zip(keys, tokenizer_files(shared), strict=False)  # a shared one once
+    trained = {key: str(folder / name) for key, name in files}
     if section not in ({}, trained, {**trained, "shared": shared}, {"shared": shared}):
         raise ValueError("the tokenizer is that of model.folder; remove the tokenizer")
     return trained

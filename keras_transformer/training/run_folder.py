@@ -15,6 +15,7 @@ import filelock
 from keras_transformer.backends.distribution import Distribution
 from keras_transformer.data.tokenizer_files import TOKENIZER_FILES
 from keras_transformer.errors import InputError
+from keras_transformer.files.whole_file import left_behind
 from keras_transformer.files.whole_file import write_whole
 from keras_transformer.training.config import RunConfig
 from keras_transformer.training.config import difference
@@ -133,7 +134,7 @@ def _refuse_foreign(folder: Path) -> None:
     if not folder.exists() or (folder / _CONFIG).exists():
         return
     # What a run leaves that was killed before it had written its config.
-    own = {folder / _LOCK, *folder.glob(f"{_CONFIG}.*.tmp")}
+    own = {folder / _LOCK, *left_behind(folder, _CONFIG)}
     if not folder.is_dir() or set(folder.iterdir()) - own:
         raise InputError(
             f"{folder} exists and is not a run folder; choose another output, or "
@@ -170,7 +171,7 @@ def _begin_anew(folder: Path) -> None:
 
 def _tidy(folder: Path) -> None:
     """Drops what a run left that was killed while it wrote a file or model folder."""
-    for left in folder.glob("*.*.tmp"):
+    for left in left_behind(folder):
         left.unlink()
     for name in _MODELS:
         for left in folder.glob(f".{name}.*"):

@@ -4,6 +4,8 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from keras_transformer.config import UNKNOWN_ID
 from keras_transformer.data.tokenizer import Tokenizer
 from keras_transformer.errors import InputError
@@ -41,37 +43,65 @@ def with_details(
         token_scores: whether to fill `Hypothesis.token_scores`.
         alignments: whether to fill `Hypothesis.alignment`.
     """
-    pairs, arguments = _flat(sources, rows)
+    _, arguments = _flat(sources, rows)
     sizes = {"batch_size": batch_size, "batch_tokens": batch_tokens}
     if alignments:
         read = searcher.reread(*arguments, **sizes)
     else:  # a model without attention has scores
         read = [(scores, None) for scores in searcher.score(*arguments, **sizes)]
-    source_texts = [text for text, row in zip(texts, rows, strict=True) for _ in row]
+    details = regrouped(read, rows)
+    if token_scores:
+        rows = [
+            [
+                dataclasses.replace(hypothesis, token_scores=scores.tolist())
+                for hypothesis, (scores, _) in zip(row, parts, strict=True)
+            ]
+            for row, parts in zip(rows, details, strict=True)
+        ]
+    if alignments:
+        (unknown,) = tokenizers[1].decode([[UNKNOWN_ID]])
+        end = searcher.model.config.source_end
+        rows = [
+            _aligned(
+                row,
+                [weights for _, weights in parts],
+                tokenizers[0].pieces(source[: len(source) - end]),
+                tokenizers[0].source_words(text),
+                unknown,
+            )
+            for row, parts, source, text in zip(
+                rows, details, sources, texts, strict=True
+            )
+        ]
+    return list(rows)
+
+
+def _aligned(
+    row: list[Hypothesis],
+    weights: list[np.ndarray],
+    pieces: list[str],
+    words: list[int],
+    unknown: str,
+) -> list[Hypothesis]:
+    """The hypotheses of a source with alignments.
+
+    Args:
+        row: the hypotheses.
+        weights: (T, S) of each.
+        pieces: of the source, without the end token.
+        words: see `Tokenizer.source_words`.
+        unknown: what the unknown piece becomes in a text, where it is a word.
+    """
     found = []
-    for (source, hypothesis), text, (scores, weights) in zip(
-        pairs, source_texts, read, strict=True
-    ):
-        changes: dict[str, Any] = {}
-        if token_scores:
-            changes["token_scores"] = scores.tolist()
-        if alignments:
-            content = source[: len(source) - searcher.model.config.source_end]
-            pieces = tokenizers[0].pieces(content)
-            aligned = align(weights, pieces, _written(hypothesis, tokenizers[1]))
-            words = tokenizers[0].source_words(text)
-            changes["alignment"] = sorted({(words[i], j) for i, j in aligned})
-        found.append(dataclasses.replace(hypothesis, **changes))
-    return regrouped(found, rows)
-
-
-def _written(hypothesis: Hypothesis, tokenizer: Tokenizer) -> list[str]:
-    """Its pieces as its text has them: the unknown one is a word in a text."""
-    (unknown,) = tokenizer.decode([[UNKNOWN_ID]])
-    return [
-        unknown if token == UNKNOWN_ID else piece
-        for token, piece in zip(hypothesis.ids, hypothesis.tokens, strict=False)
-    ]
+    for hypothesis, attention in zip(row, weights, strict=True):
+        written = [
+            unknown if token == UNKNOWN_ID else piece
+            for token, piece in zip(hypothesis.ids, hypothesis.tokens, strict=False)
+        ]
+        pairs = align(attention, pieces, written)
+        alignment = sorted({(words[i], j) for i, j in pairs})
+        found.append(dataclasses.replace(hypothesis, alignment=alignment))
+    return found
 
 
 def check_attention(

@@ -145,7 +145,10 @@ class MultiHeadAttention(keras.layers.Layer):
             queries = self._project(query, "query")
             keys, values = keys_values
         else:
-            queries, keys, values = self._project_all(query, key, value, training)
+            # Kernels are joined anew at each call: little to the rest of a training
+            # step, and to a search whose backend does it once, before the loop.
+            joined = training or (cache is not None and backends.hoists_invariants)
+            queries, keys, values = self._project_all(query, key, value, joined)
         if cache is not None:
             keys = backends.update_cache(cache[0], keys, position)
             values = backends.update_cache(cache[1], values, position)
@@ -219,12 +222,9 @@ class MultiHeadAttention(keras.layers.Layer):
         outputs = ops.reshape(outputs, heads)
         return ops.swapaxes(outputs, -3, -2)
 
-    def _project_all(self, query, key, value, training):
+    def _project_all(self, query, key, value, joined):
         """Queries (..., H, T, K), keys (..., H, S, K) and values of layer inputs."""
         alone = key is None and value is None
-        # Joined anew at each step: in training that is little to the rest of it; in a
-        # loop it is, unless the backend does it before the loop.
-        joined = training or backends.hoists_invariants
         if alone and joined and self.value_dim == self.head_dim:
             return self._project_self(query)
         value = query if value is None else value

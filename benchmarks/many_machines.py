@@ -1,6 +1,6 @@
 """Does an engine keep its workers busy? Ray Data against processes that share nothing.
 
-    pip install 'ray[data]'
+    pip install '.[ray]'
     python benchmarks/many_machines.py MODEL TEXT [--lines 16384] [--rounds 3]
 
 The same lines are translated by `tutorials/many_machines/translate_with_ray.py` and by

@@ -81,7 +81,7 @@ class Environment:
         return done.returncode
 
 
-FULL = Environment("test", "all,test")
+FULL = Environment("test", "all,ray,test")
 NO_TENSORFLOW = Environment("no-tensorflow", "jax,torch,plot,test")
 
 

@@ -4,8 +4,8 @@
 
 MODEL and INPUT are paths that every machine sees. Each worker keeps one model. A worker
 that dies is started again, and Ray gives it the batches that it had not returned: the
-output has each line once, in its order. Needs `pip install 'ray[data]'`. The backend is
-that of `KERAS_BACKEND`, or TensorFlow.
+output has each line once, in its order. Needs the extra `ray` (`pip install '.[ray]'`).
+The backend is that of `KERAS_BACKEND`, or TensorFlow.
 """
 
 import argparse

@@ -203,9 +203,10 @@ async def load(port, expected, clients, seconds, seed, watched=True) -> Result:
     return result
 
 
-def offline(model: Path, lines: list[str]) -> dict[str, str]:
+def offline(model: Path, lines: list[str], options: list[str]) -> dict[str, str]:
     """The translation of each line by a process of its own."""
     command = [sys.executable, "-m", "keras_transformer.cli.main", "translate", model]
+    command += options
     done = subprocess.run(
         [*map(str, command)],
         input="".join(f"{line}\n" for line in lines).encode(),
@@ -230,16 +231,21 @@ def main() -> int:
     parser.add_argument("text", type=Path, help="lines in the source language")
     parser.add_argument("--clients", type=int, default=64)
     parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--beam-size", help="default: the model's")
     parser.add_argument("--compare", action="store_true")
     parser.add_argument("--peers", nargs="+", choices=("litserve", "mosec"), default=())
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
+    if arguments.beam_size and arguments.peers:
+        parser.error("--peers search as the model says, without --beam-size")
+    options = ["--beam-size", arguments.beam_size] if arguments.beam_size else []
     lines = mixed_lengths(arguments.text)
     print(f"{len(lines)} texts, {os.cpu_count()} cores", flush=True)
-    expected = offline(arguments.model, lines)
-    runs = {"batches": server(arguments.model)}
+    expected = offline(arguments.model, lines, options)
+    runs = {"batches": server(arguments.model, *options)}
     if arguments.compare:
-        runs["one at a time"] = server(arguments.model, "--batch-size", "1")
+        one = server(arguments.model, *options, "--batch-size", "1")
+        runs["one at a time"] = one
     runs |= {name: peer(name, arguments.model) for name in arguments.peers}
     speeds, faults = [], 0
     for name, running in runs.items():

@@ -65,7 +65,11 @@ def main() -> None:
         },
         batch_size=arguments.batch_size,
         num_cpus=arguments.threads,
-        compute=ray.data.ActorPoolStrategy(size=arguments.workers),
+        # Work waits for the next free worker: with more in flight, the first that is
+        # ready takes what the others could do.
+        compute=ray.data.ActorPoolStrategy(
+            size=arguments.workers, max_tasks_in_flight_per_actor=1
+        ),
     )
     with writing.writer(arguments.output) as write:
         for row in rows.iter_rows():

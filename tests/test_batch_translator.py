@@ -216,9 +216,14 @@ def recipe(name, tmp_path, text, *options):
     source.write_bytes(text.encode())
     command = [sys.executable, ROOT / "tutorials" / "many_machines" / name, FOLDER]
     command += [source, tmp_path / "out.txt", "--batch-size", "64", *options]
+    variables = {
+        "PYTHONPATH": str(ROOT),
+        "RAY_USAGE_STATS_ENABLED": "0",
+        "RAY_worker_niceness": "0",  # else its workers wait for the tests beside them
+    }
     return subprocess.Popen(
         [*map(str, command)],
-        env={**os.environ, "PYTHONPATH": str(ROOT), "RAY_USAGE_STATS_ENABLED": "0"},
+        env={**os.environ, **variables},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         encoding="utf-8",

@@ -5,8 +5,7 @@
 Starts `keras-transformer serve` on a free port of this machine, sends lines of TEXT for
 a bounded time and compares each answer with the translation that `Translator` gives.
 With --compare, a server that translates one sentence at a time is measured as well;
-with --peers litserve mosec ray (pip install litserve mosec 'ray[serve]'), the same
-model behind these.
+with --peers litserve mosec (pip install litserve mosec), the same model behind these.
 Exits with 1 where an answer is wrong or missing, where batches are not five times as
 fast, or where a server's memory grows by more than a tenth after the first ten seconds.
 """
@@ -234,8 +233,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--beam-size", help="default: the model's")
     parser.add_argument("--compare", action="store_true")
-    peers = ("litserve", "mosec", "ray")
-    parser.add_argument("--peers", nargs="+", choices=peers, default=())
+    parser.add_argument("--peers", nargs="+", choices=("litserve", "mosec"), default=())
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     if arguments.beam_size and arguments.peers:

@@ -1,4 +1,4 @@
-"""The one exception for input that a person can mend.
+"""The one exception for input that a person can mend, and a sentence for one more.
 
 Everything that reads what somebody wrote (files, configs, arguments) raises
 `InputError` with one sentence that says what is wrong, where (file, line or key)
@@ -8,3 +8,25 @@ and how to mend it. The command line prints it as one line and exits with 2.
 
 class InputError(ValueError):
     """Bad input: the message says what, where and how to mend it."""
+
+
+#: Parts of what PyTorch on a processor, JAX, TensorFlow and CUDA raise.
+_OUT_OF_MEMORY = (
+    "can't allocate memory",
+    "RESOURCE_EXHAUSTED",
+    "ResourceExhaustedError",
+    "OutOfMemoryError",
+)
+
+
+def out_of_memory(error: Exception) -> str | None:
+    """One sentence for a person where Python or a backend says that memory ran out."""
+    text = f"{type(error).__name__}: {error}"
+    known = isinstance(error, MemoryError) or any(p in text for p in _OUT_OF_MEMORY)
+    if not known:
+        return None
+    reason = str(error).strip().partition("\n")[0]
+    return (
+        f"the memory does not hold this: {reason}; lower the size of a batch "
+        f"(data.batch_tokens of a training), the beam or max_length"
+    )

@@ -8,6 +8,7 @@ files that lie in it, and takes no more memory than a few times their size, what
 they declare.
 """
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,7 @@ from keras_transformer.models.weights import save_weights
 
 FORMAT_VERSION = 1
 _WEIGHTS = "model.weights.h5"
+_DIGEST = "weights_sha256"  # the key of `config.json`
 
 
 class Config(NamedTuple):
@@ -127,8 +129,8 @@ def read_weights(folder: Path, config: TranslationConfig) -> dict[str, Any]:
         config: of the model that is to have them.
 
     Raises:
-        InputError: where they are missing, cut off, foreign, no finite numbers, or far
-            fewer than the config declares.
+        InputError: where they are missing, cut off, foreign, no finite numbers, far
+            fewer than the config declares, or not those that it was written with.
     """
     path = plain_file(folder, _WEIGHTS)
     arrays = read_arrays(path)
@@ -138,6 +140,7 @@ def read_weights(folder: Path, config: TranslationConfig) -> dict[str, Any]:
             f"{path}: the weight {broken!r} holds numbers that are not finite; train "
             f"again, or copy the model folder again"
         )
+    _check_digest(folder, path)
     return arrays
 
 
@@ -199,6 +202,21 @@ def _check_size(config: Any, arrays: dict[str, Any], where: Path) -> None:
         )
 
 
+def _check_digest(folder: Path, path: Path) -> None:
+    """Refuses the weights of another model of the same architecture."""
+    expected = _read_json(folder).get(_DIGEST)  # folders of before have none
+    if expected not in (None, _digest(path)):
+        raise InputError(
+            f"{path} holds other weights than those that {folder / 'config.json'} was "
+            f"written with; copy the model folder again"
+        )
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def _write_files(folder: Path, contents: Contents, card: str) -> None:
     source, target = contents.source_tokenizer, contents.target_tokenizer
     names = tokenizer_files(shared=source.model == target.model)
@@ -210,6 +228,7 @@ def _write_files(folder: Path, contents: Contents, card: str) -> None:
         "kind": contents.model.config.kind,
         "model": contents.model.config.model_dump(),
         "tokenizer": {"source": names[0], "target": names[1]},
+        _DIGEST: _digest(folder / _WEIGHTS),
         # These two for versions that know no others.
         "decoding": {
             **contents.decoding.changed(),

@@ -171,7 +171,9 @@ def edit(folder, part, **changes):
         {"num_heads": 2**16, "head_dim": 2**14, "value_dim": 2**14},
         {"num_encoder_layers": 2**20, "intermediate_dim": 1},
         {"num_decoder_layers": 2**31},
+        {"position": "learned", "max_sequence_length": 2**16},
         {"position": "learned", "max_sequence_length": 2**30},
+        {"max_sequence_length": 2**30},
         {"max_sequence_length": 10**30},
         {"position_offset": 10**400},
     ],
@@ -179,7 +181,7 @@ def edit(folder, part, **changes):
 )
 def test_sizes_that_the_weights_do_not_have_are_refused(folder, sizes):
     edit(folder, "model", **sizes)
-    refused(folder, "declares|is too large")
+    refused(folder, "declares|is too large|less than or equal to 65536")
 
 
 @pytest.mark.parametrize(

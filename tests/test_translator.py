@@ -235,6 +235,18 @@ def test_weights_of_another_model_are_refused(folder, tmp_path):
         kt.Translator.load(folder)
 
 
+def test_weights_of_another_model_of_this_architecture_are_refused(tmp_path):
+    translator = kt.Translator.load(FOLDER)
+    translator.save(tmp_path / "a")
+    first, *_ = translator.model.trainable_weights
+    first.assign(-first)
+    translator.save(tmp_path / "b")
+    kt.Translator.load(tmp_path / "b")
+    shutil.copy(tmp_path / "b" / "model.weights.h5", tmp_path / "a")
+    with pytest.raises(InputError, match=r"holds other weights than those that"):
+        kt.Translator.load(tmp_path / "a")
+
+
 def test_a_folder_of_something_else_is_not_overwritten(translator, tmp_path):
     (tmp_path / "letter.txt").write_text("dear")
     with pytest.raises(InputError, match="exists and is not a model folder"):

@@ -271,9 +271,11 @@ figure.savefig("lesson_7_sizes.png")
 # %% [markdown]
 # ## REST
 #
-# `keras-transformer serve` speaks TF Serving's REST interface, so that a client moves
-# between the two unchanged. It takes a model folder, or as here the CTranslate2 export,
-# for which it needs neither Keras nor a backend.
+# `keras-transformer serve` speaks TF Serving's REST interface: a client of the three
+# signatures that translate text moves between the two unchanged. Only a line that is
+# too long differs: TF Serving cuts and marks it, `serve` refuses it. `serve` takes a
+# model folder, or as here the CTranslate2 export, for which it needs neither Keras nor
+# a backend.
 
 # %%
 server = start("keras-transformer serve exports/ctranslate2 --port 0 --name en-de")

@@ -12,19 +12,12 @@ import traceback
 from collections.abc import Iterator
 
 from keras_transformer.errors import InputError
+from keras_transformer.errors import out_of_memory
 
 #: Faults of files that a person can mend; any other is one of ours.
 MENDABLE = {
-    errno.EACCES,
-    errno.EDQUOT,
-    errno.EFBIG,
-    errno.EISDIR,
-    errno.ENAMETOOLONG,
-    errno.ENOSPC,
-    errno.ENOTDIR,
-    errno.EPERM,
-    errno.EPIPE,
-    errno.EROFS,
+    *(errno.EACCES, errno.EDQUOT, errno.EFBIG, errno.EISDIR, errno.ENAMETOOLONG),
+    *(errno.ENOSPC, errno.ENOTDIR, errno.EPERM, errno.EPIPE, errno.EROFS),
 }
 
 
@@ -48,7 +41,9 @@ def reported() -> Iterator[None]:
             _exit_as_fault()
         name = "" if error.filename is None else f" {error.filename}"
         _exit(2, f"cannot write or read{name}: {error.strerror}")
-    except Exception:
+    except Exception as error:
+        if message := out_of_memory(error):
+            _exit(2, message)
         _exit_as_fault()
     finally:
         signal.signal(signal.SIGTERM, before)

@@ -93,7 +93,7 @@ class TransformerConfig(TranslationConfig):
             `"learned"`.
         position_offset: added to every position.
         max_sequence_length: rows of each learned position table, and the length
-            limit of a search.
+            limit of a search; at most 65 536.
         attention_window: restricted self-attention: how far to either side a
             position may attend; None is unrestricted.
         source_end: whether the source ends with `end_id`.

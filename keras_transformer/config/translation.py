@@ -18,6 +18,8 @@ from keras_transformer.errors import InputError
 UNKNOWN_ID = 3
 
 Size = pydantic.PositiveInt
+#: Of a table of positions; the config of a stranger may ask for any number.
+MOST_POSITIONS = 2**16
 Rate = pydantic.confloat(ge=0.0, lt=1.0)
 
 
@@ -40,7 +42,7 @@ class TranslationConfig(pydantic.BaseModel):
         scale_embeddings: multiply embeddings by the square root of D.
         output_bias: a bias on the logits.
         layer_norm_epsilon: added to the variance.
-        max_sequence_length: the length limit of a search.
+        max_sequence_length: the length limit of a search, at most 65 536.
         source_end: whether the source ends with `end_id`.
         pad_id: fills batches; no position sees it.
         start_id: the first input of the decoder.
@@ -65,7 +67,7 @@ class TranslationConfig(pydantic.BaseModel):
     scale_embeddings: bool = True
     output_bias: bool = False
     layer_norm_epsilon: pydantic.PositiveFloat = 1e-6
-    max_sequence_length: Size = 1024
+    max_sequence_length: Size = pydantic.Field(1024, le=MOST_POSITIONS)
     source_end: bool = True
     pad_id: pydantic.NonNegativeInt = 0
     start_id: pydantic.NonNegativeInt = 1

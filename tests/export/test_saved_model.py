@@ -55,12 +55,10 @@ def warm_up_requests(folder):
     """Name of the signature and inputs, read by TF Serving's own messages."""
     import tensorflow as tf
 
-    prediction_log_pb2 = pytest.importorskip(
-        "tensorflow_serving.apis.prediction_log_pb2"
-    )
+    messages = pytest.importorskip("tensorflow_serving.apis.prediction_log_pb2")
     path = folder / "assets.extra" / "tf_serving_warmup_requests"
     for record in tf.data.TFRecordDataset(str(path)):
-        log = prediction_log_pb2.PredictionLog.FromString(record.numpy())
+        log = messages.PredictionLog.FromString(record.numpy())
         assert log.WhichOneof("log_type") == "predict_log"
         request = log.predict_log.request
         inputs = {key: tf.make_ndarray(value) for key, value in request.inputs.items()}
@@ -75,8 +73,8 @@ def own_requests(sources, odd_lines):
         yield name, {"text": sources + odd_lines}
         yield name, {"text": []}
     yield "serving_default", {"text": odd_lines[:3]}
-    for line in (sources[0], ""):
-        yield "serving_default", {"text": [line]}
+    yield from (("serving_default", {"text": [line]}) for line in (sources[0], ""))
+    yield "encode", {"text": [*sources[:3], ""]}
     yield "encode", {"text": []}
     yield "score", {"source": sources, "target": sources[::-1]}
     yield "score", {"source": [], "target": []}
@@ -101,7 +99,9 @@ def check(translator, said, sources):
         elif name == "translate_greedy":
             for line, text in zip(inputs["text"], answer["translation"], strict=True):
                 assert text == greedy.get(line, text)
-        elif name != "encode":
+        elif name == "encode":
+            check_memory(translator, inputs["text"], answer)
+        else:
             check_hypotheses([said[line] for line in inputs["text"]], answer)
 
     return check
@@ -112,6 +112,18 @@ def check_scores(translator, inputs, answer):
     expected = [score.log_probability for score in found]
     np.testing.assert_allclose(answer["log_probability"], expected, atol=1e-3)
     assert answer["num_tokens"] == [score.num_tokens for score in found]
+
+
+def check_memory(translator, lines, answer):
+    """Of each line alone, where another pads it."""
+    for line, memory, mask in zip(lines, answer["memory"], answer["mask"], strict=True):
+        (ids,) = translator.tokenizer.encode([line])
+        source = np.array([[*ids, translator.model.config.end_id]], "int32")
+        expected, _ = translator.model.encode(source)
+        assert mask == [i < source.size for i in range(len(mask))]
+        np.testing.assert_allclose(
+            memory[: source.size], expected[0].numpy(), atol=1e-5
+        )
 
 
 def check_hypotheses(expected, answer):

@@ -7,7 +7,8 @@ a bounded time and compares each answer with the translation that `Translator` g
 With --compare, a server that translates one sentence at a time is measured as well;
 with --peers litserve mosec (pip install litserve mosec), the same model behind these.
 Exits with 1 where an answer is wrong or missing, where batches are not five times as
-fast, or where a server's memory grows by more than a tenth after the first ten seconds.
+fast, or where a server's memory grows by more than a tenth: from the first quarter to
+the last, after a warm-up, which --warm-up SECONDS lengthens for peers that compile.
 """
 
 import argparse
@@ -231,6 +232,7 @@ def main() -> int:
     parser.add_argument("text", type=Path, help="lines in the source language")
     parser.add_argument("--clients", type=int, default=64)
     parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--warm-up", type=float, default=10, help="seconds")
     parser.add_argument("--beam-size", help="default: the model's")
     parser.add_argument("--compare", action="store_true")
     parser.add_argument("--peers", nargs="+", choices=("litserve", "mosec"), default=())
@@ -251,7 +253,7 @@ def main() -> int:
     for name, running in runs.items():
         print(f"{name}:", flush=True)
         with running as port:
-            for seconds in (min(10, arguments.seconds), arguments.seconds):
+            for seconds in (arguments.warm_up, arguments.seconds):
                 result = asyncio.run(
                     load(
                         port,

@@ -190,7 +190,7 @@ def test_multi30k_is_prepared_for_its_recipes(prepare, downloaded, tmp_path):
         path.parent.mkdir(exist_ok=True)
         path.write_text("line 1\nline 2\n")
     names = [recipe.stem for recipe in RECIPES if recipe.stem.startswith("multi30k")]
-    assert len(names) == 17
+    assert len(names) == 18
     check_recipes(prepare, tmp_path, *names)
     for folder in ("multi30k", "multi30k_tok"):
         assert len(list((tmp_path / "data" / folder).iterdir())) == 9

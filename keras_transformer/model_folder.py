@@ -163,6 +163,11 @@ def _read_json(folder: Path) -> dict[str, Any]:
                 f"{folder} is a SavedModel, for TF Serving; give the model folder that "
                 f"it was exported from"
             ) from None
+        if (folder / "averaged").is_dir():
+            raise InputError(
+                f"{folder} is a run folder; give the model folder in it, "
+                f"{folder / 'averaged'}"
+            ) from None
         raise InputError(
             f"{folder} is not a model folder: cannot read {path.name} "
             f"({error.strerror}); give the folder that training wrote"

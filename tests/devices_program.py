@@ -3,10 +3,12 @@
     python -m tests.devices_program KIND DEVICES PATH [VARIANT ...]
 
 Writes PATH-RANK.npz: what each variant of the training ends with. The variant
-`endless` trains until it is killed.
+`endless` trains until it is killed, under `fault` process 1 then raises an error, and
+under `late` the chief comes late to the first meeting.
 """
 
 import sys
+import time
 
 import keras
 import numpy as np
@@ -25,6 +27,7 @@ from keras_transformer.training.moving_average import keep_weights
 # So many rows that no weight has a gradient of the size of its rounding errors, which
 # Adam would blow up.
 STEPS, ROWS = 20, 32
+LATE_SECONDS = 35  # the chief may encode a corpus before anybody trains
 
 # The same trained alone is the truth: one device, without micro-batches.
 VARIANTS = {
@@ -121,11 +124,13 @@ def train(distribution, weighted, micro_batches=1, **settings):
     return model, results
 
 
-def train_endlessly(distribution):
+def train_endlessly(distribution, fails=False):
     model = build()
     arguments = own_rows(batches(0, STEPS), distribution.part, False)
     model.fit(**arguments, epochs=1)
     print("training", flush=True)
+    if fails and not distribution.is_chief:
+        raise ValueError("a fault")
     model.fit(**arguments, epochs=10**6)
 
 
@@ -167,6 +172,11 @@ def decode(model):
 def main(kind, devices, path, *variants):
     devices = devices if devices == "all" else int(devices)
     with open_distribution(kind, devices) as distribution:
+        if variants == ("late",):
+            time.sleep(LATE_SECONDS if distribution.is_chief else 0)
+            return distribution.wait()
+        if variants == ("fault",):
+            return train_endlessly(distribution, fails=True)
         if variants == ("endless",):
             train_endlessly(distribution)
         results = {}

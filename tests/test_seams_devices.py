@@ -23,6 +23,10 @@ pytestmark = pytest.mark.slow
 BACKEND = keras.backend.backend()
 PROGRAM = ["-m", "tests.devices_program"]
 LIMIT = 300  # seconds, after which a process hangs
+#: Of several processes.
+KIND = {"tensorflow": "multi_worker", "jax": "data_parallel", "torch": "torchrun"}[
+    BACKEND
+]
 
 tensorflow = pytest.mark.skipif(BACKEND != "tensorflow", reason="tf.distribute")
 jax = pytest.mark.skipif(BACKEND != "jax", reason="keras.distribution")
@@ -195,14 +199,32 @@ def test_two_processes_of_torchrun_equal_one(alone, tmp_path):
 
 @pytest.mark.parametrize("victim", [0, 1])
 def test_a_dead_worker_ends_the_others(tmp_path, victim):
-    kind = {"tensorflow": "multi_worker", "jax": "data_parallel", "torch": "torchrun"}
-    command = [*PROGRAM, kind[BACKEND], "all", str(tmp_path / "none"), "endless"]
+    command = [*PROGRAM, KIND, "all", str(tmp_path / "none"), "endless"]
     pairs = [(command, environment) for environment in environments()]
     with started(pairs) as processes:
         for process in processes:
             assert "training\n" in iter(process.stdout.readline, "")
         processes[victim].send_signal(signal.SIGKILL)
-        survivor = processes[1 - victim]
-        _, errors = survivor.communicate(timeout=60)
-        assert survivor.returncode != 0
-        assert "another process of this training has ended" in errors
+        assert_ends(processes[1 - victim])
+
+
+def test_a_worker_that_fails_ends_the_others(tmp_path):
+    command = [*PROGRAM, KIND, "all", str(tmp_path / "none"), "fault"]
+    with started([(command, environment) for environment in environments()]) as both:
+        assert "training\n" in iter(both[0].stdout.readline, "")
+        if BACKEND == "jax":  # which aborts it, with words of its own
+            assert both[0].wait(timeout=60) != 0
+        else:
+            assert_ends(both[0])
+
+
+def test_a_chief_that_comes_late_is_waited_for(tmp_path):
+    command = [*PROGRAM, KIND, "all", str(tmp_path / "none"), "late"]
+    with started([(command, environment) for environment in environments()]) as both:
+        finish(both)
+
+
+def assert_ends(survivor):
+    _, errors = survivor.communicate(timeout=60)
+    assert survivor.returncode != 0
+    assert "another process of this training has ended" in errors

@@ -224,6 +224,12 @@ def test_a_saved_model_is_no_model_folder():
         kt.Translator.load(folder)
 
 
+def test_a_run_folder_names_the_model_folder_in_it(folder, tmp_path):
+    shutil.copytree(folder, tmp_path / "run" / "averaged")
+    with pytest.raises(InputError, match=r"is a run folder; give .*run.averaged$"):
+        kt.Translator.load(tmp_path / "run")
+
+
 def test_weights_of_another_model_are_refused(folder, tmp_path):
     config = json.loads((folder / "config.json").read_text())
     model = {**config["model"], "intermediate_dim": 8}

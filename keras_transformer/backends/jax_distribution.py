@@ -20,7 +20,8 @@ _COMMAND = (
     "KERAS_DISTRIBUTION_JOB_ADDRESSES=host0:2222 KERAS_DISTRIBUTION_NUM_PROCESSES=2 "
     "KERAS_DISTRIBUTION_PROCESS_ID=0 keras-transformer train config.yaml"
 )
-# After how long without a sign of life a process is given up.
+# After how long without a sign of life a process is given up; and how long one that
+# fails waits for the others, which JAX then aborts.
 _HEARTBEAT_SECONDS = 20
 
 
@@ -89,6 +90,9 @@ def _described(num_replicas):
             return float(number)
         return float(multihost_utils.process_allgather(np.float32(number)).max())
 
+    # Gloo gives processes 30 s to meet for the first time. Here all have just joined;
+    # the next time, the chief may have encoded a corpus for hours.
+    largest(0.0)
     return Distribution(
         num_replicas=num_replicas,
         process_index=process,
@@ -141,6 +145,7 @@ def _join_processes():
         count,
         index,
         heartbeat_timeout_seconds=_HEARTBEAT_SECONDS,
+        shutdown_timeout_seconds=_HEARTBEAT_SECONDS,
     )
 
 

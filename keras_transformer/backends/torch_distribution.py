@@ -2,6 +2,7 @@
 
 import contextlib
 import datetime
+import itertools
 import os
 
 import torch
@@ -9,8 +10,9 @@ import torch
 from keras_transformer.backends.distribution import Distribution
 from keras_transformer.errors import InputError
 
-# For what a process waits that does not train: the chief may encode a corpus for hours.
-_PATIENCE = datetime.timedelta(days=1)
+# How long a process waits for the others: first the chief may encode for hours, later
+# it writes checkpoints at most.
+_FIRST_WAIT, _WAIT = datetime.timedelta(days=1), datetime.timedelta(minutes=10)
 _COMMAND = "torchrun --nproc-per-node 2 -m keras_transformer.cli.main train config.yaml"
 
 
@@ -38,12 +40,17 @@ def torchrun(devices):
                 f"--nproc-per-node {gpus}"
             )
         torch.cuda.set_device(local_rank)
-    torch.distributed.init_process_group("nccl" if gpus else "gloo")
-    group = torch.distributed.new_group(backend="gloo", timeout=_PATIENCE)
+    torch.distributed.init_process_group("nccl" if gpus else "gloo", timeout=_WAIT)
+    first, later = (
+        torch.distributed.new_group(backend="gloo", timeout=timeout)
+        for timeout in (_FIRST_WAIT, _WAIT)
+    )
+    groups = itertools.chain([first], itertools.repeat(later))
 
     def largest(number):
         number = torch.tensor(float(number), device="cpu")
-        torch.distributed.all_reduce(number, torch.distributed.ReduceOp.MAX, group)
+        maximum = torch.distributed.ReduceOp.MAX
+        torch.distributed.all_reduce(number, maximum, next(groups))
         return float(number)
 
     rank = torch.distributed.get_rank()

@@ -29,4 +29,5 @@ def average(
     backend.activate()
     from keras_transformer.training import averaging
 
-    averaging.average(run, last, output, best)
+    steps = averaging.average(run, last, output, best)
+    print(f"{output}: the mean of the steps {', '.join(map(str, steps))}")

@@ -4,6 +4,7 @@ import functools
 import inspect
 from collections.abc import Callable
 from collections.abc import Collection
+from inspect import Parameter
 from typing import Annotated
 from typing import Any
 
@@ -11,7 +12,7 @@ import typer
 
 from keras_transformer.cli import unsetting
 
-_KEYWORD = inspect.Parameter.KEYWORD_ONLY
+_KEYWORD = Parameter.KEYWORD_ONLY
 
 #: Field -> type, how its value is shown, and its help. The default is the model's.
 FLAGS: dict[str, tuple[Any, str | None, str]] = {
@@ -39,6 +40,10 @@ FLAGS: dict[str, tuple[Any, str | None, str]] = {
     "max_source_length": (int, "N|none", "Tokens of a line; else all the model takes."),
 }
 
+#: Numbers that cannot be 0: counts, and those that `DecodingOptions` checks.
+_COUNTS = {"beam_size", "top_beams", "num_beam_groups"}
+_CHECKED = {"temperature", "top_p", "repetition_penalty", *unsetting.NAMES}
+
 
 def with_decoding_flags(
     command: Callable[..., None], without: Collection[str] = ()
@@ -60,17 +65,16 @@ def with_decoding_flags(
 
     flags = [_parameter(name, *flag) for name, flag in chosen.items()]
     own = inspect.signature(command).parameters.values()
-    own = [parameter for parameter in own if parameter.name != "decoding"]
+    own = [p for p in own if p.name != "decoding"]
     run.__signature__ = inspect.Signature([*own, *flags])
     run.__annotations__ = {p.name: p.annotation for p in [*own, *flags]}
     return run
 
 
-def _parameter(
-    name: str, kind: Any, metavar: str | None, text: str
-) -> inspect.Parameter:
-    least = int(name in ("beam_size", "top_beams")) if kind in (int, float) else None
+def _parameter(name: str, kind: Any, metavar: str | None, text: str) -> Parameter:
+    unbounded = name in _CHECKED or kind not in (int, float)
+    least = None if unbounded else int(name in _COUNTS)
     parser = unsetting.parser(name, kind)
     option = typer.Option(metavar=metavar, help=text, min=least, parser=parser)
     annotation = Annotated[kind | None, option]
-    return inspect.Parameter(name, _KEYWORD, default=None, annotation=annotation)
+    return Parameter(name, _KEYWORD, default=None, annotation=annotation)

@@ -32,9 +32,13 @@ def average(run_folder, last, output, best=None):
 
     Args:
         run_folder: what `train` wrote.
-        last: how many, the latest; those that a signal left do not count.
+        last: how many, the latest; those between two regular ones, which a signal left,
+            do not count.
         output: the model folder to write.
         best: instead, how many, the best in validation; `last` is then ignored.
+
+    Returns:
+        The steps whose mean it is.
 
     Raises:
         InputError: where there are fewer checkpoints, or a folder is not right.
@@ -67,6 +71,7 @@ def average(run_folder, last, output, best=None):
     translator = Translator(model, *tokenizers, **config.decoding.model_dump())
     card = f"# Average of the steps {_listed(steps)} of {run_folder.name}\n"
     translator.save(output, card)
+    return steps
 
 
 def steps_to_average(checkpoints, scores, last, best):

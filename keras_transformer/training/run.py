@@ -276,6 +276,7 @@ class Run:
             print(f"{self.state.step} steps in {minutes:.1f} minutes of training")
             bleu = scores[0]
             print(f"test BLEU = {bleu.score:.1f} {bleu.signature}", flush=True)
+        self.distribution.wait()  # so that all end together
         return scores
 
     def _test(self):

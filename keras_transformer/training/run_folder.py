@@ -93,8 +93,14 @@ def check_corpus(folder: Path, corpora: Corpora) -> None:
     """Refuses other texts than those that `keep_corpus` kept.
 
     Raises:
-        InputError: naming the files that differ.
+        InputError: naming the files that differ; where the folder is not the one that
+            the first process has.
     """
+    if not (folder / _CORPUS).exists():
+        raise InputError(
+            f"{folder} lacks {_CORPUS}, which the first process wrote; give all "
+            f"processes the same folder, on a disk that all hosts share"
+        )
     if lines := _changes(folder, corpora):
         raise InputError(
             f"{folder} was begun with another corpus ({'; '.join(lines)}); choose "

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+from keras_transformer import backends
 from keras_transformer.errors import InputError
 from keras_transformer.training.checkpoints import list_checkpoints
 from keras_transformer.training.checkpoints import read_checkpoint
@@ -19,12 +20,14 @@ class State:
         scores: `[step, value]` of each validation, of the metric that says what is
             best; higher is better.
         ended: whether validation has not become better for too long.
+        backend: that took the last step.
     """
 
     step: int = 0
     seconds: float = 0.0
     scores: list = dataclasses.field(default_factory=list)
     ended: bool = False
+    backend: str = backends.name
 
 
 def restored(config, model, say):
@@ -54,6 +57,12 @@ def restored(config, model, say):
             continue
         metrics, state = restore_snapshot(snapshot, model, path), State(**state)
         say(f"resumed from step {state.step}")
+        if state.backend != backends.name:
+            say(
+                f"warning: the backend was {state.backend} and is {backends.name} now, "
+                f"which draws other random numbers"
+            )
+            state.backend = backends.name
         is_cut = all(state.step % interval for interval in config.training.intervals)
         return state, metrics if is_cut else []
     if paths:

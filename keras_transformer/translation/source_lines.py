@@ -153,11 +153,11 @@ class SourceLines:
         elif options.long_lines == "error":
             check_lengths([len(ids)], longest, first_line=number, advice=_ADVICE)
         elif options.long_lines == "truncate":
-            cuts.append(
-                f"line {number} has {len(ids)} tokens: only the first {longest} are "
-                f"translated"
-            )
             end = self._config.source_end
+            cuts.append(
+                f"line {number} has {len(ids)} tokens: only the first {longest - end} "
+                f"are translated"
+            )
             yield LinePart(line, ""), [*ids[: longest - end], *ids[len(ids) - end :]]
         else:
 

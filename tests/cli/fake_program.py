@@ -1,7 +1,7 @@
 """The program with a model that upper-cases, in place of a real one.
 
 Some lines make it misbehave: `fault` raises an error of ours, `bad` an `InputError`,
-`long` warns, `wait` sleeps.
+`long` warns, `wait` sleeps, `cut` is cut off.
 """
 
 import dataclasses
@@ -83,6 +83,10 @@ class Translator:
             details["token_scores"] = [-1.0] * len(line)
         if options["return_alignments"]:
             details["pharaoh"] = "0-0"
+        if line == "cut":
+            details |= {"finished": False, "ids": (5, 6)}
+        if options.get("mbr"):
+            details["utility"] = 50.0
         return [
             Hypothesis(text + "!" * i, list(text), -2.0 - i, -1.0 - i, **details)
             for i in range(options.get("top_beams", 1))

@@ -151,8 +151,14 @@ def test_a_stopped_training_says_how_to_go_on(number, model, invoke, monkeypatch
 
 def test_average_passes_its_arguments_on(model, invoke, monkeypatch, tmp_path):
     calls = []
-    monkeypatch.setattr(averaging, "average", lambda *call: calls.append(call))
-    invoke("average", model, "--output", "new")
+
+    def average(*call):
+        calls.append(call)
+        return [100, 200]
+
+    monkeypatch.setattr(averaging, "average", average)
+    result = invoke("average", model, "--output", "new")
+    assert result.stdout == "new: the mean of the steps 100, 200\n"
     invoke("average", model, "--output", "new", "--last", 2)
     invoke("average", model, "--output", "new", "--best", 3)
     found = [(str(output), last, best) for _, last, output, best in calls]

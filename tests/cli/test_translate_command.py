@@ -155,6 +155,23 @@ def test_jsonl_is_an_object_a_line(model, invoke):
     assert second["hypotheses"][0]["token_scores"] == []
 
 
+def test_jsonl_has_the_utility_of_mbr(model, invoke):
+    options = ["--format", "jsonl", "--mbr", "chrf"]
+    result = invoke("translate", model, *options, input="a\n")
+    (hypothesis,) = json.loads(result.stdout)["hypotheses"]
+    assert hypothesis["utility"] == 50.0
+
+
+def test_a_translation_that_reached_its_limit_is_named(model, invoke):
+    result = invoke("translate", model, input="a\ncut\nb\n")
+    assert result.stdout == "A\nCUT\nB\n"
+    warnings = [line for line in result.stderr.splitlines() if "warning" in line]
+    assert warnings == [
+        "warning: line 2: the translation reached its length limit and may be cut off, "
+        "after 2 tokens"
+    ]
+
+
 def test_jsonl_of_a_model_without_attention_has_no_alignments(
     model, invoke, monkeypatch
 ):

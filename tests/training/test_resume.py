@@ -2,6 +2,7 @@
 
 import errno
 import io
+import json
 import os
 import shutil
 import signal
@@ -23,7 +24,9 @@ from keras_transformer.training import average
 from keras_transformer.training import checkpoints
 from keras_transformer.training import load_config
 from keras_transformer.training import run as running
+from keras_transformer.training import run_folder
 from keras_transformer.training import train
+from keras_transformer.training.corpora import Corpora
 from keras_transformer.training.moving_average import averaged
 from keras_transformer.training.validation import Validation
 
@@ -184,3 +187,22 @@ def test_patience_remembers_what_it_has_seen(config_file, capsys, monkeypatch):
     assert max(checkpoints.list_checkpoints("runs/small")) == 4
     train(config)
     assert "finished already" in capsys.readouterr().err
+
+
+def test_another_backend_is_told(config_file, capsys, monkeypatch):
+    config = load_config(config_file)
+    stop_at(3, config, monkeypatch)
+    kept = Path("runs/small/checkpoints/step-0000003/state.json")
+    state = json.loads(kept.read_text())
+    kept.write_text(json.dumps({**state, "backend": "another"}))
+    stop_at(5, config, monkeypatch)
+    told = f"the backend was another and is {state['backend']} now"
+    assert told in capsys.readouterr().err
+    train(config)
+    assert "the backend was" not in capsys.readouterr().err
+
+
+def test_a_run_folder_that_a_process_does_not_share_is_refused(config_file):
+    config = load_config(config_file)
+    with pytest.raises(InputError, match=r"lacks corpus\.json, which"):
+        run_folder.check_corpus(Path("elsewhere"), Corpora(config.data))

@@ -2,7 +2,6 @@
 
 import json
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,10 +10,11 @@ from keras import ops
 
 import keras_transformer as kt
 from keras_transformer.translation.alignment import word_numbers
+from reference.attention import attention_weights
+from reference.fixture_folder import FOLDER
+from reference.fixture_folder import lines
 
-FOLDER = Path(__file__).parents[1] / "fixtures" / "en-de.format-1"
-LINES = (FOLDER / "source.txt").read_text(encoding="utf-8").splitlines()
-SOURCES = sorted(LINES, key=len)[:3]
+SOURCES = sorted(lines("source"), key=len)[:3]
 EXPECTED = json.loads(FOLDER.with_name("en-de.options.json").read_text("utf-8"))
 BEAMS = EXPECTED["beams"]["options"]
 
@@ -33,15 +33,8 @@ def forward(translator, source, ids):
     logits = model({"source": source_ids, "target": target}, training=False)
     logits = ops.convert_to_numpy(logits)[0].astype("float64")
     logits -= logits.max(axis=-1, keepdims=True)
-    memory, mask, encoder = model.encode(source_ids, return_attention_weights=True)
-    _, decoder, cross = model.decode(
-        target, memory, mask, return_attention_weights=True
-    )
-    kinds = {"encoder": encoder, "decoder": decoder, "cross": cross}
-    return logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True)), {
-        kind: np.concatenate([ops.convert_to_numpy(layer) for layer in layers])
-        for kind, layers in kinds.items()
-    }
+    logits -= np.log(np.exp(logits).sum(axis=-1, keepdims=True))
+    return logits, attention_weights(model, *rows)
 
 
 def test_token_scores_are_those_of_the_forward_pass(translator):

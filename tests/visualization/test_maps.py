@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from keras import ops
 from sample_maps import maps
 
 import keras_transformer as kt
@@ -10,6 +9,7 @@ from keras_transformer.errors import InputError
 from keras_transformer.models import KINDS
 from keras_transformer.visualization.tokens import Tokens
 from reference import models
+from reference.attention import attention_weights
 from reference.fixture_folder import FOLDER
 from reference.fixture_folder import lines
 
@@ -28,26 +28,12 @@ def of_kind(tokenizer, name, dtype="float32", **fields):
     return kt.Translator(KINDS[config.kind](config, dtype=dtype), tokenizer)
 
 
-def direct(model, source, target):
-    """What the model's own methods give for one sentence, without padding."""
-    source, target = (ops.convert_to_tensor([ids]) for ids in (source, target))
-    memory, mask, encoder = model.encode(source, return_attention_weights=True)
-    _, decoder, cross = model.decode(
-        target, memory, mask, return_attention_weights=True
-    )
-    found = {"encoder": encoder, "decoder": decoder, "cross": cross}
-    return {
-        kind: np.concatenate([ops.convert_to_numpy(layer) for layer in layers])
-        for kind, layers in found.items()
-    }
-
-
 def test_the_weights_are_those_of_the_forward_pass(translator):
     text, translation = lines("source")[11], lines("greedy")[11]
     found = kt.visualization.attention_maps(translator, text, translation)
     (source,) = translator.tokenizer.encode([text])
     (target,) = translator.tokenizer.encode([translation])
-    expected = direct(translator.model, [*source, 2], [1, *target])
+    expected = attention_weights(translator.model, [*source, 2], [1, *target])
     assert found.weights.keys() == expected.keys()
     for kind, weights in expected.items():
         rows, columns = found.tokens(kind)

@@ -21,7 +21,8 @@ float32, it should find what this package finds: the last column counts such sen
 All programs of a setting are in memory together; `--only` takes fewer.
 
 Prints output tokens a second, the median over rounds, and two ratios, medians of the
-rounds' ratios: to the fastest Python peer and to the faster CTranslate2 in float32.
+rounds' ratios: to the fastest Python peer and to the faster CTranslate2 in float32;
+then the ratio to KerasHub on the same backend, of the fastest of each.
 """
 
 import argparse
@@ -33,6 +34,7 @@ import tempfile
 from pathlib import Path
 
 from turns import Program
+from turns import by_backend
 from turns import by_speed
 from turns import chosen
 from turns import fastest
@@ -137,6 +139,8 @@ def measure(arguments, folder, preset, batch, beam_size):
             f"| {ratio(rows, exact, _KEY)} | {same} of {batch} |",
             flush=True,
         )
+    for backend, times in by_backend(found, _KEY).items():
+        print(f"\n{backend}: {times} times KerasHub", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Training: this package against KerasHub, torch.nn.Transformer and Marian.
+"""Training: this package against KerasHub, torch.nn, Marian and x-transformers.
 
     pip install -c constraints.txt -r benchmarks/requirements.txt
     python benchmarks/training_speed.py [--preset tiny] [--rounds 5] [--steps 8]
@@ -11,13 +11,15 @@ is 0.1 but for KerasHub, which has none for sparse labels and saves that work. A
 "as it comes" have the memory allocator that `keras-transformer train` takes.
 
 Prints target tokens a second (padding not counted), the median over rounds, and the
-ratio to the fastest peer, the median of the rounds' ratios.
+ratio to the fastest peer, the median of the rounds' ratios; then the ratio to
+KerasHub's layers on the same backend, of the fastest of each.
 """
 
 import argparse
 import json
 
 from turns import Program
+from turns import by_backend
 from turns import by_speed
 from turns import chosen
 from turns import fastest
@@ -48,6 +50,7 @@ PROGRAMS = {
         ("torch.nn.Transformer as it comes", "torch_nn", {}, {}),
         ("torch.nn.Transformer", "torch_nn", {}, _TORCH),
         ("Hugging Face Marian", "marian", {}, _TORCH),
+        ("x-transformers", "x_transformers", {}, _TORCH),
     )
     for suffix, variant in (
         ("", {**settings, "bfloat16": False}),
@@ -92,6 +95,8 @@ def main():
     for name, rows in by_speed(found, key):
         speed, loss = median(rows, key), rows[-1]["loss"]
         print(f"| {name} | {speed:.0f} | {ratio(rows, best, key)} | {loss:.3f} |")
+    for backend, times in by_backend(found, key).items():
+        print(f"\n{backend}: {times} times KerasHub's layers")
 
 
 if __name__ == "__main__":

@@ -186,6 +186,21 @@ def ratio(rows, others, key):
     return f"{statistics.median(row[key] / other[key] for row, other in pairs):.2f}"
 
 
+def by_backend(found, key):
+    """`{backend: ratio}`, the fastest of ours to the fastest of KerasHub's on it."""
+    ratios = {}
+    for backend in ("TensorFlow", "JAX", "PyTorch"):
+        ours, theirs = (
+            fastest(
+                found, [n for n in found if n.startswith(f"{whose}, {backend}")], key
+            )
+            for whose in ("ours", "KerasHub")
+        )
+        if ours and theirs:
+            ratios[backend] = ratio(ours, theirs, key)
+    return ratios
+
+
 def by_speed(found, key):
     """`(name, rounds)`, the highest first."""
     return sorted(found.items(), key=lambda item: -median(item[1], key))

@@ -13,7 +13,7 @@ from keras import ops
 from keras_transformer import backends
 
 # Tokens in a chunk where the number of tokens is known, and chunks where it is not.
-CHUNK_TOKENS = 512
+CHUNK_TOKENS = backends.chunk_tokens
 NUM_CHUNKS = 8
 
 
@@ -167,7 +167,7 @@ class FusedCrossEntropy:
         logits = ops.cast(ops.matmul(states, ops.transpose(matrix)), "float32")
         logits = logits if bias is None else logits + bias
         highest = ops.max(logits, axis=-1, keepdims=True)
-        exponentials = ops.exp(logits - highest)
+        exponentials = backends.exp_of_difference(logits, highest)
         total = ops.sum(exponentials, axis=-1)
         highest = ops.squeeze(highest, -1)
         # The mean over the vocabulary, without reading the logits again.

@@ -189,10 +189,9 @@ class Translator:
         if return_details and return_attention_weights:
             arguments = (self._searcher, self.tokenizer, sources, rows)
             rows = rereading.with_attention(*arguments, **sizes)
+        asked = return_token_scores, return_alignments, return_attention_weights
         joined = [
-            join(parts, [part for part, _ in line])
-            if line
-            else [empty(return_token_scores, return_alignments)]
+            join(parts, [part for part, _ in line]) if line else [empty(*asked)]
             for parts, line in zip(regrouped(rows, pieces), pieces, strict=True)
         ]
         return joined if return_details else [row[0].text for row in joined]

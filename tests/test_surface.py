@@ -52,12 +52,12 @@ NAMES = {
 COMMANDS = {
     "train": "CONFIG.yaml --set KEY=VALUE",
     "translate": """
-        MODEL --input --output --format --batch-size --prefixes --ensemble
+        MODEL --input --output --format --batch-size --prefixes --attention --ensemble
         --beam-size --top-beams --normalization --length-penalty --coverage-penalty
-        --patience --min-length --max-length --no-repeat-ngram-size
-        --repetition-penalty --suppressed-tokens --num-beam-groups --diversity-penalty
-        --sampling --temperature --top-k --top-p --seed --mbr --mbr-candidates
-        --long-lines --max-source-length
+        --patience --min-length --max-length --no-repeat-ngram-size --repetition-penalty
+        --suppressed-tokens --num-beam-groups --diversity-penalty --sampling
+        --temperature --top-k --top-p --seed --mbr --mbr-candidates --long-lines
+        --max-source-length
     """,
     "score": "MODEL --source --target --format --ensemble",
     "evaluate": """

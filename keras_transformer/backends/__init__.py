@@ -44,9 +44,14 @@ Keras runs on is loaded here, and no other module names a framework.
 * `random_bytes(like, seed_generator)`: uint8 of the shape of a tensor, uniform: by the
   hash of `random_words.py` from the next seed of a Keras `SeedGenerator`. A replica
   draws those of its own rows.
+* `zero_where_below(values, bytes, least)`: the values, and 0 where the uint8 of the
+  same shape is below `least`, which is above 0. The gradient keeps one byte an element.
+* `exp_of_difference(a, b)`: exp(a - b) of large tensors that broadcast, inside a loss
+  that has gradients of its own.
 * `random_state()`, `restore_random_state(state)`: what Keras' layers draw from beside
   its seed generators, as a uint8 array; empty, of which nothing is restored, where
   there is no such thing.
+* `chunk_tokens`: how many tokens that loss best takes at once.
 * `compiles_training`: whether Keras' `fit` can have its steps compiled by XLA.
 * `hoists_invariants`: whether what `compile` gives does once, before a loop, what is
   the same in all its steps.
@@ -61,10 +66,12 @@ import keras
 name = keras.backend.backend()
 _backend = importlib.import_module(f"{__name__}.{name}")
 
+chunk_tokens = _backend.chunk_tokens
 compile = _backend.compile
 compiles_training = _backend.compiles_training
 concrete = _backend.concrete
 distributions = _backend.distributions
+exp_of_difference = _backend.exp_of_difference
 feeding = _backend.feeding
 hoists_invariants = _backend.hoists_invariants
 loop = _backend.loop
@@ -84,3 +91,4 @@ top_k = _backend.top_k
 train_step = _backend.train_step
 update_cache = _backend.update_cache
 use_cudnn = _backend.use_cudnn
+zero_where_below = _backend.zero_where_below

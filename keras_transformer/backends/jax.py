@@ -18,6 +18,7 @@ from keras_transformer.backends.steps import added
 from keras_transformer.backends.steps import divided
 from keras_transformer.backends.steps import replaced
 
+chunk_tokens = 512
 compiles_training = True
 hoists_invariants = True
 use_cudnn = "auto"
@@ -202,6 +203,14 @@ def random_bytes(like, seed_generator):
     words = random_words(places, seed, np.uint32, jnp.right_shift)
     drawn = jax.lax.bitcast_convert_type(words, "uint8")  # (words, 4)
     return drawn.reshape(-1)[: like.size].reshape(like.shape)
+
+
+def zero_where_below(values, bytes, least):
+    return jnp.where(bytes >= least, values, 0)
+
+
+def exp_of_difference(a, b):
+    return jnp.exp(a - b)
 
 
 def random_state():

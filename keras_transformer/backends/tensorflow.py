@@ -26,6 +26,7 @@ from keras_transformer.errors import InputError
 # Whether what is traced will be compiled by XLA.
 _by_xla = contextvars.ContextVar("by_xla", default=False)
 
+chunk_tokens = 512
 compiles_training = True
 hoists_invariants = False  # an exported program may run without XLA
 use_cudnn = False  # XLA, which compiles loops well, knows no cuDNN operations
@@ -273,6 +274,14 @@ def random_bytes(like, seed_generator):
     words = random_words(places, seed, np.uint32, tf.bitwise.right_shift)
     drawn = tf.reshape(tf.bitcast(words, tf.uint8), (-1,))[: tf.size(like)]
     return tf.ensure_shape(tf.reshape(drawn, tf.shape(like)), like.shape)
+
+
+def zero_where_below(values, bytes, least):
+    return tf.where(bytes >= least, values, tf.zeros((), values.dtype))
+
+
+def exp_of_difference(a, b):
+    return tf.exp(a - b)
 
 
 def random_state():

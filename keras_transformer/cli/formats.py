@@ -1,9 +1,10 @@
 """How `translate` writes the hypotheses of a line."""
 
 import enum
-import json
 from typing import TYPE_CHECKING
-from typing import Any
+
+from keras_transformer.cli import json_lines
+from keras_transformer.errors import InputError
 
 if TYPE_CHECKING:
     from keras_transformer.translation.hypothesis import Hypothesis
@@ -16,31 +17,31 @@ class Format(enum.StrEnum):
     jsonl = "jsonl"
 
 
-def as_json(source: str, hypotheses: "list[Hypothesis]") -> str:
-    """One JSON object on one line."""
-    found = [_as_object(hypothesis) for hypothesis in hypotheses]
-    row = {"source": source, "hypotheses": found}
-    return json.dumps(row, ensure_ascii=False) + "\n"
-
-
-def _as_object(hypothesis: "Hypothesis") -> dict[str, Any]:
-    keys = ("text", "score", "log_probability", "finished", "tokens", "token_scores")
-    found = {key: getattr(hypothesis, key) for key in keys}
-    found["token_scores"] = found["token_scores"] or []
-    found["alignment"] = hypothesis.pharaoh or ""
-    if hypothesis.utility is not None:
-        found["utility"] = hypothesis.utility
-    return found
+def asked(format: Format, attention: bool) -> dict[str, bool]:
+    """What `Translator.translate` must return, for it to be written."""
+    if attention and format is Format.text:
+        raise InputError("--attention is written as JSON alone; add --format jsonl")
+    details = format is Format.jsonl
+    return {
+        "return_details": True,
+        "return_token_scores": details,
+        "return_alignments": details,
+        "return_attention_weights": attention,
+    }
 
 
 def as_text(number: int, hypotheses: "list[Hypothesis]", top_beams: int) -> str:
-    """The translation; of several, each with line number, rank and score before it."""
+    """The translation; of several, each with line number, rank and score before it.
+
+    The score of MBR is the utility, by which it ranks.
+    """
     if top_beams == 1:
         return f"{hypotheses[0].text}\n"
-    return "".join(
-        f"{number}\t{rank}\t{h.score:.6f}\t{h.text}\n"
-        for rank, h in enumerate(hypotheses, 1)
-    )
+    rows = []
+    for rank, hypothesis in enumerate(hypotheses, 1):
+        by = hypothesis.score if hypothesis.utility is None else hypothesis.utility
+        rows.append(f"{number}\t{rank}\t{by:.6f}\t{hypothesis.text}\n")
+    return "".join(rows)
 
 
 def written(
@@ -53,7 +54,7 @@ def written(
     """What is written of consecutive lines."""
     rows = zip(sources, found, strict=True)
     return "".join(
-        as_json(source, hypotheses)
+        json_lines.of_translation(source, hypotheses)
         if format is Format.jsonl
         else as_text(number, hypotheses, top_beams)
         for number, (source, hypotheses) in enumerate(rows, first_line)

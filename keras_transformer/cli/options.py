@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from keras_transformer.cli import formats
+
 Model = Annotated[
     Path,
     typer.Argument(metavar="MODEL", help="A model folder, such as runs/NAME/averaged."),
@@ -33,6 +35,9 @@ Examples = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="Lines for the warm-up requests and the card."),
 ]
+Format = Annotated[
+    formats.Format, typer.Option(metavar="text|jsonl", help="See above.")
+]
 Prefixes = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="How the translation of each line begins."),
@@ -42,4 +47,7 @@ Ensemble = Annotated[
     typer.Option(
         metavar="MODEL", help="Translates together with MODEL. May be repeated."
     ),
+]
+Attention = Annotated[
+    bool, typer.Option("--attention", help="Write it too, with --format jsonl.")
 ]

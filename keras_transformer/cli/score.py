@@ -1,20 +1,16 @@
 """`keras-transformer score`."""
 
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING
 from typing import Annotated
 
 import typer
 
 from keras_transformer.cli import formats
+from keras_transformer.cli import json_lines
 from keras_transformer.cli import model_folder
 from keras_transformer.cli import options
 from keras_transformer.cli import writing
 from keras_transformer.cli.pieces import pieces
-
-if TYPE_CHECKING:
-    from keras_transformer.translation.hypothesis import TranslationScore
 
 _LINES_AT_ONCE = 512
 
@@ -28,9 +24,7 @@ def score(
             metavar="FILE", help="A translation of each line, plain or gzipped."
         ),
     ],
-    format: Annotated[
-        formats.Format, typer.Option(metavar="text|jsonl", help="See above.")
-    ] = formats.Format.text,
+    format: options.Format = formats.Format.text,
     ensemble: options.Ensemble = None,
 ) -> None:
     """Print the log-probability of given translations.
@@ -51,15 +45,7 @@ def score(
             scores = translator.score(sources, targets, first_line=first)
             rows = zip(sources, targets, scores, strict=True)
             if format is formats.Format.jsonl:
-                write("".join(_as_json(*row) for row in rows))
+                write("".join(json_lines.of_score(*row) for row in rows))
             else:
                 write("".join(f"{row[2].log_probability:.6f}\n" for row in rows))
             first += len(piece)
-
-
-def _as_json(source: str, target: str, score: "TranslationScore") -> str:
-    """One JSON object on one line."""
-    row = {"source": source, "target": target}
-    for key in ("log_probability", "tokens", "token_scores"):
-        row[key] = getattr(score, key)
-    return json.dumps(row, ensure_ascii=False) + "\n"

@@ -29,32 +29,34 @@ def translate(
     output: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Default: standard output.")
     ] = None,
-    format: Annotated[
-        formats.Format, typer.Option(metavar="text|jsonl", help="See above.")
-    ] = formats.Format.text,
+    format: options.Format = formats.Format.text,
     batch_size: Annotated[
         int, typer.Option(metavar="N", min=1, help="Lines translated at once.")
     ] = 64,
     prefixes: options.Prefixes = None,
+    attention: options.Attention = False,
     ensemble: options.Ensemble = None,
     *,
     decoding: dict[str, Any],
 ) -> None:
     """Translate lines of text, in their order.
 
-    Text is UTF-8, and an empty line stays empty. The format text is one translation a
-    line; with --top-beams above 1, one hypothesis a line: the number of the source
-    line, a rank from 1 (samples: in the order of the draws), the score and the
-    translation, with tabs between. The format jsonl is one object a line: 'source' and
-    'hypotheses' with 'text', 'score', 'log_probability', 'finished' (else cut at the
-    length limit), 'tokens', 'token_scores' (after theirs the end's, if finished) and
-    'alignment' (pairs of words, from 0; '' where the model has no attention); with
-    --mbr, 'utility'. Options left out are the model's; 'none' unsets one that it has.
+    An empty line stays empty. Text is UTF-8. The format text is one translation a line;
+    with --top-beams above 1, one hypothesis a line: the number of the source line, a
+    rank from 1 (samples: in the order of the draws), the score (of --mbr: the utility)
+    and the translation, with tabs between. The format jsonl is one object a line:
+    'source' and 'hypotheses' with 'text', 'score', 'log_probability', 'finished' (else
+    cut at the length limit), 'tokens', 'token_scores' (after theirs the end's, if
+    finished) and 'alignment' (pairs of words, from 0; '' where the model has no
+    attention); with --mbr 'utility'; with --attention 'source_tokens' and 'attention':
+    of each token, the end included, to each of these, the mean of layers and heads.
+    Options left out are the model's; 'none' unsets one that it has.
     """
+    asked = formats.asked(format, attention)
     with reading.opened(source) as file, writing.writer(output) as write:
         translator = model_folder.load(model, *(ensemble or ()))
         top_beams = translator.decoding.updated(decoding).top_beams
-        details = format == "jsonl"
+        asked["return_alignments"] &= translator.attends
         lines, ready = pipe.lines(file)
         lines = reading.with_prefixes(reading.decoded(lines, source), prefixes)
         first = 1
@@ -67,10 +69,8 @@ def translate(
                     found = translator.translate(
                         texts,
                         batch_size=batch_size,
-                        return_details=True,
-                        return_token_scores=details,
-                        return_alignments=details and translator.attends,
                         first_line=first,
+                        **asked,
                         **decoding,
                     )
                 progress.warn_of_cuts(found, first)

@@ -1,7 +1,6 @@
 """Dropout with eight random bits an element, the same on every backend."""
 
 import keras
-from keras import ops
 
 from keras_transformer import backends
 
@@ -49,6 +48,5 @@ class Dropout(keras.layers.Dropout):
         if not training or special:
             return super().call(inputs, training=training)
         random_bytes = backends.random_bytes(inputs, self.seed_generator)
-        kept = ops.greater_equal(random_bytes, self._dropped)
-        # A choice, not a product: the gradient then keeps a byte an element, not four.
-        return ops.where(kept, inputs * (256 / (256 - self._dropped)), 0)
+        scaled = inputs * (256 / (256 - self._dropped))
+        return backends.zero_where_below(scaled, random_bytes, self._dropped)

@@ -30,7 +30,7 @@ class Hypothesis:
         attention: where asked for, float32 weights of each layer: `"encoder"`
             (N, H, S, S), `"decoder"` (N, H, T, T) and `"cross"` (N, H, T, S), of those
             that the kind of the model has; row t of the T is what position t, which
-            predicts `ids[t]`, attends to.
+            predicts `ids[t]`, attends to. Empty of an empty line.
         source_tokens: the pieces of the source that the last axis of `"cross"` has.
         token_scores: where asked for, the log-probability that the model gives each
             of `ids`.
@@ -60,10 +60,14 @@ class Hypothesis:
         return " ".join(f"{i}-{j}" for i, j in self.alignment)
 
 
-def empty(token_scores: bool = False, alignment: bool = False) -> Hypothesis:
+def empty(
+    token_scores: bool = False, alignment: bool = False, attention: bool = False
+) -> Hypothesis:
     """The translation of an empty line, with what is asked for."""
     return Hypothesis(
         *("", [], [], 0.0, 0.0, True),
+        attention={} if attention else None,
+        source_tokens=[] if attention else None,
         token_scores=[] if token_scores else None,
         alignment=[] if alignment else None,
     )

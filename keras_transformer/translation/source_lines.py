@@ -151,6 +151,11 @@ class SourceLines:
         if len(ids) <= longest:
             yield LinePart(line, ""), ids
         elif options.long_lines == "error":
+            if longest < self._config.longest_sequence:
+                raise InputError(
+                    f"line {number} has {len(ids)} tokens, but max_source_length is "
+                    f"{longest}; give a larger one, or {_ADVICE}"
+                )
             check_lengths([len(ids)], longest, first_line=number, advice=_ADVICE)
         elif options.long_lines == "truncate":
             end = self._config.source_end

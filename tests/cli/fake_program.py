@@ -24,6 +24,7 @@ class Hypothesis:
     token_scores: list[float] | None = None
     pharaoh: str | None = None
     utility: float | None = None
+    attention: dict | None = None
 
 
 @dataclasses.dataclass(frozen=True)

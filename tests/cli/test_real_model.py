@@ -3,6 +3,7 @@
 import importlib.util
 import json
 
+import numpy as np
 import pytest
 
 from keras_transformer.config import TransformerConfig
@@ -46,6 +47,26 @@ def test_translate_gives_what_the_library_gives(folder, translator, invoke):
         assert [h["score"] for h in row["hypotheses"]] == pytest.approx(
             [h.score for h in hypotheses], abs=1e-5
         )
+
+
+def test_attention_is_the_mean_of_layers_and_heads(folder, translator, invoke):
+    options = ["--format", "jsonl", "--attention"]
+    result = invoke("translate", folder, *options, input="\n".join(LINES))
+    expected = translator.translate(
+        LINES, return_details=True, return_attention_weights=True
+    )
+    rows = [json.loads(line) for line in result.stdout.strip().split("\n")]
+    for row, (best,) in zip(rows, expected, strict=True):
+        (found,) = row["hypotheses"]
+        assert found["source_tokens"] == best.source_tokens
+        if row["source"]:
+            T, S = len(best.ids), len(best.source_tokens)
+            assert best.source_tokens[-1] == "</s>"
+            mean = best.attention["cross"].mean((0, 1))
+            assert np.shape(found["attention"]) == mean.shape == (T, S)
+            np.testing.assert_allclose(found["attention"], mean, atol=1e-4)
+        else:
+            assert found["attention"] == found["source_tokens"] == []
 
 
 def test_score_gives_what_the_library_gives(folder, translator, invoke, tmp_path):

@@ -57,6 +57,7 @@ def test_options_reach_the_model(model, invoke):
         "batch_size": 2,
         "return_token_scores": False,
         "return_alignments": False,
+        "return_attention_weights": False,
     }
 
 
@@ -160,6 +161,17 @@ def test_jsonl_has_the_utility_of_mbr(model, invoke):
     result = invoke("translate", model, *options, input="a\n")
     (hypothesis,) = json.loads(result.stdout)["hypotheses"]
     assert hypothesis["utility"] == 50.0
+
+
+def test_the_table_of_mbr_has_the_utility(model, invoke):
+    options = ["--mbr", "chrf", "--top-beams", 2]
+    result = invoke("translate", model, *options, input="a\n")
+    assert result.stdout == "1\t1\t50.000000\tA\n1\t2\t50.000000\tA!\n"
+
+
+def test_attention_is_not_written_as_text(model, invoke):
+    with pytest.raises(InputError, match="is written as JSON alone; add"):
+        invoke("translate", model, "--attention", input="a\n")
 
 
 def test_a_translation_that_reached_its_limit_is_named(model, invoke):

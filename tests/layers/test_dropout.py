@@ -83,6 +83,11 @@ def test_the_result_has_the_dtype_of_the_layer():
     np.testing.assert_array_equal(Dropout(0.5)(np.ones((3, 4))), np.ones((3, 4)))
 
 
+def test_an_infinite_element_is_dropped_like_others():
+    result = Dropout(0.5)(keras.ops.full((8, 64), np.inf), training=True)
+    assert set(np.unique(keras.ops.convert_to_numpy(result))) == {0.0, np.inf}
+
+
 @pytest.mark.skipif(
     keras.backend.backend() != "torch", reason="PyTorch tells what a gradient keeps"
 )
@@ -94,4 +99,4 @@ def test_the_gradient_keeps_a_byte_an_element():
     hooks = torch.autograd.graph.saved_tensors_hooks
     with hooks(lambda tensor: kept.append(tensor) or tensor, lambda tensor: tensor):
         Dropout(0.5)(inputs, training=True)
-    assert [t.dtype for t in kept if t.shape == inputs.shape] == [torch.bool]
+    assert [t.dtype for t in kept if t.shape == inputs.shape] == [torch.uint8]

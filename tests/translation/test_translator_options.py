@@ -132,13 +132,17 @@ def test_a_long_line_is_refused_cut_with_a_warning_or_split(translator):
     lengths = [len(ids) + 1 for ids in translator.tokenizer.encode(lines)]
     limit = {"max_source_length": max(lengths[0], lengths[3])}
     options = {**limit, "first_line": 5}
-    with pytest.raises(InputError, match=f"line 6 has {lengths[1]} tokens, but the"):
+    size = limit["max_source_length"]
+    fault = f"line 6 has {lengths[1]} tokens, but max_source_length is {size}; give a"
+    with pytest.raises(InputError, match=fault):
         translator.translate(lines, **options)
+    with pytest.raises(InputError, match="tokens, but the model takes at most 1024; "):
+        translator.translate([SOURCES[0] * 99])
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         cut = translator.translate(lines, long_lines="truncate", **options)
     (warning,) = caught
-    kept = limit["max_source_length"] - 1  # the end takes a place
+    kept = size - 1  # the end takes a place
     assert str(warning.message) == (
         f"line 6 has {lengths[1]} tokens: only the first {kept} are translated"
     )

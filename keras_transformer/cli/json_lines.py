@@ -32,8 +32,8 @@ def _hypothesis(hypothesis: "Hypothesis") -> dict[str, Any]:
         found["source_tokens"] = hypothesis.source_tokens
         found["attention"] = []  # of an empty line
         if hypothesis.attention:
-            # (T, S). In float64 a rounded number has few digits in JSON.
-            mean = hypothesis.attention["cross"].mean((0, 1), "float64")
+            # In float64 a rounded number has few digits in JSON.
+            mean = hypothesis.mean_attention.astype("float64")
             found["attention"] = mean.round(4).tolist()
     return found
 

@@ -180,7 +180,7 @@ def _details(
         return details
     source, weights = hypothesis.source_tokens or [], []
     if hypothesis.attention is not None:
-        weights = hypothesis.attention["cross"].mean((0, 1))  # (T, S)
+        weights = hypothesis.mean_attention
     details["source_tokens"] = source
     if request.alignments:
         # Nothing is aligned with the end token.

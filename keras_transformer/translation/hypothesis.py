@@ -59,6 +59,11 @@ class Hypothesis:
             return None
         return " ".join(f"{i}-{j}" for i, j in self.alignment)
 
+    @property
+    def mean_attention(self) -> np.ndarray | None:
+        """(T, S), the mean of the layers and heads of `"cross"`, where there is one."""
+        return self.attention["cross"].mean((0, 1)) if self.attention else None
+
 
 def empty(
     token_scores: bool = False, alignment: bool = False, attention: bool = False

@@ -19,6 +19,12 @@ class ParallelText:
     target: list[str]
 
     def __post_init__(self) -> None:
+        for side in (self.source, self.target):
+            if isinstance(side, str | bytes):
+                raise InputError(
+                    f"expected a list of lines for each side, got {side[:40]!r}; give "
+                    f"[text], or the lines of a file by read_lines"
+                )
         if len(self.source) != len(self.target):
             raise InputError(
                 f"{len(self.source)} source lines do not pair with {len(self.target)} "

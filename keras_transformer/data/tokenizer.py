@@ -2,44 +2,22 @@
 
 from __future__ import annotations
 
-import io
-import re
 from collections.abc import Iterable
-from collections.abc import Iterator
 from collections.abc import Sequence
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 from typing import Literal
 
 import sentencepiece
 
-from keras_transformer.config import UNKNOWN_ID
+from keras_transformer.data.tokenizer_training import train_model
+from keras_transformer.data.utf8_lines import utf8_lines
 from keras_transformer.errors import InputError
 from keras_transformer.files.whole_file import write_whole
 
 #: SentencePiece writes a space as this character, so in a text it becomes a space.
 SPACE_MARK = "\u2581"
-
-PAD_ID, START_ID, END_ID = 0, 1, 2
-_NUM_SPECIAL_IDS = 4
-_SMALLEST_VOCABULARY = _NUM_SPECIAL_IDS + 256
-_TRAINER_OPTIONS = {
-    "model_type": "bpe",
-    "pad_id": PAD_ID,
-    "bos_id": START_ID,
-    "eos_id": END_ID,
-    "unk_id": UNKNOWN_ID,
-    "pad_piece": "<pad>",
-    "unk_surface": "",
-    # What follows makes text -> ids -> text lossless, in TensorFlow Text too.
-    "byte_fallback": True,
-    "character_coverage": 1.0,
-    "add_dummy_prefix": False,
-    "remove_extra_whitespaces": False,
-    # The largest value allowed: longer lines would be left out without a word.
-    "max_sentence_length": 2**30,
-    "minloglevel": 2,
-}
 
 
 class Tokenizer:
@@ -100,28 +78,10 @@ class Tokenizer:
             split_digits: whether each digit is a token of its own.
 
         Raises:
-            InputError: where `lines` hold no text or cannot fill the vocabulary, or
-                the vocabulary is too small.
+            InputError: where `lines` is one string, holds no text or cannot fill the
+                vocabulary, or the vocabulary is too small.
         """
-        if vocabulary_size < _SMALLEST_VOCABULARY:
-            raise InputError(
-                f"vocabulary_size {vocabulary_size} is too small; give at least "
-                f"{_SMALLEST_VOCABULARY} (256 bytes and {_NUM_SPECIAL_IDS} special "
-                f"ids) and room for the characters of the text"
-            )
-        model = io.BytesIO()
-        try:
-            sentencepiece.SentencePieceTrainer.train(
-                sentence_iterator=_utf8(lines),
-                model_writer=model,
-                vocab_size=vocabulary_size,
-                normalization_rule_name=normalization,
-                split_digits=split_digits,
-                **_TRAINER_OPTIONS,
-            )
-        except RuntimeError as error:
-            raise InputError(_explain(str(error), vocabulary_size)) from None
-        return cls(model.getvalue())
+        return cls(train_model(lines, vocabulary_size, normalization, split_digits))
 
     @classmethod
     def load(cls, path: str | Path) -> Tokenizer:
@@ -173,9 +133,10 @@ class Tokenizer:
             numbers: the number of each line, where they do not follow each other.
 
         Raises:
-            InputError: where a line holds a lone surrogate, with its number.
+            InputError: where `lines` is one string, or a line holds a lone surrogate,
+                with its number.
         """
-        texts = list(_utf8(lines, first_line, numbers))
+        texts = list(utf8_lines(lines, first_line, numbers))
         return self._processor.encode(texts, out_type=int) if texts else []
 
     def scores(self) -> list[float | None]:
@@ -209,7 +170,7 @@ class Tokenizer:
         Bytes that are no UTF-8, which a model may produce, become U+FFFD.
 
         Raises:
-            InputError: where an id lies outside of the vocabulary.
+            InputError: where `ids` is one row, or an id lies outside of the vocabulary.
         """
         rows = [self._checked(row) for row in ids]
         return self._processor.decode(rows) if rows else []
@@ -240,6 +201,8 @@ class Tokenizer:
         Raises:
             InputError: where the vocabulary has no such piece or id.
         """
+        if isinstance(pieces, str):
+            raise InputError(f"expected a list of pieces, got {pieces!r}")
         return self._checked(
             [
                 self._id_of(piece) if isinstance(piece, str) else piece
@@ -304,6 +267,8 @@ class Tokenizer:
         return keras_nlp.tokenizers.SentencePieceTokenizer(proto=self.model)
 
     def _checked(self, ids: Sequence[int]) -> list[int]:
+        if isinstance(ids, str | bytes | Integral):
+            raise InputError(f"expected a list of ids, got {ids!r}")
         row = [int(token) for token in ids]
         if row and not (min(row) >= 0 and max(row) < self.vocabulary_size):
             wrong = next(i for i in row if not 0 <= i < self.vocabulary_size)
@@ -317,34 +282,3 @@ class Tokenizer:
 def count_space_marks(lines: Iterable[str]) -> int:
     """How many lines hold U+2581, which a `Tokenizer` turns into a space."""
     return sum(SPACE_MARK in line for line in lines)
-
-
-def _utf8(
-    lines: Iterable[str], first_line: int = 1, numbers: Sequence[int] | None = None
-) -> Iterator[bytes]:
-    for row, line in enumerate(lines):
-        try:
-            yield line.encode()
-        except UnicodeEncodeError as error:
-            number = first_line + row if numbers is None else numbers[row]
-            raise InputError(
-                f"line {number} holds the lone surrogate "
-                f"U+{ord(line[error.start]):04X}, which is no character; remove it"
-            ) from None
-
-
-def _explain(message: str, vocabulary_size: int) -> str:
-    """What the trainer's message means for somebody who knows only our arguments."""
-    if limit := re.search(r"set it to a value <= (\d+)", message):
-        return (
-            f"vocabulary_size {vocabulary_size} is more than the text supports; "
-            f"give at most {limit[1]}, or more text"
-        )
-    if needed := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
-        return (
-            f"vocabulary_size {vocabulary_size} is too small for the characters of the "
-            f"text; give at least {needed[1]}"
-        )
-    if "sentences_.empty()" in message:
-        return "there is no text to train a tokenizer on; give at least one line"
-    return f"SentencePiece cannot train on this text: {message.strip()}"

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from keras_transformer.data.corpus import read_lines
+from keras_transformer.data.parallel_text import ParallelText
 from keras_transformer.data.tokenizer import Tokenizer
 from keras_transformer.data.tokenizer import count_space_marks
 from keras_transformer.errors import InputError
@@ -108,6 +109,31 @@ def test_lone_surrogates_are_refused_with_the_line(tokenizer):
         tokenizer.encode(["fine", "\udfff", "fine"], numbers=[7, 40, 41])
     with pytest.raises(InputError, match=r"line 13 .* U\+DC80"):
         Tokenizer.train([*TEXT, "\udc80"], 320)
+
+
+@no_backend
+def test_one_string_is_no_list_of_lines(tokenizer):
+    """Its letters would be the lines."""
+    for wrong in ("The fox", b"The fox"):
+        with pytest.raises(InputError, match=r"expected a list of lines, .*The fox"):
+            tokenizer.encode(wrong)
+    with pytest.raises(InputError, match=r"list of lines, .*corpus\.txt.* read_lines"):
+        Tokenizer.train("corpus.txt", 320)
+    with pytest.raises(InputError, match="list of lines for each side"):
+        ParallelText("The fox", "Der Fuch")
+    with pytest.raises(InputError, match="line 2 is no text, but int"):
+        tokenizer.encode(["The fox", 7])
+
+
+@no_backend
+def test_one_row_is_no_list_of_rows(tokenizer):
+    for wrong in ([5, 6], "56"):
+        with pytest.raises(InputError, match=r"expected a list of ids, got '?5"):
+            tokenizer.decode(wrong)
+    with pytest.raises(InputError, match="expected a list of ids, got '56'"):
+        tokenizer.pieces("56")
+    with pytest.raises(InputError, match="expected a list of pieces, got 'The'"):
+        tokenizer.ids_of("The")
 
 
 @no_backend

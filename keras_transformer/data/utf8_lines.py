@@ -1,0 +1,49 @@
+"""Lines of text as UTF-8, the one form in which SentencePiece reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Sequence
+
+from keras_transformer.errors import InputError
+
+
+def utf8_lines(
+    lines: Iterable[str], first_line: int = 1, numbers: Sequence[int] | None = None
+) -> Iterator[bytes]:
+    """Each line as UTF-8.
+
+    Args:
+        lines: any text.
+        first_line: the number of the first line, for messages.
+        numbers: the number of each line, where they do not follow each other.
+
+    Raises:
+        InputError: where `lines` is one string, whose letters would be the lines, or
+            holds something else than text, or a lone surrogate, with its number.
+    """
+    if isinstance(lines, str | bytes):
+        raise InputError(
+            f"expected a list of lines, got the one {type(lines).__name__} "
+            f"{lines[:40]!r}; give [text], or the lines of a file by read_lines"
+        )
+    return _encoded(lines, first_line, numbers)
+
+
+def _encoded(
+    lines: Iterable[str], first_line: int, numbers: Sequence[int] | None
+) -> Iterator[bytes]:
+    for row, line in enumerate(lines):
+        number = first_line + row if numbers is None else numbers[row]
+        if not isinstance(line, str):
+            raise InputError(
+                f"line {number} is no text, but {type(line).__name__}; give strings"
+            )
+        try:
+            yield line.encode()
+        except UnicodeEncodeError as error:
+            raise InputError(
+                f"line {number} holds the lone surrogate "
+                f"U+{ord(line[error.start]):04X}, which is no character; remove it"
+            ) from None

@@ -27,6 +27,7 @@ class BPEDropout:
         dropout: the probability with which a merge is left out.
         max_length: the most tokens that a row may grow to, with the end token, such as
             the learned positions of a model; None for any.
+        split_symbols: see `BPEMerges`.
 
     Raises:
         InputError: where `dropout` is not between 0 and 1, or a tokenizer is not
@@ -54,13 +55,15 @@ class BPEDropout:
         target_tokenizer: Tokenizer,
         dropout: float,
         max_length: int | None = None,
+        *,
+        split_symbols: bool = False,
     ) -> None:
         if not 0 < dropout < 1:
             raise InputError(f"dropout {dropout} of BPE must lie between 0 and 1")
-        source = BPEMerges(source_tokenizer)
+        source = BPEMerges(source_tokenizer, split_symbols=split_symbols)
         target = source
         if target_tokenizer is not source_tokenizer:
-            target = BPEMerges(target_tokenizer)
+            target = BPEMerges(target_tokenizer, split_symbols=split_symbols)
         self._merges = (source, target)
         self.dropout = dropout
         self.max_length = max_length

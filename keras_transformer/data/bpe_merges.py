@@ -17,6 +17,8 @@ class BPEMerges:
 
     Args:
         tokenizer: of byte-pair encoding.
+        split_symbols: whether user-defined symbols come apart as other pieces do; they
+            did in runs that were begun when nothing kept them whole.
 
     Raises:
         InputError: where the tokenizer is something else.
@@ -35,8 +37,8 @@ class BPEMerges:
     ['l', 'o', 'w', '▁', 'l', 'o', 'w', 'e', 'r']
     """
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        scores = tokenizer.scores()
+    def __init__(self, tokenizer: Tokenizer, *, split_symbols: bool = False) -> None:
+        scores = tokenizer.scores(split_symbols=split_symbols)
         pieces = tokenizer.pieces(range(len(scores)))
         ids = {pieces[i]: i for i, score in enumerate(scores) if score is not None}
         self._size = len(scores)

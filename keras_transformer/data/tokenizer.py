@@ -11,6 +11,7 @@ from typing import Literal
 
 import sentencepiece
 
+from keras_transformer.data.piece_kinds import user_defined_ids
 from keras_transformer.data.tokenizer_training import train_model
 from keras_transformer.data.utf8_lines import utf8_lines
 from keras_transformer.errors import InputError
@@ -139,11 +140,14 @@ class Tokenizer:
         texts = list(utf8_lines(lines, first_line, numbers))
         return self._processor.encode(texts, out_type=int) if texts else []
 
-    def scores(self) -> list[float | None]:
-        """How early each id comes to be; None for one that is no piece of text.
+    def scores(self, *, split_symbols: bool = False) -> list[float | None]:
+        """How early each id comes to be; None for one that no merge makes.
 
         Byte-pair encoding joins the two neighbours whose joint piece has the highest
-        score. Special ids and bytes are no pieces.
+        score. Special ids, bytes and user-defined symbols are made by none.
+
+        Args:
+            split_symbols: whether user-defined symbols count as pieces like others.
 
         Raises:
             InputError: where the tokenizer is not byte-pair encoding.
@@ -153,9 +157,11 @@ class Tokenizer:
             processor.nbest_encode_as_ids("a", 1)
         except RuntimeError:  # only unigram models have more than one best encoding
             kinds = ("is_control", "is_unknown", "is_byte", "is_unused")
+            whole = set() if split_symbols else user_defined_ids(self.model)
             return [
                 None
-                if any(getattr(processor, kind)(token) for kind in kinds)
+                if token in whole
+                or any(getattr(processor, kind)(token) for kind in kinds)
                 else processor.get_score(token)
                 for token in range(self.vocabulary_size)
             ]

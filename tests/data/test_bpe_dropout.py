@@ -2,6 +2,7 @@
 
 import collections
 import copy
+import io
 
 import numpy as np
 import pytest
@@ -116,6 +117,46 @@ def test_more_dropout_gives_more_pieces(tokenizer, pairs):
     ]
     assert counts == sorted(counts)
     assert counts[0] < counts[1] < 1.5 * counts[0]
+
+
+@pytest.fixture(scope="module")
+def placeholders():
+    """A tokenizer with symbols of programs, which a text must keep."""
+    lines = ["Found %s files in %d folders {}.", "100 % of s d { a } b"] * 50
+    model, symbols = io.BytesIO(), ["%s", "%d", "{}", "e"]
+    ids = {"pad_id": 0, "bos_id": 1, "eos_id": 2, "unk_id": 3}
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(lines),
+        model_writer=model,
+        model_type="bpe",
+        vocab_size=310,
+        byte_fallback=True,
+        user_defined_symbols=symbols,
+        minloglevel=2,
+        **ids,
+    )
+    return Tokenizer(model.getvalue())
+
+
+def test_user_defined_symbols_stay_whole(placeholders):
+    lines = ["Found %s files in %d folders {}.", "%s%d{} % s {a}"]
+    rows = placeholders.encode(lines)
+    assert join(placeholders, rows, 0.0) == rows
+    for row, found in zip(rows, join(placeholders, rows, 1.0), strict=True):
+        whole, split = (placeholders.pieces(ids) for ids in (row, found))
+        for symbol in ("%s", "%d", "{}"):
+            assert whole.count(symbol) == split.count(symbol) > 0
+        assert whole.count("e") == split.count("e")
+        assert all(len(piece) == 1 or piece in whole for piece in split)
+    assert len(join(placeholders, rows[:1], 1.0)[0]) > len(rows[0])
+
+
+def test_user_defined_symbols_come_apart_where_a_run_began_so(placeholders):
+    rows = placeholders.encode(["%s"])
+    merges = BPEMerges(placeholders, split_symbols=True)
+    generator = np.random.default_rng(1)
+    found = merges.join(TokenRows.from_lists(rows), 1.0, generator).lists()
+    assert placeholders.pieces(found[0]) == ["▁", "%", "s"]
 
 
 def test_it_is_a_function_of_its_arguments(tokenizer, pairs):

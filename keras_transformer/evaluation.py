@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Collection
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -10,10 +11,10 @@ from collections.abc import Sequence
 import sacrebleu
 from sacrebleu.metrics.base import Metric
 from sacrebleu.significance import PairedTest
-from sacrebleu.tokenizers.tokenizer_base import BaseTokenizer
 
 from keras_transformer.arguments import check_texts
 from keras_transformer.errors import InputError
+from keras_transformer.moses import MosesTokenizer
 
 __all__ = [
     "METRICS",
@@ -25,6 +26,9 @@ __all__ = [
 ]
 
 METRICS = ("bleu", "chrf", "ter")
+
+#: One right answer a sentence, or a list of such lists.
+References = Sequence[str] | Sequence[Sequence[str]]
 
 #: How BLEU can split text into words: `"13a"` for European languages, `"zh"` and
 #: `"char"` for Chinese, `"none"` for text that is tokenized already; `"ja-mecab"` and
@@ -40,7 +44,7 @@ class Score:
     """One corpus score, with all that is needed to compare it.
 
     Args:
-        name: as sacreBLEU spells it: `"BLEU"`, `"chrF2"` or `"TER"`.
+        name: as sacreBLEU spells it: `"BLEU"`, `"chrF2"`, `"chrF2++"` or `"TER"`.
         score: in percent; higher is better, but for TER.
         signature: sacreBLEU's: how the score was computed, and by which version.
         interval: half the width of the 95 % confidence interval; None without
@@ -80,21 +84,23 @@ class Comparison:
 
 def evaluate(
     hypotheses: Sequence[str],
-    references: Sequence[str],
+    references: References,
     *,
     tokenize: str = "13a",
     lowercase: bool = False,
     metrics: Sequence[str] = METRICS,
     confidence: int = 0,
+    chrf_word_order: int = 0,
 ) -> list[Score]:
-    """Scores translations against one reference each.
+    """Scores translations against one reference each, or several.
 
     The scores are sacreBLEU's, with its defaults. TER therefore ignores case
     whatever `lowercase` says; its signature shows that.
 
     Args:
         hypotheses: the translations, one string a sentence.
-        references: the right answers, in the same order.
+        references: the right answers, in the same order; or a list of several such
+            lists, each with an answer to every hypothesis, as sacreBLEU takes them.
         tokenize: how BLEU splits text into words: one of `TOKENIZATIONS`, or
             `"moses-de"`, with any language that Moses knows. Papers that report
             lower-cased, Moses-tokenized BLEU ("lc.tok") mean this with `lowercase`;
@@ -103,6 +109,8 @@ def evaluate(
         metrics: which of `METRICS`, in the order of the result.
         confidence: samples of the bootstrap that estimates `Score.interval`; 0 for
             none, 1000 is usual.
+        chrf_word_order: the longest sequences of words that chrF counts besides its
+            letters; 2 is chrF++.
 
     Returns:
         One `Score` a metric.
@@ -116,30 +124,36 @@ def evaluate(
     ...                  metrics=["bleu"])
     >>> bleu.name, round(bleu.score, 2)
     ('BLEU', 100.0)
+    >>> evaluate(["Ein Mann ruht ."], [["Ein Mann schläft ."], ["Ein Mann ruht ."]],
+    ...          metrics=["bleu"])[0].signature.partition("|")[0]
+    'nrefs:2'
 
     Reference: Post, 2018, [A Call for Clarity in Reporting BLEU Scores](
     https://arxiv.org/abs/1804.08771).
     """
-    hypotheses, references = _texts(hypotheses=hypotheses, references=references)
-    chosen = _chosen(metrics, tokenize, lowercase, confidence)
+    (hypotheses,), references = _texts(references, hypotheses=hypotheses)
+    chosen = _chosen(metrics, tokenize, lowercase, confidence, chrf_word_order)
     if confidence:
         found = _bootstrap([hypotheses], references, chosen, confidence)
         return [scores[0] for scores, _ in found]
     return [_score(metric, hypotheses, references) for metric in chosen.values()]
 
 
-def check_options(*, tokenize: str, lowercase: bool, confidence: int = 0) -> None:
+def check_options(
+    *, tokenize: str, lowercase: bool, confidence: int = 0, chrf_word_order: int = 0
+) -> None:
     """Refuses options of `evaluate` before the long work that it ends.
 
     Args:
         tokenize: see `evaluate`, as for the others.
         lowercase: see `tokenize`.
         confidence: see `tokenize`.
+        chrf_word_order: see `tokenize`.
 
     Raises:
         InputError: as `evaluate` would.
     """
-    _chosen(["bleu"], tokenize, lowercase, confidence)
+    _chosen(["bleu"], tokenize, lowercase, confidence, chrf_word_order)
 
 
 def check_tokenization(name: str) -> None:
@@ -158,12 +172,13 @@ def check_tokenization(name: str) -> None:
 def compare(
     hypotheses: Sequence[str],
     baseline: Sequence[str],
-    references: Sequence[str],
+    references: References,
     *,
     tokenize: str = "13a",
     lowercase: bool = False,
     metrics: Sequence[str] = METRICS,
     confidence: int = 1000,
+    chrf_word_order: int = 0,
 ) -> list[Comparison]:
     """Compares the translations of two systems by paired bootstrap, with sacreBLEU.
 
@@ -173,11 +188,12 @@ def compare(
     Args:
         hypotheses: the translations of one system, one string a sentence.
         baseline: those of the system that it is compared with.
-        references: the right answers, in the same order.
+        references: see `evaluate`.
         tokenize: see `evaluate`.
         lowercase: see `evaluate`.
         metrics: see `evaluate`.
         confidence: samples of the bootstrap.
+        chrf_word_order: see `evaluate`.
 
     Returns:
         One `Comparison` a metric.
@@ -195,39 +211,48 @@ def compare(
     Reference: Koehn, 2004, [Statistical Significance Tests for Machine Translation
     Evaluation](https://aclanthology.org/W04-3250).
     """
-    hypotheses, baseline, references = _texts(
-        hypotheses=hypotheses, baseline=baseline, references=references
+    (hypotheses, baseline), references = _texts(
+        references, hypotheses=hypotheses, baseline=baseline
     )
     if confidence < 2:
         raise InputError(
             f"confidence {confidence} is not a number of bootstrap samples; use 1000"
         )
-    chosen = _chosen(metrics, tokenize, lowercase, confidence)
+    chosen = _chosen(metrics, tokenize, lowercase, confidence, chrf_word_order)
     found = _bootstrap([baseline, hypotheses], references, chosen, confidence)
     return [Comparison(*scores, p_value) for scores, p_value in found]
 
 
 def _chosen(
-    metrics: Sequence[str], tokenize: str, lowercase: bool, confidence: int
+    metrics: Sequence[str],
+    tokenize: str,
+    lowercase: bool,
+    confidence: int,
+    chrf_word_order: int,
 ) -> dict[str, Metric]:
     if confidence < 0 or confidence == 1:
         raise InputError(
             f"confidence {confidence} is not a number of bootstrap samples; use 0 for "
             f"none, or 1000"
         )
-    return {name: _metric(name, tokenize, lowercase) for name in metrics}
+    if chrf_word_order < 0:
+        raise InputError(
+            f"chrf_word_order {chrf_word_order} is below 0; use 0 for chrF, 2 for "
+            f"chrF++"
+        )
+    return {
+        name: _metric(name, tokenize, lowercase, chrf_word_order) for name in metrics
+    }
 
 
-def _score(
-    metric: Metric, hypotheses: Sequence[str], references: Sequence[str]
-) -> Score:
-    result = metric.corpus_score(hypotheses, [references])
+def _score(metric: Metric, hypotheses: list[str], references: list[list[str]]) -> Score:
+    result = metric.corpus_score(hypotheses, references)
     return Score(result.name, float(result.score), str(metric.get_signature()))
 
 
 def _bootstrap(
     systems: Sequence[Sequence[str]],
-    references: Sequence[str],
+    references: list[list[str]],
     metrics: Mapping[str, Metric],
     num_samples: int,
 ) -> Iterator[tuple[list[Score], float | None]]:
@@ -235,7 +260,7 @@ def _bootstrap(
     signatures, results = PairedTest(
         [(str(number), system) for number, system in enumerate(systems)],
         metrics,
-        [references],
+        references,
         test_type="bs",
         n_samples=num_samples,
     )()
@@ -252,19 +277,35 @@ def _bootstrap(
         yield scores, p_value
 
 
-def _texts(**columns: Sequence[str]) -> list[list[str]]:
-    """The columns as lists, which sacreBLEU wants."""
-    check_texts(**columns)
+def _texts(
+    references: References, **columns: Sequence[str]
+) -> tuple[list[list[str]], list[list[str]]]:
+    """The columns and the references, each a list, which sacreBLEU wants."""
+    answers = {"references": references}
+    if _are_several(references):
+        answers = {f"references[{i}]": texts for i, texts in enumerate(references)}
+    check_texts(**columns, **answers)
     if not all(map(len, columns.values())):
         raise InputError("there is nothing to score; give at least one hypothesis")
-    return [list(texts) for texts in columns.values()]
+    return list(map(list, columns.values())), list(map(list, answers.values()))
 
 
-def _metric(name: str, tokenize: str, lowercase: bool) -> Metric:
+def _are_several(references: References) -> bool:
+    return (
+        isinstance(references, Collection)
+        and len(references) > 0
+        and all(
+            isinstance(item, Collection) and not isinstance(item, str | bytes)
+            for item in references
+        )
+    )
+
+
+def _metric(name: str, tokenize: str, lowercase: bool, chrf_word_order: int) -> Metric:
     if name == "bleu":
         return _bleu(tokenize, lowercase)
     if name == "chrf":
-        return sacrebleu.CHRF(lowercase=lowercase)
+        return sacrebleu.CHRF(lowercase=lowercase, word_order=chrf_word_order)
     if name == "ter":
         return sacrebleu.TER()
     raise InputError(f"unknown metric {name!r}; use one of {', '.join(METRICS)}")
@@ -274,7 +315,7 @@ def _bleu(tokenize: str, lowercase: bool) -> sacrebleu.BLEU:
     check_tokenization(tokenize)
     try:
         if tokenize.startswith(_MOSES):
-            moses = _Moses(tokenize.removeprefix(_MOSES))
+            moses = MosesTokenizer(tokenize.removeprefix(_MOSES))
             bleu = sacrebleu.BLEU(tokenize="none", lowercase=lowercase, force=True)
             bleu.tokenizer, bleu.tokenizer_signature = moses, moses.signature()
             return bleu
@@ -288,29 +329,3 @@ def _bleu(tokenize: str, lowercase: bool) -> sacrebleu.BLEU:
             f"tokenization {tokenize!r} is not installed ({reason}); install what it "
             f"needs, or use another one"
         ) from error
-
-
-class _Moses(BaseTokenizer):
-    """Moses' scripts `normalize-punctuation` and `tokenizer` for one language."""
-
-    def __init__(self, language: str) -> None:
-        import sacremoses
-        from sacremoses.corpus import NonbreakingPrefixes
-
-        languages = set(NonbreakingPrefixes().available_langs.values())
-        if language not in languages:  # sacremoses would take English
-            raise InputError(
-                f"Moses has no rules for the language {language!r}; use one of "
-                f"{', '.join(sorted(languages))}"
-            )
-        self._signature = f"{_MOSES}{language}-{sacremoses.__version__}"
-        self._normalizer = sacremoses.MosesPunctNormalizer(language)
-        self._tokenizer = sacremoses.MosesTokenizer(language)
-
-    def signature(self) -> str:
-        return self._signature
-
-    def __call__(self, line: str) -> str:
-        # The scripts read a line with its end, which one of their rules looks at.
-        normal = self._normalizer.normalize(f"{line}\n")
-        return self._tokenizer.tokenize(normal, return_str=True)

@@ -61,7 +61,8 @@ COMMANDS = {
     """,
     "score": "MODEL --source --target --format --ensemble",
     "evaluate": """
-        MODEL --source --reference --tokenize --lowercase --confidence --json --output
+        MODEL --source --reference --tokenize --lowercase --confidence
+        --chrf-word-order --json --output
         --beam-size --normalization --length-penalty --coverage-penalty --patience
         --min-length --max-length --no-repeat-ngram-size --repetition-penalty
         --suppressed-tokens --num-beam-groups --diversity-penalty --sampling
@@ -69,7 +70,8 @@ COMMANDS = {
         --max-source-length
     """,
     "compare": """
-        BASELINE HYPOTHESES --reference --tokenize --lowercase --confidence --json
+        BASELINE HYPOTHESES --reference --tokenize --lowercase --confidence
+        --chrf-word-order --json
     """,
     "average": "RUN --output --last --best",
     "export": """

@@ -24,12 +24,13 @@ def compare(
         ),
     ] = None,
     *,
-    reference: scoring.Reference,
+    references: scoring.References,
     tokenize: scoring.Tokenize = "13a",
     lowercase: scoring.Lowercase = False,
     confidence: Annotated[
         int, typer.Option(metavar="N", help="Samples of the bootstrap.")
     ] = 1000,
+    chrf_word_order: scoring.WordOrder = 0,
     as_json: scoring.Json = False,
 ) -> None:
     """Score translated files, and compare systems by paired bootstrap.
@@ -38,19 +39,21 @@ def compare(
     but the first the p-value of its difference: below 0.05 it is significant.
     """
     from keras_transformer import evaluation
-    from keras_transformer.data.corpus import read_parallel
+    from keras_transformer.data.corpus import read_together
 
     settings = {
         "tokenize": tokenize,
         "lowercase": lowercase,
         "confidence": confidence,
+        "chrf_word_order": chrf_word_order,
     }
-    text = read_parallel([baseline], [reference])
-    scores = evaluation.evaluate(text.source, text.target, **settings)
+    others = systems or []
+    texts = read_together([baseline, *others, *references])
+    first, answers = texts[0], texts[1 + len(others) :]
+    scores = evaluation.evaluate(first, answers, **settings)
     rows = [(baseline, score, None) for score in scores]
-    for path in systems or ():
-        other = read_parallel([path], [reference])
-        found = evaluation.compare(other.source, text.source, text.target, **settings)
+    for path, lines in zip(others, texts[1:], strict=False):
+        found = evaluation.compare(lines, first, answers, **settings)
         rows += [(path, result.score, result.p_value) for result in found]
     if as_json:
         scoring.print_json(

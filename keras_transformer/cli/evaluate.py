@@ -22,7 +22,7 @@ from keras_transformer.cli.decoding_flags import with_decoding_flags
 def evaluate(
     model: options.Model,
     source: options.SourceFile,
-    reference: scoring.Reference,
+    references: scoring.References,
     tokenize: scoring.Tokenize = "13a",
     lowercase: scoring.Lowercase = False,
     confidence: Annotated[
@@ -32,6 +32,7 @@ def evaluate(
             help="Bootstrap samples for 95 % confidence intervals; 1000 is usual.",
         ),
     ] = 0,
+    chrf_word_order: scoring.WordOrder = 0,
     as_json: scoring.Json = False,
     output: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the translations here.")
@@ -45,23 +46,24 @@ def evaluate(
     translated already. Options of the search that are left out are those of the model.
     """
     from keras_transformer import evaluation
-    from keras_transformer.data.corpus import read_parallel
+    from keras_transformer.data.corpus import read_together
 
     settings = {
         "tokenize": tokenize,
         "lowercase": lowercase,
         "confidence": confidence,
+        "chrf_word_order": chrf_word_order,
     }
     evaluation.check_options(**settings)
-    text = read_parallel([source], [reference])
+    lines, *answers = read_together([source, *references])
     with contextlib.ExitStack() as stack:
         write = stack.enter_context(writing.writer(output)) if output else None
         translator = model_folder.load(model)
         with progress.warnings_reported():
-            hypotheses = translator.translate(text.source, **decoding, top_beams=1)
+            hypotheses = translator.translate(lines, **decoding, top_beams=1)
         if write:
             write("".join(f"{line}\n" for line in hypotheses))
-    scores = evaluation.evaluate(hypotheses, text.target, **settings)
+    scores = evaluation.evaluate(hypotheses, answers, **settings)
     if as_json:
         scoring.print_json(map(dataclasses.asdict, scores))
     else:

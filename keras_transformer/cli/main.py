@@ -10,6 +10,7 @@ from keras_transformer import __version__
 from keras_transformer.cli import allocator
 from keras_transformer.cli import exit_codes
 from keras_transformer.cli import garbage
+from keras_transformer.cli import single_options
 from keras_transformer.cli.attention import attention
 from keras_transformer.cli.average import average
 from keras_transformer.cli.compare import compare
@@ -47,23 +48,22 @@ def _options(
 
     The backend is Keras's own choice: KERAS_BACKEND=tensorflow, jax or torch.
 
-    Exit codes: 0 done, 2 bad input or arguments, 1 a fault of this program, 130 after
-    ctrl-C, 143 after SIGTERM.
+    Exit codes: 0 done, 2 bad input or arguments, 1 our fault, 130 ctrl-C, 143 SIGTERM.
     """
 
 
 def application() -> typer.Typer:
     """All commands, with plain messages and help."""
     app = typer.Typer(
-        name="keras-transformer",
+        cls=single_options.Group,
+        callback=_options,
         no_args_is_help=True,
         add_completion=False,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
     )
-    app.callback()(_options)
     for command in COMMANDS:
-        app.command()(command)
+        app.command(cls=single_options.Command)(command)
     return app
 
 

@@ -8,9 +8,14 @@ from typing import Any
 
 import typer
 
-Reference = Annotated[
-    Path,
-    typer.Option(metavar="FILE", help="A right translation of each line, plain or gz."),
+References = Annotated[
+    list[Path],
+    typer.Option(
+        "--reference",
+        metavar="FILE",
+        help="A right translation of each line, plain or packed. May be repeated: each "
+        "line then has several.",
+    ),
 ]
 Tokenize = Annotated[
     str,
@@ -26,6 +31,15 @@ Lowercase = Annotated[
         "--lowercase",
         help="BLEU and chrF ignore case. With --tokenize moses-de, what papers report "
         "as lower-cased tokenized BLEU (lc.tok).",
+    ),
+]
+WordOrder = Annotated[
+    int,
+    typer.Option(
+        "--chrf-word-order",
+        metavar="N",
+        min=0,
+        help="chrF counts sequences of up to N words, too; 2 is chrF++.",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print a list of JSON objects.")]

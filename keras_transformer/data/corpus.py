@@ -94,6 +94,19 @@ def read_lines(path: str | Path) -> list[str]:
     return lines
 
 
+def read_together(paths: Sequence[str | Path]) -> list[list[str]]:
+    """The lines of several files, each of which has a line for every one of the first.
+
+    Raises:
+        InputError: where a file cannot be read, or has more or fewer lines.
+    """
+    texts = list(map(read_lines, paths))
+    for path, lines in zip(paths, texts, strict=True):
+        if len(lines) != len(texts[0]):
+            raise _unequal(paths[0], len(texts[0]), path, len(lines))
+    return texts
+
+
 def read_parallel(
     sources: Sequence[str | Path], targets: Sequence[str | Path]
 ) -> ParallelText:
@@ -119,11 +132,17 @@ def read_tsv(paths: Sequence[str | Path]) -> ParallelText:
 def _read_pair(source: LineReader, target: LineReader, chunk: int) -> ParallelText:
     source_lines, target_lines = source.read(chunk), target.read(chunk)
     if len(source_lines) != len(target_lines):
-        raise InputError(
-            f"{source.path} has {source.count()} lines but {target.path} has "
-            f"{target.count()}; line i of one must translate line i of the other"
-        )
+        raise _unequal(source.path, source.count(), target.path, target.count())
     return ParallelText(source_lines, target_lines)
+
+
+def _unequal(
+    path: str | Path, lines: int, other_path: str | Path, other_lines: int
+) -> InputError:
+    return InputError(
+        f"{path} has {lines} lines but {other_path} has {other_lines}; line i of one "
+        f"must belong to line i of the other"
+    )
 
 
 def _read_columns(reader: LineReader, chunk: int) -> ParallelText:

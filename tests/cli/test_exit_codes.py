@@ -5,6 +5,9 @@ import signal
 import time
 
 import pytest
+import typer
+
+from keras_transformer.cli.main import application
 
 pytestmark = pytest.mark.no_backend
 
@@ -44,6 +47,37 @@ def test_bad_arguments_are_2(arguments, invoke):
     assert result.exit_code == 2
     assert "Error: " in result.stderr
     assert "Traceback" not in result.stderr
+
+
+TAKES_A_LIST = {
+    ("train", "--set"),
+    ("translate", "--suppressed-tokens"),
+    ("translate", "--ensemble"),
+    ("score", "--ensemble"),
+    ("evaluate", "--suppressed-tokens"),
+    ("evaluate", "--reference"),
+    ("compare", "--reference"),
+}
+
+
+def test_an_option_that_takes_one_value_is_given_once(invoke):
+    program = typer.main.get_command(application())
+    lists = set()
+    for command in program.commands.values():
+        for option in command.params:
+            if option.param_type_name != "option":
+                continue
+            if option.multiple:
+                lists.add((command.name, option.opts[0]))
+                continue
+            value = [] if option.is_flag else ["2"]
+            for again in [option.opts[0], *option.secondary_opts]:
+                twice = [option.opts[0], *value, again, *value]
+                result = invoke(command.name, *twice)
+                assert result.exit_code == 2
+                assert " is given more than once; give it once" in result.stderr
+    assert lists == TAKES_A_LIST
+    assert "give it once" in invoke("--version", "--version").stderr
 
 
 def test_a_fault_of_ours_is_1_and_asks_for_a_report(model, start):

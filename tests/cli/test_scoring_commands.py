@@ -84,7 +84,7 @@ def test_compare_scores_one_file_alone(invoke, files):
 def test_compare_refuses_files_that_do_not_match(invoke, files, tmp_path):
     short = tmp_path / "short"
     short.write_text("one line\n")
-    with pytest.raises(InputError, match=r"short has 1 lines but .*reference has 10"):
+    with pytest.raises(InputError, match=r"source has 10 lines but .*short has 1"):
         invoke("compare", files[1], short, "--reference", files[0])
 
 
@@ -97,6 +97,33 @@ def test_compare_loads_no_backend(run_python, files):
         "assert not {'keras', 'tensorflow', 'jax', 'torch'} & sys.modules.keys()\n"
     )
     assert "BLEU = " in run_python(program)
+
+
+# === Several references ===
+
+
+def test_several_references_count_together(model, invoke, files, tmp_path):
+    reference, source, other = files
+    second = tmp_path / "second"
+    second.write_text("".join(f"{line}\n" for line in OTHER), encoding="utf-8")
+    references = ["--reference", reference, "--reference", second]
+    options = {"confidence": 20, "chrf_word_order": 2}
+    flags = ["--confidence", 20, "--chrf-word-order", 2]
+    answers = [REFERENCE, OTHER]
+    upper = [line.upper() for line in SOURCE]
+    expected = list(map(str, evaluation.evaluate(upper, answers, **options)))
+    found = invoke("evaluate", model, "--source", source, *references, *flags)
+    assert found.stdout.splitlines() == expected
+    assert "nrefs:2" in expected[0] and expected[1].startswith("chrF2++ = ")
+    compared = invoke("compare", source, other, *references, *flags).stdout.splitlines()
+    scores = evaluation.evaluate(SOURCE, answers, **options)
+    rows = evaluation.compare(OTHER, SOURCE, answers, **options)
+    assert compared == [f"{source}: {score}" for score in scores] + [
+        f"{other}: {row.score}, p = {row.p_value:.4f}" for row in rows
+    ]
+    second.write_text("one line\n")
+    with pytest.raises(InputError, match=r"source has 10 lines but .*second has 1"):
+        invoke("compare", source, *references)
 
 
 # === score ===

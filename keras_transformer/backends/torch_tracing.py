@@ -142,13 +142,18 @@ def _share_equal_calls(module):
         if node.op == "get_attr":
             value = _attribute(module, node)
             if not isinstance(value, torch.nn.Parameter):
-                key = (value.dtype, value.shape, value.cpu().numpy().tobytes())
+                key = (value.device, value.dtype, value.shape, _bytes(value))
         elif node.op != "call_function" or _must_run(node) or node in written:
             continue
         if key in seen:
             _replace(node, seen[key])
         else:
             seen[key] = node
+
+
+def _bytes(tensor):
+    """Its contents; NumPy knows no bfloat16."""
+    return tensor.cpu().reshape(-1).view(torch.uint8).numpy().tobytes()
 
 
 def _attributes_as_inputs(module):

@@ -10,6 +10,8 @@ import math
 
 from keras import ops
 
+from keras_transformer.layers import masks
+
 
 def scaled_dot_product_attention(
     query, key, value, bias=None, scale=None, dropout=None
@@ -20,13 +22,17 @@ def scaled_dot_product_attention(
         query: (..., T, K).
         key: (..., S, K).
         value: (..., S, value_dim).
-        bias: floating, broadcasts to (..., T, S); see `masks.attention_bias`.
+        bias: floating, broadcasts to (..., T, S); see `masks.attention_bias`, which
+            makes one of a boolean mask.
         scale: default 1 / √K, the paper's; 1.0 is plain dot-product attention.
         dropout: a function applied to the attention weights.
 
     Returns:
         The output (..., T, value_dim) in the dtype of `value`, and the attention
         weights (..., T, S) in float32 before dropout.
+
+    Raises:
+        ValueError: the bias is not floating.
 
     Example:
 
@@ -65,6 +71,7 @@ def additive_attention(query, key, value, score_weights, bias=None, dropout=None
 def _attend(scores, value, bias, dropout):
     scores = ops.cast(scores, "float32")
     if bias is not None:
+        masks.check_bias(bias, "bias")
         scores = scores + ops.cast(bias, "float32")
     # Keras warns of a softmax over a single key, which is a sentence of one token.
     single = scores.shape[-1] == 1

@@ -23,13 +23,14 @@ class DecoderBlock(TransformerBlock):
             hypotheses.
         memory: the encoder's output (B, S, D), or what `project_memory` made of it:
             keys (B, H, S, K) and values (B, H, S, value_dim).
-        attention_mask: for self-attention: boolean, True = may attend, broadcasts
-            to (B, H, T, T).
-        attention_bias: float32 instead of it, see `masks.attention_bias`; with a
-            cache it broadcasts to (B, W, H, 1, L), if it is shared to
-            (B, H, W, L * W).
-        cross_attention_mask: for cross-attention: broadcasts to (B, H, T, S).
-        cross_attention_bias: float32 instead of it.
+        attention_mask: for self-attention: boolean, True = may attend: (T, T),
+            (B, T, T) or what broadcasts to (B, H, T, T) with four axes.
+        attention_bias: float32 of such a shape, alone or beside a mask; see
+            `masks.attention_bias`. With a cache it broadcasts to (B, W, H, 1, L), if
+            it is shared to (B, H, W, L * W).
+        cross_attention_mask: for cross-attention: (T, S), (B, T, S) or what broadcasts
+            to (B, H, T, S) with four axes.
+        cross_attention_bias: float32 of such a shape, alone or beside a mask.
         cache: keys (B, W, H, L, K) and values (B, W, H, L, value_dim), or shared,
             (B, H, L * W, K) and (B, H, L * W, value_dim); see `MultiHeadAttention`.
         position: scalar int32, where the cache is written.
@@ -121,13 +122,21 @@ class DecoderBlock(TransformerBlock):
             return keras.Operation.compute_output_spec(self, target, memory, **kwargs)
         # Without tracing the call, which would be most of the time a model is built in.
         hidden = keras.KerasTensor(target.shape, dtype=self.compute_dtype)
-        if not return_attention_weights:
-            return hidden
-        return (
-            hidden,
-            self.self_attention.attention_weights_spec(target),
-            self.cross_attention.attention_weights_spec(target, memory),
+        _, self_weights = self.self_attention.compute_output_spec(
+            target,
+            attention_mask=kwargs.get("attention_mask"),
+            attention_bias=kwargs.get("attention_bias"),
+            return_attention_weights=True,
         )
+        _, cross_weights = self.cross_attention.compute_output_spec(
+            target,
+            memory,
+            attention_mask=kwargs.get("cross_attention_mask"),
+            attention_bias=kwargs.get("cross_attention_bias"),
+            return_attention_weights=True,
+        )
+        found = hidden, self_weights, cross_weights
+        return found if return_attention_weights else hidden
 
     def compute_output_shape(self, target_shape, memory_shape):
         return target_shape

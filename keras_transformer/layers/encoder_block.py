@@ -16,8 +16,10 @@ class EncoderBlock(TransformerBlock):
 
     Call arguments:
         source: (B, S, D).
-        attention_mask: boolean, True = may attend, broadcasts to (B, H, S, S).
-        attention_bias: float32 instead of a mask, see `masks.attention_bias`.
+        attention_mask: boolean, True = may attend: (S, S), (B, S, S) or what broadcasts
+            to (B, H, S, S) with four axes.
+        attention_bias: float32 of such a shape, alone or beside a mask; see
+            `masks.attention_bias`.
         return_attention_weights: also return them.
 
     Returns:
@@ -64,9 +66,10 @@ class EncoderBlock(TransformerBlock):
 
     def compute_output_spec(self, source, *, return_attention_weights=False, **kwargs):
         hidden = keras.KerasTensor(source.shape, dtype=self.compute_dtype)
-        if not return_attention_weights:
-            return hidden
-        return hidden, self.self_attention.attention_weights_spec(source)
+        _, weights = self.self_attention.compute_output_spec(
+            source, return_attention_weights=True, **kwargs
+        )
+        return (hidden, weights) if return_attention_weights else hidden
 
     def compute_output_shape(self, source_shape):
         return source_shape

@@ -6,6 +6,8 @@ B batch, T positions, D hidden_dim, R positions that are kept, W beam width.
 import keras
 from keras import ops
 
+from keras_transformer.layers import masks
+
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class GatedConvolution(keras.layers.Layer):
@@ -23,13 +25,16 @@ class GatedConvolution(keras.layers.Layer):
     Call arguments:
         inputs: (B, T, D); with a cache, (B, W, D): the next position of each of W
             hypotheses.
-        padding_mask: boolean (B, 1, 1, T), see `masks.padding_mask`: False is seen as
-            zeros.
+        padding_mask: boolean or 1 and 0, (B, 1, 1, T), see `masks.padding_mask`: False
+            is seen as zeros.
         cache: the R = (kernel_size - 1) * dilation positions before, (B, W, R, D), or
             for W = 1 without that axis; of a causal one.
 
     Returns:
         (B, T, D) in the compute dtype; with a cache, that and the new cache.
+
+    Raises:
+        ValueError: the mask has another dtype or shape.
 
     Masking: what `padding_mask` says; Keras masks are not read.
 
@@ -78,7 +83,8 @@ class GatedConvolution(keras.layers.Layer):
         if cache is not None:
             return self._step(inputs, cache)
         if padding_mask is not None:
-            inputs = ops.where(ops.expand_dims(padding_mask[:, 0, 0], 2), inputs, 0)
+            tokens = self._tokens(padding_mask)
+            inputs = ops.where(ops.expand_dims(tokens, 2), inputs, 0)
         before = self.num_kept if self.causal else self.num_kept // 2
         padding = ((0, 0), (before, self.num_kept - before), (0, 0))
         return self._gated(ops.pad(inputs, padding))
@@ -97,6 +103,17 @@ class GatedConvolution(keras.layers.Layer):
             "dilation": self.dilation,
             "causal": self.causal,
         }
+
+    def _tokens(self, padding_mask):
+        """(B, 1, 1, T) -> (B, T)."""
+        name = f"{self.name}: padding_mask"
+        masks.check_mask(padding_mask, name)
+        if len(padding_mask.shape) != 4 or tuple(padding_mask.shape[1:3]) != (1, 1):
+            raise ValueError(
+                f"{name} has the shape {tuple(padding_mask.shape)}, but must be "
+                f"(batch, 1, 1, positions); masks.padding_mask makes it of ids"
+            )
+        return ops.cast(padding_mask[:, 0, 0], "bool")
 
     def _step(self, inputs, cache):
         new = inputs if len(cache.shape) == 3 else ops.expand_dims(inputs, 2)

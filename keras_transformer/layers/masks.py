@@ -1,12 +1,16 @@
 """Which positions may attend to which: pure functions on boolean tensors.
 
-True means "may attend", everywhere. A mask has any shape that broadcasts to the
-attention scores (B, H, T, S).
+True means "may attend", everywhere. A layer takes a mask of one of these shapes, and
+`fitted` says how it is read: (T, S) for all sentences, (B, T, S) for all heads, and
+whatever broadcasts to the attention scores (B, H, T, S) with as many axes.
 
-B batch, T query positions, S key positions.
+B batch, H heads, T query positions, S key positions.
 """
 
+import keras
 from keras import ops
+
+from keras_transformer import backends
 
 # Added to the float32 scores of blocked pairs. Finite, so that a row in which
 # everything is blocked stays finite; also in float16, to which Keras casts the inputs
@@ -53,18 +57,136 @@ def local_mask(query_length, window, key_length=None, offset=0):
 
 
 def combine(*masks):
-    """The masks' conjunction, broadcast; None counts as "all allowed"."""
+    """The masks' conjunction, broadcast; None counts as "all allowed".
+
+    Raises:
+        ValueError: a mask is not boolean.
+    """
     combined = None
     for mask in masks:
         if mask is None:
             continue
+        if _dtype(mask) != "bool":
+            raise ValueError(
+                f"masks.combine joins boolean masks, got one of {_dtype(mask)}; "
+                f'make it boolean with ops.cast(mask, "bool")'
+            )
         combined = mask if combined is None else ops.logical_and(combined, mask)
     return combined
 
 
-def attention_bias(mask):
-    """A boolean mask as a float32 term to add to the scores: 0 or `BLOCKED`."""
-    return ops.where(mask, 0.0, BLOCKED)
+def attention_bias(mask, bias=None):
+    """A mask as a float32 term to add to the scores: 0 or `BLOCKED`.
+
+    Args:
+        mask: boolean, True = may attend, or whole numbers 1 and 0 instead.
+        bias: floating, added where the mask allows; broadcasts with it.
+
+    Returns:
+        Float32 of the shape of the mask, broadcast with that of the bias.
+
+    Raises:
+        ValueError: the mask is floating, or holds other whole numbers than 0 and 1.
+            Where those are not known before the program runs, the bias is NaN at them.
+
+    Example:
+
+    >>> from keras import ops
+    >>> from keras_transformer.layers import masks
+    >>> ops.convert_to_numpy(masks.attention_bias(ops.array([True, False])))
+    array([     0., -60000.], dtype=float32)
+    """
+    check_mask(mask)
+    allowed = 0.0 if bias is None else ops.cast(bias, "float32")
+    if _dtype(mask) == "bool":
+        return ops.where(mask, allowed, BLOCKED)
+    blocked = ops.where(ops.equal(mask, 0), BLOCKED, float("nan"))
+    return ops.where(ops.equal(mask, 1), allowed, blocked)
+
+
+def check_mask(mask, name="attention_mask"):
+    """Refuses a mask that is neither boolean nor of whole numbers 0 and 1.
+
+    Raises:
+        ValueError: naming the argument `name`. Numbers that are known only when the
+            program runs are not looked at.
+    """
+    dtype = _dtype(mask)
+    if dtype == "bool":
+        return
+    if "int" not in dtype:
+        raise ValueError(
+            f"{name} is {dtype}, but a mask is boolean, True = may attend; numbers "
+            f"that are added to the scores (0 and -1e9) go to attention_bias, and a "
+            f'mask of 1.0 and 0.0 becomes boolean with ops.cast(mask, "bool")'
+        )
+    values = backends.concrete(mask)
+    if values is not None and values.size and not 0 <= values.min() <= values.max() < 2:
+        wrong = values.min() if values.min() < 0 else values.max()
+        raise ValueError(
+            f"{name} holds the whole number {wrong}, but a mask is boolean or of 1 "
+            f"(may attend) and 0; numbers that are added to the scores go to "
+            f"attention_bias, as floats"
+        )
+
+
+def check_bias(bias, name="attention_bias"):
+    """Refuses a bias that is not floating: it may be meant as a mask.
+
+    Raises:
+        ValueError: naming the argument `name`.
+    """
+    if "float" not in _dtype(bias):
+        raise ValueError(
+            f"{name} is {_dtype(bias)}, but it is added to the scores: give floats, 0 "
+            f"where attention is allowed; a boolean mask goes to attention_mask, or "
+            f"through masks.attention_bias"
+        )
+
+
+def fitted(mask, scores_shape, name="attention_mask"):
+    """A mask or bias with axes that broadcast to the scores as they are meant to.
+
+    Args:
+        mask: one or two axes are the last of the scores, (S,) and (T, S); three are
+            (B, T, S), also where B is H; more are all of the scores, such as
+            (B, H, T, S). Each is 1 or that of the scores.
+        scores_shape: (B, H, T, S), of a step with hypotheses (B, W, H, T, S); None
+            where an axis is not known.
+        name: of the argument, for the message.
+
+    Returns:
+        The mask, where three axes become as many as the scores have.
+
+    Raises:
+        ValueError: the mask has another shape.
+    """
+    mask = _tensor(mask)
+    shape = tuple(mask.shape)
+    rank, axes = len(scores_shape), len(shape)
+    wanted = scores_shape[-axes:] if axes else ()
+    if axes == 3:
+        wanted = (scores_shape[0], *scores_shape[-2:])
+    pairs = list(zip(shape, wanted, strict=False))
+    known = [pair for pair in pairs if all(isinstance(size, int) for size in pair)]
+    if axes not in (1, 2, 3, rank) or any(s not in (1, size) for s, size in known):
+        raise ValueError(
+            f"{name} has the shape {shape}, but the attention scores have "
+            f"{tuple(scores_shape)}: batch, heads, queries, keys; give (queries, "
+            f"keys), (batch, queries, keys) or all axes, each of its size or 1 (a mask "
+            f"of padding is (batch, 1, 1, keys), see masks.padding_mask)"
+        )
+    if axes != 3:
+        return mask
+    return ops.expand_dims(mask, tuple(range(1, rank - 2)))
+
+
+def _dtype(mask):
+    return keras.backend.standardize_dtype(_tensor(mask).dtype)
+
+
+def _tensor(mask):
+    return mask if hasattr(mask, "shape") else ops.convert_to_tensor(mask)
 
 
 def _distance(query_length, key_length, offset):

@@ -42,22 +42,28 @@ class MultiHeadAttention(keras.layers.Layer):
         value: (B, S, D'), keys and values are made from it; default: the query
             (self-attention).
         key: (B, S, D'), where the keys come from elsewhere than the values.
-        attention_mask: boolean, True = may attend, broadcasts to (B, H, T, S).
-        attention_bias: float32 instead of a mask, see `masks.attention_bias`.
+        attention_mask: boolean or 1 and 0, True = may attend: (T, S), (B, T, S), also
+            where B is H, or what broadcasts to (B, H, T, S) with four axes.
+        attention_bias: float32 of such a shape, added to the scores where the mask
+            allows, see `masks.attention_bias`; alone or beside a mask.
         keys_values: what `project_memory` returned, instead of `value`.
         cache: keys (B, W, H, L, K) and values (B, W, H, L, value_dim): each of the
             W = T queries is the next position of a hypothesis with a cache of its
             own, its key and value are written at `position` and it attends to the
-            cache. Mask and bias broadcast to (B, W, H, 1, L). Or keys (B, H, L * T, K)
-            and values (B, H, L * T, value_dim) that the T queries share: theirs are
-            written from place `position` * T on, and mask and bias (B, H, T, L * T)
-            say which they may see.
+            cache. Mask and bias are (1, L), (B, 1, L) or broadcast to (B, W, H, 1, L)
+            with five axes. Or keys (B, H, L * T, K) and values
+            (B, H, L * T, value_dim) that the T queries share: theirs are written from
+            place `position` * T on, and mask and bias (B, H, T, L * T) say which they
+            may see.
         position: scalar int32, where the cache is written.
         return_attention_weights: also return them.
 
     Returns:
         The output (B, T, output_dim); with a cache, the output and the new cache;
         with `return_attention_weights`, also the weights (B, H, T, S) in float32.
+
+    Raises:
+        ValueError: mask or bias has another dtype or shape.
 
     Masking: Keras masks are neither read nor produced. A query for which everything
     is blocked gives a finite but meaningless output.
@@ -136,8 +142,6 @@ class MultiHeadAttention(keras.layers.Layer):
         return_attention_weights=False,
         training=None,
     ):
-        if attention_mask is not None:
-            attention_bias = masks.attention_bias(attention_mask)
         beams = cache is not None and len(cache[0].shape) == 5
         if beams:
             query = ops.expand_dims(query, 2)  # (B, W, 1, D)
@@ -152,7 +156,9 @@ class MultiHeadAttention(keras.layers.Layer):
         if cache is not None:
             keys = backends.update_cache(cache[0], keys, position)
             values = backends.update_cache(cache[1], values, position)
-        output, weights = self._attend(queries, keys, values, attention_bias, training)
+        scores_shape = (*queries.shape[:-1], keys.shape[-2])
+        bias = self._joined_bias(attention_mask, attention_bias, scores_shape)
+        output, weights = self._attend(queries, keys, values, bias, training)
         output = self._merge_heads(output)
         if beams:
             output = ops.squeeze(output, 2)  # (B, W, D)
@@ -173,6 +179,11 @@ class MultiHeadAttention(keras.layers.Layer):
         if any(kwargs.get(name) is not None for name in ("cache", "keys_values")):
             kwargs["return_attention_weights"] = return_attention_weights
             return keras.Operation.compute_output_spec(self, query, value, **kwargs)
+        self._joined_bias(
+            kwargs.get("attention_mask"),
+            kwargs.get("attention_bias"),
+            self.attention_weights_spec(query, value).shape,
+        )
         shape = self.compute_output_shape(query.shape)
         output = keras.KerasTensor(shape, dtype=self.compute_dtype)
         if not return_attention_weights:
@@ -257,6 +268,19 @@ class MultiHeadAttention(keras.layers.Layer):
         outputs = ops.reshape(outputs, (*ops.shape(outputs)[:-2], width))
         outputs = ops.matmul(outputs, self.output_kernel)
         return outputs + self.output_bias if self.use_bias else outputs
+
+    def _joined_bias(self, mask, bias, scores_shape):
+        """Mask and bias of a call as one term of the scores; None without both."""
+        if bias is not None:
+            name = f"{self.name}: attention_bias"
+            masks.check_bias(bias, name)
+            bias = masks.fitted(bias, scores_shape, name)
+        if mask is not None:
+            name = f"{self.name}: attention_mask"
+            masks.check_mask(mask, name)
+            mask = masks.fitted(mask, scores_shape, name)
+            bias = masks.attention_bias(mask, bias)
+        return bias
 
     def _attend(self, queries, keys, values, bias, training):
         def dropout(weights):

@@ -98,6 +98,44 @@ def test_a_mask_may_be_a_list():
     np.testing.assert_array_equal(found, output(layer, attention_mask=mask))
 
 
+# === Mask and bias ===
+
+
+def test_mask_and_bias_both_apply():
+    layer = attention(num_heads=3)
+    mask = random_mask(BATCH, TARGET_LENGTH, SOURCE_LENGTH)
+    bias = normal(3, TARGET_LENGTH, SOURCE_LENGTH, seed=4)[None]
+    found = output(layer, attention_mask=mask, attention_bias=bias)
+    both = np.where(mask[:, None], bias, masks.BLOCKED).astype("float32")
+    np.testing.assert_allclose(found, output(layer, attention_bias=both), atol=1e-6)
+    for alone in ({"attention_mask": mask}, {"attention_bias": bias}):
+        assert np.abs(found - output(layer, **alone)).max() > 1e-3
+
+
+def test_mask_and_bias_both_apply_in_blocks():
+    tensors = [ops.convert_to_tensor(array) for array in (TARGET, SOURCE)]
+    mask = {"self": random_mask(TARGET_LENGTH, TARGET_LENGTH)}
+    mask["cross"] = random_mask(TARGET_LENGTH, SOURCE_LENGTH)
+    bias = {name: normal(*each.shape) for name, each in mask.items()}
+    joined = {
+        name: np.where(each, bias[name], masks.BLOCKED).astype("float32")
+        for name, each in mask.items()
+    }
+    encoder, decoder = EncoderBlock(8, 2), DecoderBlock(8, 2)
+    for block, inputs in ((encoder, tensors[:1]), (decoder, tensors)):
+        arguments, expected = {}, {}
+        for name in ("self", "cross")[: len(inputs)]:
+            prefix = "" if name == "self" else "cross_"
+            arguments[f"{prefix}attention_mask"] = ops.convert_to_tensor(mask[name])
+            arguments[f"{prefix}attention_bias"] = ops.convert_to_tensor(bias[name])
+            expected[f"{prefix}attention_bias"] = ops.convert_to_tensor(joined[name])
+        np.testing.assert_allclose(
+            numpy(block(*inputs, **arguments)),
+            numpy(block(*inputs, **expected)),
+            atol=1e-6,
+        )
+
+
 # === What is refused ===
 
 FLOATS = [np.ones((1, 1), "float32"), np.zeros((1, 1), "float16")]

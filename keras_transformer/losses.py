@@ -122,7 +122,8 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
             )
         if not 0.0 <= r_drop < math.inf:
             raise ValueError(f"r_drop must be 0 or more, got {r_drop}")
-        super().__init__(name=name, reduction="sum")
+        # Not Keras' floatx: half the precision would round labels.
+        super().__init__(name=name, reduction="sum", dtype="float32")
         self.label_smoothing = label_smoothing
         self.pad_id = pad_id
         self.r_drop = r_drop

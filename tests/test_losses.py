@@ -58,6 +58,19 @@ def test_labels_may_be_floats_as_keras_makes_them():
     assert numpy(loss(labels, ops.convert_to_tensor(LOGITS))) == expected
 
 
+@pytest.mark.parametrize("floatx", ["float16", "bfloat16"])
+def test_labels_are_not_rounded_where_keras_floats_are_of_half_the_precision(
+    monkeypatch, floatx
+):
+    monkeypatch.setattr(keras.backend, "floatx", lambda: floatx)
+    monkeypatch.setattr(keras.src.backend, "floatx", lambda: floatx)
+    labels, logits = np.array([[2049]]), np.zeros((1, 1, 2050), "float32")
+    logits[..., 2049] = 3.0
+    loss = LabelSmoothedCrossEntropy(0.0)
+    found = numpy(loss(ops.convert_to_tensor(labels), ops.convert_to_tensor(logits)))
+    np.testing.assert_allclose(found, np.log(2049 + np.exp(3)) - 3, rtol=1e-5)
+
+
 def test_likelihood_is_not_smoothed_and_ties_count_as_right():
     logits = LOGITS.copy()
     logits[0, 0] = 0.0

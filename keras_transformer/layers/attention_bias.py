@@ -7,6 +7,7 @@ import keras
 from keras import ops
 
 from keras_transformer.layers import masks
+from keras_transformer.layers.token_ids import whole_ids
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -21,12 +22,15 @@ class AttentionBias(keras.layers.Layer):
         window: positions further apart do not attend to each other; None: any may.
 
     Call arguments:
-        ids: (B, T) int32.
+        ids: (B, T), int or whole numbers in float32.
 
     Returns:
         Float32 under every dtype policy: 0 where attention is allowed,
         `masks.BLOCKED` where not; (B, 1, 1, T), (1, 1, T, T) or (B, 1, T, T), as the
         masks in use need.
+
+    Raises:
+        ValueError: ids are floats of half the precision, or no whole numbers.
 
     Masking: this is where it is made; Keras masks are neither read nor produced.
 
@@ -46,8 +50,10 @@ class AttentionBias(keras.layers.Layer):
         self.pad_id = pad_id
         self.causal = causal
         self.window = window
+        self.autocast = False  # it would round ids that come as floats
 
     def call(self, ids):
+        ids = whole_ids(ids, self.name)
         length = ops.shape(ids)[1]
         mask = masks.combine(
             None if self.pad_id is None else masks.padding_mask(ids, self.pad_id),
@@ -61,6 +67,7 @@ class AttentionBias(keras.layers.Layer):
         return masks.attention_bias(mask)
 
     def compute_output_spec(self, ids):
+        whole_ids(ids, self.name)
         return keras.KerasTensor(self.compute_output_shape(ids.shape), "float32")
 
     def compute_output_shape(self, ids_shape):

@@ -9,6 +9,7 @@ import keras
 from keras import ops
 
 from keras_transformer.layers.initial_values import initializer
+from keras_transformer.layers.token_ids import whole_ids
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -22,11 +23,15 @@ class TokenEmbedding(keras.layers.Layer):
         use_bias: a bias on the logits.
 
     Call arguments:
-        inputs: ids (B, T) int32; with `reverse`, hidden states (B, T, D).
+        inputs: ids (B, T), int or whole numbers in float32; with `reverse`, hidden
+            states (B, T, D).
         reverse: give logits instead of vectors.
 
     Returns:
         (B, T, D) in the compute dtype; with `reverse`, (B, T, V) in float32.
+
+    Raises:
+        ValueError: ids are floats of half the precision, or no whole numbers.
 
     Masking: none produced; see `layers.masks.padding_mask`.
 
@@ -51,6 +56,7 @@ class TokenEmbedding(keras.layers.Layer):
         self.hidden_dim = hidden_dim
         self.scale = scale
         self.use_bias = use_bias
+        self.autocast = False  # it would round ids that come as floats
 
     def build(self, inputs_shape=None):
         self.embeddings = self.add_weight(
@@ -72,18 +78,27 @@ class TokenEmbedding(keras.layers.Layer):
     def call(self, inputs, reverse=False):
         if reverse:
             return self._logits(inputs)
-        vectors = ops.take(self.embeddings, inputs, axis=0)
+        vectors = ops.take(self._matrix(), whole_ids(inputs, self.name), axis=0)
         return vectors * math.sqrt(self.hidden_dim) if self.scale else vectors
 
     def _logits(self, hidden):
-        logits = ops.matmul(hidden, ops.transpose(self.embeddings))
+        hidden = ops.cast(hidden, self.compute_dtype)
+        logits = ops.matmul(hidden, ops.transpose(self._matrix()))
         logits = ops.cast(logits, "float32")
         return logits if self.bias is None else logits + ops.cast(self.bias, "float32")
+
+    def _matrix(self):
+        """The embeddings (V, D) in the compute dtype."""
+        matrix = self.embeddings
+        if keras.backend.standardize_dtype(matrix.dtype) == self.compute_dtype:
+            return matrix
+        return ops.cast(matrix, self.compute_dtype)
 
     def compute_output_spec(self, inputs, reverse=False):
         if reverse:
             shape = (*inputs.shape[:-1], self.vocabulary_size)
             return keras.KerasTensor(shape, "float32")
+        whole_ids(inputs, self.name)
         return keras.KerasTensor((*inputs.shape, self.hidden_dim), self.compute_dtype)
 
     def compute_output_shape(self, inputs_shape, reverse=False):

@@ -8,11 +8,11 @@ beam width.
 
 import keras
 from keras import ops
-from keras import tree
 
 from keras_transformer import backends
 from keras_transformer.decoding.beam_groups import gather_all
 from keras_transformer.errors import InputError
+from keras_transformer.layers.token_ids import whole_ids
 from keras_transformer.models.fused_training import FusedTraining
 
 
@@ -52,7 +52,10 @@ class TranslationModel(FusedTraining):
     def call(self, inputs, training=None, mask=None):
         for side in ("source", "target"):
             self._check_ids(side, inputs[side])
-        inputs = tree.map_structure(lambda ids: ops.cast(ids, "int32"), inputs)
+        inputs = {
+            side: ops.cast(whole_ids(inputs[side], side), "int32")
+            for side in ("source", "target")
+        }
         return super().call(inputs, training=training)
 
     def hidden_states(self, inputs, training=None):

@@ -2,10 +2,12 @@
 
 import math
 
+import keras
 import numpy as np
 import pytest
 from keras import ops
 
+from keras_transformer.layers import AttentionBias
 from keras_transformer.layers import TokenEmbedding
 from reference.sizes import BATCH
 from reference.sizes import HIDDEN_DIM
@@ -50,3 +52,62 @@ def test_logits_are_float32_and_their_bias_is_not_rounded():
     layer.bias.assign(bias)
     logits = numpy(layer(hidden, reverse=True))
     np.testing.assert_array_equal(logits[0, 0], bias)
+
+
+# === Ids that come as floats ===
+
+#: In bfloat16 they are 256 and 1000, in float16 2048 and 1001.
+IDS = np.array([[257, 1001, 2049]])
+POLICIES = ["float32", "mixed_bfloat16", "mixed_float16", "bfloat16"]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("symbolic", [False, True], ids=["call", "model"])
+def test_ids_that_come_as_floats_take_their_own_rows(policy, symbolic):
+    layer = TokenEmbedding(3000, 2, scale=False, dtype=policy)
+    layer.build()
+    layer.embeddings.assign(normal(3000, 2))
+    expected = numpy(layer(ops.convert_to_tensor(IDS)))
+    found = layer
+    if symbolic:
+        inputs = keras.Input((3,), dtype="float32")
+        found = keras.Model(inputs, layer(inputs))
+    for dtype in ("float32", "float64"):
+        ids = ops.convert_to_tensor(IDS.astype(dtype))
+        np.testing.assert_array_equal(numpy(found(ids)), expected)
+    np.testing.assert_array_equal(numpy(layer(IDS.astype("float32"))), expected)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_padding_is_told_from_ids_that_come_as_floats(policy):
+    layer = AttentionBias(pad_id=256, dtype=policy)
+    found = numpy(layer(ops.convert_to_tensor(IDS.astype("float32"))))
+    np.testing.assert_array_equal(found, np.zeros((1, 1, 1, 3)))
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize(
+    "layer", [TokenEmbedding(9, 2), AttentionBias(0)], ids=["embedding", "bias"]
+)
+def test_ids_of_half_the_precision_are_refused(layer, dtype):
+    for ids in (ops.ones((1, 2), dtype=dtype), keras.Input((2,), dtype=dtype)):
+        with pytest.raises(ValueError, match=f"got ids as {dtype}.* as int32"):
+            layer(ids)
+
+
+def test_ids_that_are_not_whole_are_refused():
+    with pytest.raises(ValueError, match=r"the id 1.5, which is no whole number"):
+        TokenEmbedding(9, 2)(ops.array([[1.0, 1.5]]))
+
+
+@pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
+def test_logits_are_computed_in_the_compute_dtype(policy):
+    layer = TokenEmbedding(VOCABULARY_SIZE, HIDDEN_DIM, dtype=policy)
+    layer.build()
+    hidden, compute = ops.convert_to_tensor(HIDDEN), layer.compute_dtype
+    expected = layer(ops.cast(hidden, compute), reverse=True)
+    found = numpy(layer(hidden, reverse=True))
+    np.testing.assert_array_equal(found, numpy(expected))
+    matrix = ops.cast(layer.embeddings.value, compute)
+    exact = ops.matmul(ops.cast(hidden, compute), ops.transpose(matrix))
+    np.testing.assert_array_equal(found, numpy(ops.cast(exact, "float32")))

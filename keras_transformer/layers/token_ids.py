@@ -1,0 +1,41 @@
+"""Ids of tokens as layers get them: whole numbers, whatever their dtype.
+
+B batch, T positions.
+"""
+
+import keras
+from keras import ops
+
+from keras_transformer import backends
+
+
+def whole_ids(ids, name):
+    """Ids (B, T) as whole numbers: those that are int stay as they are.
+
+    Keras hands on what comes without a dtype as floats. Float32 holds each id up to
+    2 ** 24; half the precision would round them, and another row would be taken.
+
+    Args:
+        ids: (B, T), or any other shape.
+        name: of the layer or argument, for the message.
+
+    Returns:
+        The ids; int32 where they were floats.
+
+    Raises:
+        ValueError: the ids are floats of half the precision, or are known not to be
+            whole.
+    """
+    dtype = keras.backend.standardize_dtype(ids.dtype)
+    if "int" in dtype:
+        return ids
+    if dtype not in ("float32", "float64"):
+        raise ValueError(
+            f"{name} got ids as {dtype}, which holds no large whole number exactly; "
+            f"give them as int32"
+        )
+    values = backends.concrete(ids)
+    if values is not None and (values % 1 != 0).any():
+        wrong = values[values % 1 != 0][0]
+        raise ValueError(f"{name} got the id {wrong}, which is no whole number")
+    return ops.cast(ids, "int32")

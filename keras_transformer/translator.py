@@ -115,7 +115,8 @@ class Translator:
         Args:
             lines: one sentence each.
             prefixes: how each translation must begin; `""` for any way. It ends where
-                a token does: give whole words.
+                a token does: give whole words. How probable it is plays no part in the
+                choice of what follows.
             batch_size: the most lines of a batch.
             batch_tokens: the most source tokens of a batch, padding included; a longer
                 line is translated alone. Where translations are read again, for scores
@@ -263,6 +264,7 @@ class Translator:
             log_probability=found.log_probability,
             score=found.score,
             finished=found.finished,
+            prefix_log_probability=found.prefix_log_probability,
         )
 
     # === The model folder ===

@@ -26,8 +26,9 @@ def _hypothesis(hypothesis: "Hypothesis") -> dict[str, Any]:
     found = {key: getattr(hypothesis, key) for key in keys}
     found["token_scores"] = found["token_scores"] or []
     found["alignment"] = hypothesis.pharaoh or ""
-    if hypothesis.utility is not None:
-        found["utility"] = hypothesis.utility
+    for key in ("utility", "prefix_log_probability"):
+        if getattr(hypothesis, key) is not None:
+            found[key] = getattr(hypothesis, key)
     if hypothesis.attention is not None:
         found["source_tokens"] = hypothesis.source_tokens
         found["attention"] = []  # of an empty line

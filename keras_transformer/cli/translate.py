@@ -48,9 +48,10 @@ def translate(
     'source' and 'hypotheses' with 'text', 'score', 'log_probability', 'finished' (else
     cut at the length limit), 'tokens', 'token_scores' (after theirs the end's, if
     finished) and 'alignment' (pairs of words, from 0; '' where the model has no
-    attention); with --mbr 'utility'; with --attention 'source_tokens' and 'attention':
-    of each token, the end included, to each of these, the mean of layers and heads.
-    Options left out are the model's; 'none' unsets one that it has.
+    attention); with --mbr 'utility'; with --prefixes 'prefix_log_probability', which
+    the other two leave out; with --attention 'source_tokens' and 'attention': of each
+    token, the end included, to each of these, the mean of layers and heads. Options
+    left out are the model's; 'none' unsets one that it has.
     """
     asked = formats.asked(format, attention)
     with reading.opened(source) as file, writing.writer(output) as write:

@@ -29,9 +29,10 @@ from keras_transformer.decoding.length_penalty import normalized
 from keras_transformer.decoding.logits_processors import NEVER
 from keras_transformer.decoding.logits_processors import chain
 from keras_transformer.decoding.search_loop import search_loop
+from keras_transformer.decoding.search_result import OFF
 from keras_transformer.decoding.search_result import SearchResult
-
-_OFF = ()  # in the place of tensors: a state without them has fewer operations
+from keras_transformer.decoding.search_result import each
+from keras_transformer.decoding.search_result import with_forced
 
 
 class _State(NamedTuple):
@@ -45,8 +46,9 @@ class _State(NamedTuple):
     finished_log_probabilities: Any  # (B, W) float32
     finished_scores: Any  # (B, W) float32, minus infinity: no hypothesis
     finished_lengths: Any  # (B, W) int32
-    coverage: Any = _OFF  # (B, W) float32, at most 0, of the live hypotheses
-    num_ended: Any = _OFF  # (B,) int32, hypotheses that have ended so far
+    coverage: Any = OFF  # (B, W) float32, at most 0, of the live hypotheses
+    num_ended: Any = OFF  # (B,) int32, hypotheses that have ended so far
+    prefix: Any = OFF  # (B,) float32, log-probability of the tokens that are forced
 
 
 def beam_search(
@@ -70,6 +72,7 @@ def beam_search(
     pad_id=0,
     suppressed=(),
     process=None,
+    prefix=False,
 ):
     """The best hypotheses by score: log-probability, made comparable between lengths.
 
@@ -106,6 +109,8 @@ def beam_search(
         suppressed: ids that are never chosen. They keep their share of probability.
         process: what changes the scores of the next token, see
             `logits_processors.chain`; instead of `suppressed`.
+        prefix: whether `constants["prefix"]` holds the first tokens of each row, (B, P)
+            int32, see `logits_processors.force_prefix`; `process` forces them.
 
     Returns:
         `SearchResult` with R hypotheses a row; what several groups have found counts
@@ -131,25 +136,23 @@ def beam_search(
     rows = ops.shape(limits)[0]
     limits = beam_groups.repeat(limits, num_beam_groups)
     state = _start(width, length, limits, cache, pad_id)
-    if coverage is not None:
-        state = state._replace(coverage=ops.zeros_like(state.log_probabilities))
-    enough = None
-    if patience is not None:
-        state = state._replace(num_ended=ops.zeros_like(limits))
-        enough = max(math.ceil(patience * width), wanted)
+    state = _with_sums(state, rows, coverage is not None, patience is not None, prefix)
+    enough = patience and max(math.ceil(patience * width), wanted)
 
     def body(state, constants):
         limits, constants = constants
         last = join(_last_tokens(state, start_id))
         logits, cache = decode_step(last, state.position, constants, state.cache)
         logs = ops.log_softmax(logits, axis=-1)
+        forced = with_forced(state, logs, constants)
         logs = process(logs, join(state.tokens), state.position, constants)
-        added = _OFF if coverage is None else split(coverage(cache, constants))
+        added = OFF if coverage is None else split(coverage(cache, constants))
         candidates = _continue(state, split(logs), added, 2 * width, choose)
         state = _keep_finished(state, candidates, end_id, score)
         state, beams = _keep_live(state, candidates, end_id)
         cache = reorder(cache, beam_groups.of_all(beams, num_beam_groups))
-        state = state._replace(position=state.position + 1, cache=cache)
+        position = state.position + 1
+        state = state._replace(position=position, cache=cache, prefix=forced)
         best_possible = score(ops.max(state.log_probabilities, axis=1), limits)
         settled = state.finished_scores[:, wanted - 1] >= best_possible
         settled = ops.logical_or(settled, state.position >= limits)
@@ -186,6 +189,15 @@ def _start(width, length, limits, cache, pad_id):
     )
 
 
+def _with_sums(state, rows, coverage, patience, prefix):
+    """The state with those of its optional tensors that are asked for."""
+    return state._replace(
+        coverage=ops.zeros_like(state.log_probabilities) if coverage else OFF,
+        num_ended=ops.zeros_like(state.lengths) if patience else OFF,
+        prefix=ops.zeros((rows,), "float32") if prefix else OFF,
+    )
+
+
 class _Candidates(NamedTuple):
     """The best 2W continuations of each row, in the order in which they go on."""
 
@@ -211,7 +223,7 @@ def _continue(state, log_probabilities, coverage, count, choose):
     length = ops.shape(state.tokens)[2]
     here = ops.arange(length, dtype="int32") == state.position  # (L,)
     tokens = ops.where(here, ops.expand_dims(last, 2), gather(state.tokens, beams))
-    if coverage is not _OFF:
+    if coverage is not OFF:
         coverage = ops.take_along_axis(coverage, beams, axis=1)
     return _Candidates(tokens, last, ranks, scores, beams, coverage)
 
@@ -238,10 +250,10 @@ def _keep_finished(state, candidates, end_id, score):
     log_probabilities = ops.where(ends, candidates.log_probabilities, NEVER)
     # Not of `NEVER`: LiteRT makes a finite number of minus infinity.
     scores = score(candidates.log_probabilities, length)
-    if state.coverage is not _OFF:
+    if state.coverage is not OFF:
         scores = scores + candidates.coverage
     scores = ops.where(ends, scores, NEVER)
-    if state.num_ended is not _OFF:
+    if state.num_ended is not OFF:
         ending = ops.cast(scores > NEVER, "int32")
         num_ended = state.num_ended + ops.sum(ending, axis=1)
         state = state._replace(num_ended=num_ended)
@@ -275,7 +287,7 @@ def _keep_live(state, candidates, end_id):
         log_probabilities = ops.where(log_probabilities > NEVER, chosen, NEVER)
     beams = ops.take_along_axis(candidates.beams, places, axis=1)
     done = ops.expand_dims(state.done, 1)
-    if state.coverage is not _OFF:
+    if state.coverage is not OFF:
         coverage = ops.take_along_axis(candidates.coverage, places, axis=1)
         coverage = ops.where(done, state.coverage, coverage)
         state = state._replace(coverage=coverage)
@@ -313,7 +325,7 @@ def _result(state, top_beams, score, pad_id):
     there = ops.logical_and(log_probabilities > NEVER, lengths > 0)
     log_probabilities = ops.where(there, log_probabilities, NEVER)
     scores = score(log_probabilities, lengths)
-    if state.coverage is not _OFF:
+    if state.coverage is not OFF:
         live = ops.where(there, scores + state.coverage, NEVER)
         scores = ops.where(none, live, state.finished_scores)
     result = SearchResult(
@@ -322,7 +334,9 @@ def _result(state, top_beams, score, pad_id):
         log_probabilities=log_probabilities,
         scores=scores,
         finished=ops.logical_and(there, ops.logical_not(none)),
+        prefix_log_probabilities=state.prefix,
     )
-    if state.coverage is not _OFF:  # without it, log-probabilities order live ones
-        result = beam_groups.sort(result, scores)
-    return SearchResult(*(tensor[:, :top_beams] for tensor in result))
+    if state.coverage is not OFF:  # without it, log-probabilities order live ones
+        sorted_parts = beam_groups.sort(result[:-1], scores)
+        result = SearchResult(*sorted_parts, state.prefix)
+    return each(lambda tensor: tensor[:, :top_beams], result)

@@ -10,8 +10,10 @@ from keras import ops
 
 from keras_transformer.decoding.logits_processors import chain
 from keras_transformer.decoding.search_loop import search_loop
-from keras_transformer.decoding.search_result import SearchResult
+from keras_transformer.decoding.search_result import OFF
+from keras_transformer.decoding.search_result import each
 from keras_transformer.decoding.search_result import result_of
+from keras_transformer.decoding.search_result import with_forced
 
 
 class _State(NamedTuple):
@@ -23,6 +25,7 @@ class _State(NamedTuple):
     finished: Any  # (B,) bool: has its end token
     done: Any  # (B,) bool: finished, or at its limit
     cache: Any
+    prefix: Any = OFF  # (B,) float32, log-probability of the tokens that are forced
 
 
 def greedy_search(
@@ -37,6 +40,7 @@ def greedy_search(
     pad_id=0,
     suppressed=(),
     process=None,
+    prefix=False,
     normalization="gnmt",
     length_penalty=0.6,
 ):
@@ -57,6 +61,8 @@ def greedy_search(
         suppressed: ids that are never chosen. They keep their share of probability.
         process: what changes the scores of the next token, see
             `logits_processors.chain`; instead of `suppressed`.
+        prefix: whether `constants["prefix"]` holds the first tokens of each row, (B, P)
+            int32, see `logits_processors.force_prefix`; `process` forces them.
         normalization: of the reported score, see `normalized`.
         length_penalty: alpha of the reported score.
 
@@ -77,17 +83,15 @@ def greedy_search(
         finished=ops.zeros((rows,), "bool"),
         done=limits <= 0,
         cache=cache,
+        prefix=ops.zeros((rows,), "float32") if prefix else OFF,
     )
 
     def body(state, constants):
         limits, constants = constants
         logits, cache = decode_step(state.last, state.position, constants, state.cache)
-        scores = process(
-            ops.log_softmax(logits, axis=-1),
-            ops.expand_dims(state.tokens, 1),
-            state.position,
-            constants,
-        )
+        logs = ops.log_softmax(logits, axis=-1)
+        tokens = ops.expand_dims(state.tokens, 1)
+        scores = process(logs, tokens, state.position, constants)
         chosen, best = _best(scores[:, 0])
         chosen = ops.where(state.done, pad_id, chosen)
         best = ops.where(state.done, 0.0, best)
@@ -106,11 +110,12 @@ def greedy_search(
                 state.done, ops.logical_or(finished, position >= limits)
             ),
             cache=cache,
+            prefix=with_forced(state, logs, constants),
         )
 
     state = search_loop(body, state, (limits, constants), rows=rows, length=length)
     result = result_of(state, pad_id, normalization, length_penalty)
-    return SearchResult(*(ops.expand_dims(tensor, 1) for tensor in result))
+    return each(lambda tensor: ops.expand_dims(tensor, 1), result)
 
 
 def _best(allowed):

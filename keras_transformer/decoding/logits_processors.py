@@ -28,8 +28,7 @@ def chain(
 ):
     """The functions below one after the other; what is off adds no operation.
 
-    A prefix comes last and knows no other rule: its tokens keep the log-probability
-    that the model gives them.
+    A prefix comes last and knows no other rule: its tokens are given, and cost nothing.
 
     Args:
         suppressed: see `suppress`.
@@ -56,8 +55,7 @@ def chain(
                 scores, tokens, position, no_repeat_ngram_size
             )
         if prefix:
-            forced = constants["prefix"]
-            scores = force_prefix(scores, log_probabilities, position, forced)
+            scores = force_prefix(scores, position, constants["prefix"])
         return scores
 
     return process
@@ -113,22 +111,42 @@ def block_repeated_ngrams(log_probabilities, tokens, position, size):
     return ops.where(blocked, NEVER, log_probabilities)
 
 
-def force_prefix(scores, log_probabilities, position, prefix):
-    """Allows one token alone, with its log-probability, as long as a prefix lasts.
+def forced_tokens(position, prefix):
+    """What a prefix (B, P) has after `position` tokens: (B,) int32, `FREE` beyond."""
+    length = prefix.shape[1]
+    tokens = ops.take(prefix, ops.minimum(position, length - 1), axis=1)
+    return ops.where(position < length, tokens, FREE)
+
+
+def force_prefix(scores, position, prefix):
+    """Allows one token alone, and at no cost, as long as a prefix lasts.
+
+    It was not chosen: an improbable one shall not make what follows look better in a
+    score that is divided by the length.
 
     Args:
         scores: (B, W, V), given back where the search is free.
-        log_probabilities: (B, W, V), of the model.
         position: number of tokens so far.
         prefix: (B, P) int32, filled with `FREE`.
     """
-    length = prefix.shape[1]
-    token = ops.take(prefix, ops.minimum(position, length - 1), axis=1)  # (B,)
-    token = ops.where(position < length, token, FREE)
-    token = ops.expand_dims(token, (1, 2))
+    tokens = ops.expand_dims(forced_tokens(position, prefix), (1, 2))
     ids = ops.arange(scores.shape[-1], dtype="int32")
-    forced = ops.where(ids == token, log_probabilities, NEVER)
-    return ops.where(token == FREE, scores, forced)
+    forced = ops.where(ids == tokens, 0.0, NEVER)
+    return ops.where(tokens == FREE, scores, forced)
+
+
+def forced_log_probabilities(log_probabilities, position, prefix):
+    """What the model gives the token that a prefix forces: (B,), 0 where none is.
+
+    Args:
+        log_probabilities: (B, V), of the model.
+        position: number of tokens so far.
+        prefix: (B, P) int32, filled with `FREE`.
+    """
+    tokens = forced_tokens(position, prefix)
+    places = ops.expand_dims(ops.maximum(tokens, 0), 1)
+    found = ops.take_along_axis(log_probabilities, places, axis=1)[:, 0]
+    return ops.where(tokens == FREE, 0.0, found)
 
 
 def keep_top_k(scores, count):

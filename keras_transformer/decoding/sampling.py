@@ -13,12 +13,16 @@ from typing import NamedTuple
 import numpy as np
 from keras import ops
 
+from keras_transformer.decoding.logits_processors import FREE
 from keras_transformer.decoding.logits_processors import NEVER
 from keras_transformer.decoding.logits_processors import chain
+from keras_transformer.decoding.logits_processors import forced_tokens
 from keras_transformer.decoding.logits_processors import keep_top_k
 from keras_transformer.decoding.logits_processors import keep_top_p
 from keras_transformer.decoding.search_loop import search_loop
+from keras_transformer.decoding.search_result import OFF
 from keras_transformer.decoding.search_result import result_of
+from keras_transformer.decoding.search_result import with_forced
 
 # Odd numbers that spread the bits of what they multiply, as signed 32-bit integers.
 _FIRST, _SECOND = np.uint32([0x7FEB352D, 0x846CA68B]).view("int32")
@@ -34,6 +38,7 @@ class _State(NamedTuple):
     finished: Any  # (B, R) bool: has its end token
     done: Any  # (B, R) bool: finished, or at its limit
     cache: Any
+    prefix: Any = OFF  # (B,) float32, log-probability of the tokens that are forced
 
 
 def sample(
@@ -51,6 +56,7 @@ def sample(
     end_id=2,
     pad_id=0,
     process=None,
+    prefix=False,
     normalization="gnmt",
     length_penalty=0.6,
 ):
@@ -76,6 +82,8 @@ def sample(
         end_id: ends a hypothesis.
         pad_id: fills the tokens after it.
         process: see `logits_processors.chain`.
+        prefix: whether `constants["prefix"]` holds the first tokens of each row, (B, P)
+            int32, see `logits_processors.force_prefix`; `process` forces them.
         normalization: of the reported score, see `normalized`.
         length_penalty: alpha of the reported score.
 
@@ -88,6 +96,8 @@ def sample(
     process = process or chain()
     limits = ops.expand_dims(limits, 1)  # (B, 1)
     state = _start(keys, limits, length, cache, start_id, pad_id)
+    nothing = ops.zeros((keys.shape[0],), "float32") if prefix else OFF
+    state = state._replace(prefix=nothing)
 
     def body(state, constants):
         limits, keys, constants = constants
@@ -97,10 +107,10 @@ def sample(
         scores = _narrowed(scores, temperature, top_k, top_p)
         noise = gumbel(keys, state.position, scores.shape[-1])
         chosen = ops.cast(ops.argmax(scores + noise, axis=-1), "int32")  # (B, R)
-        places = ops.expand_dims(chosen, 2)
-        drawn = ops.take_along_axis(log_probabilities, places, axis=2)[:, :, 0]
-        best = ops.max(scores, axis=-1)
-        drawn = ops.where(best > NEVER, drawn, NEVER)  # every token is forbidden
+        drawn = _log_probabilities(log_probabilities, scores, chosen)
+        if prefix:
+            forced = forced_tokens(state.position, constants["prefix"])
+            drawn = ops.where(ops.expand_dims(forced == FREE, 1), drawn, 0.0)
         chosen = ops.where(state.done, pad_id, chosen)
         drawn = ops.where(state.done, 0.0, drawn)
         here = ops.arange(length, dtype="int32") == state.position  # (L,)
@@ -117,6 +127,7 @@ def sample(
             finished=finished,
             done=ops.logical_or(state.done, at_end),
             cache=cache,
+            prefix=with_forced(state, log_probabilities, constants),
         )
 
     state = search_loop(
@@ -138,6 +149,13 @@ def _start(keys, limits, length, cache, start_id, pad_id):
         done=limits + nothing <= 0,
         cache=cache,
     )
+
+
+def _log_probabilities(log_probabilities, scores, chosen):
+    """Those (B, R, V) of what was chosen: (B, R); `NEVER` where all was forbidden."""
+    places = ops.expand_dims(chosen, 2)
+    drawn = ops.take_along_axis(log_probabilities, places, axis=2)[:, :, 0]
+    return ops.where(ops.max(scores, axis=-1) > NEVER, drawn, NEVER)
 
 
 def _narrowed(scores, temperature, top_k, top_p):

@@ -10,6 +10,9 @@ from keras import ops
 
 from keras_transformer.decoding.length_penalty import normalized
 from keras_transformer.decoding.logits_processors import NEVER
+from keras_transformer.decoding.logits_processors import forced_log_probabilities
+
+OFF = ()  # in the place of tensors: a state without them has fewer operations
 
 
 class SearchResult(NamedTuple):
@@ -24,6 +27,9 @@ class SearchResult(NamedTuple):
     log_probabilities: Any  # (B, R) float32, the sum over the tokens
     scores: Any  # (B, R) float32, see `normalized`; less a coverage penalty
     finished: Any  # (B, R) bool, False where the length limit cut it
+    # (B,) float32, the sum over the tokens of its prefix, which no other number here
+    # counts; `OFF` without prefixes.
+    prefix_log_probabilities: Any = OFF
 
 
 def result_of(state, pad_id, normalization, alpha):
@@ -45,4 +51,27 @@ def result_of(state, pad_id, normalization, alpha):
         log_probabilities=log_probabilities,
         scores=normalized(log_probabilities, state.lengths, normalization, alpha),
         finished=ops.logical_and(there, state.finished),
+        prefix_log_probabilities=state.prefix,
     )
+
+
+def each(function, result):
+    """A `SearchResult` with `function` of its tensors (B, R, ...)."""
+    rows = result.prefix_log_probabilities
+    return SearchResult(*map(function, result[:-1]), prefix_log_probabilities=rows)
+
+
+def with_forced(state, log_probabilities, constants):
+    """The `prefix` of a state after one more step: (B,), or `OFF` as before.
+
+    Args:
+        state: has `prefix` and `position`.
+        log_probabilities: (B, W, V), of the model; rows have their prefix in every
+            hypothesis.
+        constants: with the `prefix` (B, P).
+    """
+    if state.prefix is OFF:
+        return OFF
+    of_one = log_probabilities[:, 0]
+    forced = forced_log_probabilities(of_one, state.position, constants["prefix"])
+    return state.prefix + forced

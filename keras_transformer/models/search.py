@@ -52,7 +52,8 @@ def search(model, source, limits, inputs=(), *, length, options, table_length=No
     if options.coverage_penalty:
         step = CoverageStep(model, options.coverage_penalty)
         cache = step.start(cache, source_mask, width)
-    if "prefix" in inputs:
+    prefix = "prefix" in inputs
+    if prefix:
         constants["prefix"] = inputs["prefix"]
 
     arguments = (step, constants, cache, limits)
@@ -63,7 +64,8 @@ def search(model, source, limits, inputs=(), *, length, options, table_length=No
         "start_id": config.start_id,
         "end_id": config.end_id,
         "pad_id": config.pad_id,
-        "process": _process(config, options, "prefix" in inputs),
+        "process": _process(config, options, prefix),
+        "prefix": prefix,
     }
     if options.sampling:
         return sample(

@@ -73,6 +73,7 @@ class IdHypothesis(NamedTuple):
     log_probability: float
     score: float
     finished: bool
+    prefix_log_probability: float | None = None
 
 
 class BatchSearch:
@@ -238,9 +239,11 @@ class BatchSearch:
         few = rows * width <= _FEW_ROWS and not self._is_small
         run = self._search_few_rows if few else self._search
         result = run(*arguments, length=L, options=_program(options))
-        parts = [ops.convert_to_numpy(part)[: len(sentences)] for part in result]
-        for row in zip(*parts, strict=True):
-            yield _hypotheses(*row)
+        parts = [ops.convert_to_numpy(part)[: len(sentences)] for part in result[:-1]]
+        prefixes = ops.convert_to_numpy(result.prefix_log_probabilities)
+        for number, row in enumerate(zip(*parts, strict=True)):
+            forced = float(prefixes[number]) if sentences[number].prefix else None
+            yield _hypotheses(*row, forced)
 
     def _limits(self, sentences, options) -> np.ndarray:
         """The most tokens of each translation."""
@@ -328,15 +331,16 @@ def _program(options: DecodingOptions) -> DecodingOptions:
 
 
 def _hypotheses(
-    tokens, lengths, log_probabilities, scores, finished
+    tokens, lengths, log_probabilities, scores, finished, prefix_log_probability
 ) -> list[IdHypothesis]:
-    """Those of one sentence: (R, L), (R,), (R,), (R,), (R,)."""
+    """Those of one sentence: (R, L), (R,), (R,), (R,), (R,); and what all share."""
     return [
         IdHypothesis(
             [int(token) for token in tokens[r, : lengths[r]]],
             float(log_probabilities[r]),
             float(scores[r]),
             bool(finished[r]),
+            prefix_log_probability,
         )
         for r in range(len(scores))
         if scores[r] > -np.inf

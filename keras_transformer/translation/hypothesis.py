@@ -21,11 +21,11 @@ class Hypothesis:
         tokens: its pieces, `▁` for a space, without the end token.
         ids: the same as ids, with the end token where there is one; of a line that was
             split, that of its last part.
-        log_probability: natural, of all `ids`, as the search counts it: with a
-            repetition penalty, say, not the model's alone; of a line that was split,
-            with the end tokens of all parts.
+        log_probability: natural, of all `ids` but a forced prefix, as the search counts
+            it: with a repetition penalty, say, not the model's alone; of a line that
+            was split, with the end tokens of all parts.
         score: what a search ranks hypotheses by: `log_probability` normalized for its
-            length, with a coverage penalty.
+            length (a forced prefix counts in that), with a coverage penalty.
         finished: False where the length limit cut it.
         attention: where asked for, float32 weights of each layer: `"encoder"`
             (N, H, S, S), `"decoder"` (N, H, T, T) and `"cross"` (N, H, T, S), of those
@@ -38,6 +38,8 @@ class Hypothesis:
             target word, from 0.
         utility: of MBR, which ranks by it: the mean likeness to all candidates, in
             percent.
+        prefix_log_probability: the log-probability that the model gives the tokens of a
+            forced prefix; None where there was none.
     """
 
     text: str
@@ -51,6 +53,7 @@ class Hypothesis:
     token_scores: list[float] | None = None
     alignment: list[tuple[int, int]] | None = None
     utility: float | None = None
+    prefix_log_probability: float | None = None
 
     @property
     def pharaoh(self) -> str | None:
@@ -148,6 +151,9 @@ def _joined(row: list[Hypothesis], sources: Sequence[LinePart]) -> Hypothesis:
         token_scores=None if None in scores else list(chain(*scores)),
         alignment=None if row[0].alignment is None else sorted(alignment),
         utility=None if None in utilities else float(np.mean(utilities)),
+        prefix_log_probability=row[
+            0
+        ].prefix_log_probability,  # a line begins with its first part
     )
 
 

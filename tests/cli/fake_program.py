@@ -24,6 +24,7 @@ class Hypothesis:
     token_scores: list[float] | None = None
     pharaoh: str | None = None
     utility: float | None = None
+    prefix_log_probability: float | None = None
     attention: dict | None = None
 
 
@@ -88,6 +89,8 @@ class Translator:
             details |= {"finished": False, "ids": (5, 6)}
         if options.get("mbr"):
             details["utility"] = 50.0
+        if options.get("prefixes"):
+            details["prefix_log_probability"] = -0.5
         return [
             Hypothesis(text + "!" * i, list(text), -2.0 - i, -1.0 - i, **details)
             for i in range(options.get("top_beams", 1))

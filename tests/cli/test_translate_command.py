@@ -90,6 +90,10 @@ def test_prefixes_go_with_their_lines(model, invoke, tmp_path):
     arguments = ["translate", model, "--prefixes", tmp_path / "p"]
     invoke(*arguments, input="a\nb\nc\n")
     assert fake_program.Translator.last.options["prefixes"] == ["x", "", "y"]
+    result = invoke(*arguments, "--format", "jsonl", input="a\nb\nc\n")
+    for line in result.stdout.splitlines():
+        (found,) = json.loads(line)["hypotheses"]
+        assert (found["prefix_log_probability"], found["log_probability"]) == (-0.5, -2)
     with pytest.raises(InputError, match="p has no line 4; give one"):
         invoke(*arguments, input="a\nb\nc\nd\n")
     with pytest.raises(InputError, match="p has more lines than the input"):

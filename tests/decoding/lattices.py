@@ -102,7 +102,7 @@ compiled_search = backends.compile(search, Weightless)
 
 def hypotheses(result):
     """A `SearchResult` as lists of `Hypothesis`, and checks what surrounds them."""
-    result = type(result)(*map(ops.convert_to_numpy, result))
+    result = map(ops.convert_to_numpy, result[:5])
     rows = []
     for tokens, lengths, *others in zip(*result, strict=True):
         row = []

@@ -50,7 +50,7 @@ def processed(
     """The scores (V,) of the token after `tokens`."""
     if len(tokens) < len(prefix):
         scores = np.full(len(log_probabilities), -np.inf)
-        scores[prefix[len(tokens)]] = log_probabilities[prefix[len(tokens)]]
+        scores[prefix[len(tokens)]] = 0.0
         return scores
     scores = np.array(log_probabilities)
     for token in set(tokens):
@@ -209,15 +209,16 @@ def sample(
     temperature=1.0,
     top_k=0,
     top_p=1.0,
+    num_forced=0,
 ):
-    """Tokens drawn with the noise of a key, and their log-probability."""
+    """Tokens drawn with the noise of a key, and the log-probability of those drawn."""
     tokens, total = (), 0.0
     while len(tokens) < limit and end_id not in tokens:
         logs = log_probabilities_of(tokens)
         scores = kept(process(tokens, logs) / temperature, top_k, top_p)
         noises = [noise(key, len(tokens), token) for token in range(len(logs))]
         tokens += (int(np.argmax(scores + noises)),)
-        total += logs[tokens[-1]]
+        total += logs[tokens[-1]] if len(tokens) > num_forced else 0.0
     return tokens, total
 
 

@@ -228,7 +228,9 @@ def test_samples_equal_the_reference(members, request):
         logs_of, process, _ = searched.reference(row, rules_of(options, row), 0.0)
         for key, actual in zip(keys[row], samples, strict=True):
             tokens, total = numpy_search.sample(
-                logs_of, process, LIMITS[row], key, END, **drawn
+                *(logs_of, process, LIMITS[row], key, END),
+                num_forced=len(PREFIXES[row]),
+                **drawn,
             )
             assert actual.tokens == tokens
             np.testing.assert_allclose(actual.log_probability, total, atol=1e-4)

@@ -41,7 +41,8 @@ def covered(cache, constants):
 
 def run(limits, constants, cache, *, rules=(), **options):
     options |= {"start_id": lattices.START, "end_id": END, "pad_id": lattices.PAD}
-    process = chain(prefix="prefix" in constants, end_id=END, **dict(rules))
+    options["prefix"] = "prefix" in constants
+    process = chain(prefix=options["prefix"], end_id=END, **dict(rules))
     if options.pop("covered", False):
         options["coverage"] = covered
     search = beam_search if "beam_size" in options else greedy_search
@@ -53,6 +54,10 @@ compiled = backends.compile(run, lattices.Weightless)
 
 
 def results(lattice, limits, prefixes=None, **options):
+    return lattices.hypotheses(result_of_search(lattice, limits, prefixes, **options))
+
+
+def result_of_search(lattice, limits, prefixes=None, **options):
     table, cache = lattice.start(options.get("beam_size", 1))
     constants = {"table": table}
     if prefixes is not None:
@@ -61,8 +66,7 @@ def results(lattice, limits, prefixes=None, **options):
     if "rules" in options:
         options["rules"] = tuple(options["rules"].items())
     limits = ops.convert_to_tensor(np.asarray(limits, "int32"))
-    found = compiled(limits, constants, cache, length=LENGTH, **options)
-    return lattices.hypotheses(found)
+    return compiled(limits, constants, cache, length=LENGTH, **options)
 
 
 def reference(lattice, row, prefix=(), rules=(), **options):
@@ -257,6 +261,12 @@ def test_patience_ends_a_search_that_would_find_better():
 
 
 A, B = 3, 4
+GROUPS = {
+    "beam_size": 4,
+    "top_beams": 2,
+    "num_beam_groups": 2,
+    "diversity_penalty": 0.01,
+}
 # The most probable is A A A; B comes in where a rule wants it.
 AGAIN = {
     (): {A: 0.7, B: 0.3},
@@ -277,10 +287,10 @@ AGAIN = {
         ({"repetition_penalty": 2.0}, None, (A, END), 0.7 * 0.4),
         ({"no_repeat_ngram_size": 2}, None, (A, A, END), 0.7 * 0.6 * 0.4),
         ({"suppressed": (A,), "min_length": 1}, None, (B, END), 0.3 * 0.1),
-        # A forced token keeps its probability, and the search goes on from there.
-        ({}, (B,), (B, A, END), 0.3 * 0.9 * 0.8),
-        ({}, (A, A, END), (A, A, END), 0.7 * 0.6 * 0.4),
-        ({"no_repeat_ngram_size": 1}, (A, A), (A, A, END), 0.7 * 0.6 * 0.4),
+        # What is forced has no part in it; the search goes on from there.
+        ({}, (B,), (B, A, END), 0.9 * 0.8),
+        ({}, (A, A, END), (A, A, END), 1.0),
+        ({"no_repeat_ngram_size": 1}, (A, A), (A, A, END), 0.4),
     ],
 )
 def test_a_rule_turns_the_search_by_hand(rules, prefix, tokens, probability):
@@ -289,7 +299,33 @@ def test_a_rule_turns_the_search_by_hand(rules, prefix, tokens, probability):
     ((found,),) = results(lattice, [8], prefixes, rules=rules)
     assert found.tokens == tokens
     if "repetition_penalty" not in rules:
-        np.testing.assert_allclose(found.log_probability, np.log(probability), 1e-5)
+        expected = np.log(probability)
+        np.testing.assert_allclose(found.log_probability, expected, 1e-5, 1e-6)
+
+
+@pytest.mark.parametrize("options", [{}, {"beam_size": 2, "top_beams": 2}, GROUPS])
+def test_a_forced_prefix_costs_nothing_counts_in_lengths_and_is_told_apart(options):
+    """An improbable one would make whatever is longer look better."""
+    after = {END: 0.6, A: 0.4}
+    ends = {(B, B, A): {A: 1.0}, (B, B, A, A): {A: 1.0}, (B, B, A, A, A): {END: 1.0}}
+    lattice = Lattice.of(
+        {(): {A: 0.5, B: 1e-6}, (B,): {A: 0.9, B: 1e-5}, (B, B): after, **ends}, 6
+    )
+    result = result_of_search(lattice, [8], [(B, B)], length_penalty=1.0, **options)
+    found, *others = lattices.hypotheses(result)[0]
+    assert found.tokens == (B, B, END)
+    np.testing.assert_allclose(found.log_probability, np.log(0.6), 1e-5)
+    np.testing.assert_allclose(found.score, np.log(0.6) / (8 / 6), 1e-5)
+    if others:
+        assert others[0].tokens == (B, B, A, A, A, END)
+        np.testing.assert_allclose(others[0].score, np.log(0.4) / (11 / 6), 1e-5)
+    prefix = ops.convert_to_numpy(result.prefix_log_probabilities)
+    np.testing.assert_allclose(
+        prefix, [np.log(1e-6) - np.log(0.500001) + np.log(1e-5) - np.log(0.90001)], 1e-5
+    )
+    # With a counted prefix the longer one would win.
+    forced = prefix[0]
+    assert (forced + np.log(0.6)) / (8 / 6) < (forced + np.log(0.4)) / (11 / 6)
 
 
 def test_a_longer_one_is_found_where_the_shorter_is_forbidden():

@@ -127,6 +127,32 @@ def test_a_prefix_begins_a_line_that_is_split_and_no_other_part(translator):
     assert whole == f"{first} {second}"
 
 
+@pytest.mark.parametrize(
+    "options", [{"top_beams": 3}, {"beam_size": 1}, {"sampling": True}]
+)
+def test_what_a_prefix_costs_is_told_apart_from_what_follows(translator, options):
+    prefixes = ["Wir haben", "", "zzz"]
+    rows = translator.translate(
+        SOURCES,
+        prefixes=prefixes,
+        return_details=True,
+        return_token_scores=True,
+        **options,
+    )
+    starts = translator.tokenizer.encode(prefixes)
+    for start, row in zip(starts, rows, strict=True):
+        for hypothesis in row:
+            assert hypothesis.ids[: len(start)] == start
+            forced = sum(hypothesis.token_scores[: len(start)])
+            free = sum(hypothesis.token_scores[len(start) :])
+            expected = pytest.approx(forced, abs=1e-3) if start else None
+            assert hypothesis.prefix_log_probability == expected
+            assert hypothesis.log_probability == pytest.approx(free, abs=1e-3)
+            score = free / ((5 + len(hypothesis.ids)) / 6) ** 0.6
+            assert hypothesis.score == pytest.approx(score, abs=1e-3)
+    assert rows[2][0].prefix_log_probability < -5
+
+
 def test_like_parts_of_a_line_are_sampled_each_for_itself(translator):
     line = " ".join(["Hello!"] * 4)
     size = len(translator.tokenizer.encode(["Hello!"])[0]) + 1

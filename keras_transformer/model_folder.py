@@ -8,7 +8,6 @@ files that lie in it, and takes no more memory than a few times their size, what
 they declare.
 """
 
-import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from keras_transformer.data.tokenizer_files import TOKENIZER_FILES
 from keras_transformer.data.tokenizer_files import tokenizer_files
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.errors import InputError
+from keras_transformer.files.digest import sha256_of
 from keras_transformer.files.output_folder import new_folder
 from keras_transformer.files.plain_file import MOST_BYTES
 from keras_transformer.files.plain_file import plain_file
@@ -210,16 +210,11 @@ def _check_size(config: Any, arrays: dict[str, Any], where: Path) -> None:
 def _check_digest(folder: Path, path: Path) -> None:
     """Refuses the weights of another model of the same architecture."""
     expected = _read_json(folder).get(_DIGEST)  # folders of before have none
-    if expected not in (None, _digest(path)):
+    if expected not in (None, sha256_of(path)):
         raise InputError(
             f"{path} holds other weights than those that {folder / 'config.json'} was "
             f"written with; copy the model folder again"
         )
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _write_files(folder: Path, contents: Contents, card: str) -> None:
@@ -233,7 +228,7 @@ def _write_files(folder: Path, contents: Contents, card: str) -> None:
         "kind": contents.model.config.kind,
         "model": contents.model.config.model_dump(),
         "tokenizer": {"source": names[0], "target": names[1]},
-        _DIGEST: _digest(folder / _WEIGHTS),
+        _DIGEST: sha256_of(folder / _WEIGHTS),
         # These two for versions that know no others.
         "decoding": {
             **contents.decoding.changed(),

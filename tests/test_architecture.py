@@ -56,6 +56,7 @@ ACTING_TOO: dict[str, str] = {
     "data/phrasebook/__init__.py": "the only reader of the embedded corpus",
     "data/phrasebook/generate.py": "a program: it writes the committed corpus",
     "files/whole_file.py": "how all of these write a file: under a temporary name",
+    "files/digest.py": "reads a file for its SHA-256",
     "files/output_folder.py": "a part of `Translator.save` and `export/`",
     "model_folder.py": "what `Translator.save` and `load` stand for",
     "models/weights.py": "the weights file of model folders and checkpoints",

@@ -33,6 +33,6 @@ def plain_file(folder: Path, name: str, most_bytes: float = float("inf")) -> Pat
     if not is_inside or size is None or size > most_bytes:
         raise InputError(
             f"{path} is not a plain file of this folder, or is too large; copy the "
-            f"model folder again, without links to elsewhere"
+            f"folder again, without links to elsewhere"
         )
     return path

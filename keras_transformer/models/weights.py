@@ -108,6 +108,13 @@ def assign(model, arrays, where):
         InputError: where a weight is missing, left over, or of another shape; the
             model is then unchanged.
     """
+    check_fit(model, arrays, where)
+    for path, weight in named_weights(model).items():
+        weight.assign(arrays[path])
+
+
+def check_fit(model, arrays, where):
+    """Refuses what `assign` refuses; assigns nothing."""
     weights = named_weights(model)
     missing, foreign = weights.keys() - arrays.keys(), arrays.keys() - weights.keys()
     if missing or foreign:
@@ -128,8 +135,6 @@ def assign(model, arrays, where):
                 f"but the model of its config needs {tuple(weight.shape)}; use the "
                 f"file that belongs to this config"
             )
-    for path, weight in weights.items():
-        weight.assign(arrays[path])
 
 
 def save_weights(model, path):

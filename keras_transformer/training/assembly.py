@@ -100,6 +100,7 @@ def _encoded(config, distribution, say):
     corpora = Corpora(config.data)
     if distribution.is_chief:
         run_folder.keep_corpus(folder, corpora)
+        run_folder.check_files(folder)
         tokenizers = make_tokenizers(config.tokenizer, corpora.sample, folder)
     else:
         run_folder.check_corpus(folder, corpora)

@@ -9,26 +9,32 @@ from pathlib import Path
 import numpy as np
 
 from keras_transformer.errors import InputError
+from keras_transformer.files.plain_file import plain_file
 from keras_transformer.models.weights import assign
 from keras_transformer.models.weights import read_arrays
 from keras_transformer.models.weights import weight_values
+from keras_transformer.training import report
+from keras_transformer.training import run_folder as run_folders
+from keras_transformer.training.checkpoints import check_checkpoint
+from keras_transformer.training.checkpoints import has_digests
 from keras_transformer.training.checkpoints import read_checkpoint
-from keras_transformer.training.checkpoints import read_state
-from keras_transformer.training.checkpoints import regular_checkpoints
 from keras_transformer.training.checkpoints import restore_snapshot
 from keras_transformer.training.config import load_config
 from keras_transformer.training.corpora import load_tokenizers
 from keras_transformer.training.model import compiled_model
 from keras_transformer.training.model import new_model
 from keras_transformer.training.moving_average import averaged
+from keras_transformer.training.run_state import newest_state
+from keras_transformer.training.run_state import regular_checkpoints
 from keras_transformer.training.validation import best_steps
 from keras_transformer.translator import Translator
 
 
-def average(run_folder, last, output, best=None):
+def average(run_folder, last, output, best=None, say=report.say):
     """Averages checkpoints of a run folder, ended or not, into a model folder.
 
-    Of a run with `training.ema`, it averages the running means.
+    Of a run with `training.ema`, it averages the running means. A checkpoint that is
+    damaged is named, and the one before it is taken.
 
     Args:
         run_folder: what `train` wrote.
@@ -36,6 +42,8 @@ def average(run_folder, last, output, best=None):
             do not count.
         output: the model folder to write.
         best: instead, how many, the best in validation; `last` is then ignored.
+        say: is given what a person would like to know; by default it is printed to
+            standard error.
 
     Returns:
         The steps whose mean it is.
@@ -46,32 +54,70 @@ def average(run_folder, last, output, best=None):
     run_folder = Path(run_folder)
     if not (run_folder / "config.yaml").exists():
         raise InputError(f"{run_folder} is not a run folder; give one that train wrote")
-    config = load_config(run_folder / "config.yaml")
-    checkpoints = regular_checkpoints(run_folder, config.training.checkpoint_every)
-    scores = read_state(max(checkpoints.values()))["scores"] if checkpoints else []
+    config = load_config(plain_file(run_folder, "config.yaml"))
+    run_folders.check_files(run_folder)
+    paths = _paths_to_average(run_folder, config.training, last, best, say)
+    tokenizers = load_tokenizers(config.tokenizer, run_folder)
+    if config.training.ema is None:
+        model = new_model(config, tokenizers)
+        weights = average_checkpoints(list(paths.values()))
+    else:
+        model = compiled_model(config, tokenizers)
+        weights = average_checkpoints(
+            list(paths.values()), partial(_running_mean, model)
+        )
+    assign(model, weights, run_folder)
+    translator = Translator(model, *tokenizers, **config.decoding.model_dump())
+    card = f"# Average of the steps {_listed(paths)} of {run_folder.name}\n"
+    translator.save(output, card)
+    return list(paths)
+
+
+def _paths_to_average(run_folder, training, last, best, say):
+    """`{step: path}` of the whole checkpoints to average, in rising order."""
+    checkpoints, scores = {}, []
+    if (state := newest_state(run_folder, say)) is not None:
+        interval, scores = training.checkpoint_every, state.scores
+        checkpoints = regular_checkpoints(run_folder, state, interval)
     option, count, kind = "last", last, ""
     if best is not None:
         option, count, kind = "best", best, " with a validation"
         checkpoints = {s: checkpoints[s] for s, _ in scores if s in checkpoints}
+
+    def choose(checkpoints):
+        return steps_to_average(checkpoints, scores, last, best)
+
+    if 1 <= count <= len(checkpoints):
+        checkpoints = without_damaged(checkpoints, choose, say)
     if not 1 <= count <= len(checkpoints):
         raise InputError(
             f"{run_folder} has {len(checkpoints)} checkpoints{kind}; --{option} must "
             f"be between 1 and that, got {count}"
         )
-    steps = steps_to_average(checkpoints, scores, last, best)
-    tokenizers = load_tokenizers(config.tokenizer, run_folder)
-    paths = [checkpoints[step] for step in steps]
-    if config.training.ema is None:
-        model = new_model(config, tokenizers)
-        weights = average_checkpoints(paths)
-    else:
-        model = compiled_model(config, tokenizers)
-        weights = average_checkpoints(paths, partial(_running_mean, model))
-    assign(model, weights, run_folder)
-    translator = Translator(model, *tokenizers, **config.decoding.model_dump())
-    card = f"# Average of the steps {_listed(steps)} of {run_folder.name}\n"
-    translator.save(output, card)
-    return steps
+    paths = {step: checkpoints[step] for step in choose(checkpoints)}
+    if not all(map(has_digests, paths.values())):
+        say(f"{run_folder} has checkpoints of an earlier version: read unchecked")
+    return paths
+
+
+def without_damaged(checkpoints, choose, say):
+    """The checkpoints without those that are damaged and would be chosen.
+
+    Args:
+        checkpoints: `{step: path}`.
+        choose: gives the steps to take of such checkpoints.
+        say: is told of each that is damaged.
+    """
+    left, whole = dict(checkpoints), set()
+    while unknown := [step for step in choose(left) if step not in whole]:
+        for step in unknown:
+            try:
+                check_checkpoint(left[step])
+                whole.add(step)
+            except InputError as error:
+                say(f"warning: {error}; another checkpoint is taken for it")
+                del left[step]
+    return left
 
 
 def steps_to_average(checkpoints, scores, last, best):
@@ -97,7 +143,7 @@ def steps_to_deliver(checkpoints, state, training):
     The best are those that there are.
 
     Args:
-        checkpoints: `{step: path}`; a full disk may have left some out.
+        checkpoints: `{step: path}`, whole; a full disk may have left some out.
         state: of the run; `step` is its last.
         training: the section of the config.
     """
@@ -105,8 +151,8 @@ def steps_to_deliver(checkpoints, state, training):
     if not best and (last or 1) == 1:
         return [], ""
     steps = steps_to_average(checkpoints, state.scores, last, best)
-    interval = training.checkpoint_every
-    written = [*range(interval, state.step, interval), state.step]
+    due = state.regular_steps(training.checkpoint_every)
+    written = [*(step for step in due if step < state.step), state.step]
     lost = [step for step in written[-(last or 1) :] if step not in checkpoints]
     if best or not lost:
         return steps, ""

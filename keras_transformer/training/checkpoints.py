@@ -1,5 +1,12 @@
-"""Checkpoints of a run: all that training needs to go on where it was."""
+"""Checkpoints of a run: all that training needs to go on where it was.
 
+`checkpoints/step-NNNNNNN` holds `model.weights.h5`, `state.h5` and `state.json`, which
+has the SHA-256 of all three. Versions before this one wrote none; such a checkpoint is
+read as it is.
+"""
+
+import contextlib
+import hashlib
 import json
 import os
 import re
@@ -12,12 +19,17 @@ import numpy as np
 
 from keras_transformer import backends
 from keras_transformer.errors import InputError
+from keras_transformer.files.digest import sha256_of
+from keras_transformer.files.plain_file import plain_file
 from keras_transformer.models.weights import assign
+from keras_transformer.models.weights import check_fit
 from keras_transformer.models.weights import read_arrays
 from keras_transformer.models.weights import weight_values
 from keras_transformer.models.weights import write_arrays
 
-_NAME = re.compile(r"step-(\d{7,})")
+_NAME = re.compile(r"step-(\d{7}|[1-9]\d{7,})")
+_WEIGHTS, _OTHERS, _STATE = "model.weights.h5", "state.h5", "state.json"
+_DIGESTS = "sha256"  # the key of `state.json`
 
 
 def list_checkpoints(folder):
@@ -27,13 +39,6 @@ def list_checkpoints(folder):
         if match := _NAME.fullmatch(path.name):
             found[int(match[1])] = path
     return dict(sorted(found.items()))
-
-
-def regular_checkpoints(folder, interval):
-    """As `list_checkpoints`: of every so many steps, and the newest; not of signals."""
-    found = list_checkpoints(folder)
-    newest = max(found, default=None)
-    return {s: path for s, path in found.items() if s % interval == 0 or s == newest}
 
 
 class Snapshot(NamedTuple):
@@ -71,11 +76,14 @@ def save_checkpoint(folder, snapshot, step, state):
     try:
         path.parent.mkdir(exist_ok=True)
         for old in path.parent.glob(".step-*"):  # left by a run that was killed
-            shutil.rmtree(old, ignore_errors=True)
+            _delete(old)
         new = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-        write_arrays(snapshot.weights, new / "model.weights.h5")
-        write_arrays(snapshot.others, new / "state.h5")
-        (new / "state.json").write_text(json.dumps({"step": step, **state}))
+        write_arrays(snapshot.weights, new / _WEIGHTS)
+        write_arrays(snapshot.others, new / _OTHERS)
+        content = {"step": step, **state}
+        digests = {name: sha256_of(new / name) for name in (_WEIGHTS, _OTHERS)}
+        content[_DIGESTS] = {**digests, _STATE: _digest(content)}
+        (new / _STATE).write_text(json.dumps(content))
         for written in (*new.iterdir(), new):
             _flush(written)
         if path.exists():
@@ -104,18 +112,74 @@ def read_checkpoint(path):
     """What `save_checkpoint` kept: a `Snapshot`, and `state`.
 
     Raises:
-        InputError: where a file is missing or cut off.
+        InputError: where a file is missing or damaged.
     """
-    arrays = [read_arrays(path / name) for name in ("model.weights.h5", "state.h5")]
-    return Snapshot(*arrays), read_state(path)
+    state = check_checkpoint(path)
+    return Snapshot(*(read_arrays(path / name) for name in (_WEIGHTS, _OTHERS))), state
+
+
+def check_checkpoint(path):
+    """The `state` of a checkpoint all of whose files are those that were written.
+
+    Raises:
+        InputError: naming the file that is missing or damaged.
+    """
+    state, digests = _read_state(path)
+    for name in (_WEIGHTS, _OTHERS):
+        file = plain_file(path.parent, f"{path.name}/{name}")
+        try:
+            is_whole = digests is None or sha256_of(file) == digests[name]
+        except OSError as error:
+            raise InputError(f"cannot read {file}: {error.strerror}") from None
+        if not is_whole:
+            raise InputError(
+                f"{file} is damaged: it has not the SHA-256 that {_STATE} says"
+            )
+    return state
 
 
 def read_state(path):
-    """The `state` that `save_checkpoint` kept; errors as of `read_checkpoint`."""
+    """The `state` that `save_checkpoint` kept.
+
+    Raises:
+        InputError: where it is missing, damaged, or that of another step.
+    """
+    return _read_state(path)[0]
+
+
+def has_digests(path):
+    """Whether damage to a checkpoint shows; errors as of `read_state`."""
+    return _read_state(path)[1] is not None
+
+
+def _read_state(path):
+    """`state` and `{file: SHA-256}`, which is None in folders of earlier versions."""
+    file = plain_file(path.parent, f"{path.name}/{_STATE}")
     try:
-        return json.loads((path / "state.json").read_text())
-    except (OSError, ValueError):
-        raise InputError(f"{path / 'state.json'} is missing or cut off") from None
+        state = json.loads(file.read_text())
+    except (OSError, RecursionError, ValueError):
+        raise InputError(f"{file} is missing or cut off") from None
+    step = int(_NAME.fullmatch(path.name)[1])
+    if not isinstance(state, dict) or type(state.get("step")) is not int:
+        raise InputError(f"{file} is damaged: it is no JSON object with a step")
+    if state["step"] != step:
+        raise InputError(
+            f"{file} is of step {state['step']}, which is not that of its folder"
+        )
+    digests = state.pop(_DIGESTS, None)
+    if digests is None:
+        return state, None
+    names = {_WEIGHTS, _OTHERS, _STATE}
+    if not isinstance(digests, dict) or digests.keys() != names:
+        raise InputError(f"{file} is damaged: its {_DIGESTS} are not of three files")
+    if digests[_STATE] != _digest(state):
+        raise InputError(f"{file} is damaged: it has not the SHA-256 that it says")
+    return state, digests
+
+
+def _digest(content):
+    """The SHA-256 of a JSON object, however it is laid out."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def restore_snapshot(snapshot, model, path):
@@ -131,18 +195,23 @@ def restore_snapshot(snapshot, model, path):
         begun, which sets them to zero.
 
     Raises:
-        InputError: where it does not fit the model.
+        InputError: where it does not fit the model, which is then unchanged.
     """
-    assign(model, snapshot.weights, path / "model.weights.h5")
+    check_fit(model, snapshot.weights, path / _WEIGHTS)
     arrays = dict(snapshot.others)
-    random_state = arrays.pop("random_state", np.zeros((0,), np.uint8))
+    random_state = arrays.pop("random_state", None)
     variables = _other_variables(model)
     shapes = {name: tuple(variable.shape) for name, variable in variables.items()}
     if shapes != {name: array.shape for name, array in arrays.items()}:
         raise InputError(
-            f"{path / 'state.h5'} does not fit the optimizer of this config; begin a "
+            f"{path / _OTHERS} does not fit the optimizer of this config; begin a "
             f"new run folder"
         )
+    if not _fits_random_state(random_state):
+        raise InputError(
+            f"{path / _OTHERS} is damaged: it holds no state of the random numbers"
+        )
+    assign(model, snapshot.weights, path / _WEIGHTS)
     metrics = []
     for name, variable in variables.items():
         if name.startswith("metrics/"):
@@ -151,6 +220,14 @@ def restore_snapshot(snapshot, model, path):
             variable.assign(arrays[name])
     backends.restore_random_state(random_state)
     return metrics
+
+
+def _fits_random_state(array):
+    """Whether it is one of this backend, or of one that has none."""
+    if array is None or array.dtype != np.uint8 or array.ndim != 1:
+        return False
+    own = backends.random_state()
+    return not (own.size and array.size) or own.shape == array.shape
 
 
 def remove_checkpoints(folder, keep):
@@ -163,9 +240,18 @@ def remove_checkpoints(folder, keep):
 def _remove(path):
     """Under another name first: a checkpoint that is there is whole."""
     hidden = path.with_name(f".{path.name}")
-    shutil.rmtree(hidden, ignore_errors=True)
+    _delete(hidden)
     path.rename(hidden)
-    shutil.rmtree(hidden, ignore_errors=True)
+    _delete(hidden)
+
+
+def _delete(path):
+    """Removes a folder, or what lies where one is meant, as far as it can be."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with contextlib.suppress(OSError):
+            path.unlink()
 
 
 def metric_variables(model):

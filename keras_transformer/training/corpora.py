@@ -25,6 +25,8 @@ from keras_transformer.data.token_rows import EncodedPairs
 from keras_transformer.data.tokenizer import Tokenizer
 from keras_transformer.data.tokenizer_files import tokenizer_files
 from keras_transformer.errors import InputError
+from keras_transformer.files.plain_file import MOST_BYTES
+from keras_transformer.files.plain_file import plain_file
 from keras_transformer.training.data_section import Corpus
 from keras_transformer.training.data_section import DataSection
 from keras_transformer.training.data_section import TokenizerSection
@@ -220,7 +222,10 @@ def load_tokenizers(section: TokenizerSection, folder: Path) -> list[Tokenizer]:
     Raises:
         InputError: where a file is missing or not right.
     """
-    tokenizers = [Tokenizer.load(path) for path in _tokenizer_paths(section, folder)]
+    tokenizers = [
+        Tokenizer.load(plain_file(folder, path.name, MOST_BYTES))
+        for path in _tokenizer_paths(section, folder)
+    ]
     return tokenizers * 2 if section.shared else tokenizers
 
 

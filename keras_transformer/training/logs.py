@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_transformer.errors import InputError
+from keras_transformer.files.plain_file import plain_file
 from keras_transformer.files.whole_file import write_whole
 from keras_transformer.training import curve
 from keras_transformer.training.events import Events
@@ -68,6 +69,7 @@ class RunLog:
         path = self.folder / _METRICS
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
+            plain_file(self.folder, _METRICS)
             self.lines = _keep_lines(path, step)
         except OSError as error:
             raise InputError(
@@ -183,7 +185,7 @@ def _keep_lines(path: Path, step: int) -> list[dict[str, Any]]:
         try:
             line = json.loads(text)
             is_kept = line["step"] <= step
-        except (ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError, RecursionError):
             raise InputError(
                 f"{path}, line {number}: not a JSON object with a step; remove that "
                 f"line"

@@ -16,19 +16,20 @@ from keras_transformer.training import run_folder
 from keras_transformer.training.assembly import build_parts
 from keras_transformer.training.averaging import average_checkpoints
 from keras_transformer.training.averaging import steps_to_deliver
+from keras_transformer.training.averaging import without_damaged
 from keras_transformer.training.callbacks import Progress
 from keras_transformer.training.callbacks import ResumeState
 from keras_transformer.training.callbacks import StopOnNaN
 from keras_transformer.training.callbacks import StopOnSignal
 from keras_transformer.training.checkpoints import list_checkpoints
 from keras_transformer.training.checkpoints import metric_variables
-from keras_transformer.training.checkpoints import regular_checkpoints
 from keras_transformer.training.checkpoints import remove_checkpoints
 from keras_transformer.training.checkpoints import save_checkpoint
 from keras_transformer.training.checkpoints import take_snapshot
 from keras_transformer.training.distribution import open_distribution
 from keras_transformer.training.logs import RunLog
 from keras_transformer.training.moving_average import averaged
+from keras_transformer.training.run_state import regular_checkpoints
 from keras_transformer.training.run_state import restored
 from keras_transformer.training.validation import best_steps
 
@@ -72,6 +73,7 @@ def train(config):
             stack.enter_context(run_folder.opened(config))
         parts = build_parts(config, distribution, say)
         state, metrics = restored(config, parts.translator.model, say)
+        state.files = run_folder.file_digests(config.output)
         if distribution.is_chief:
             log = stack.enter_context(RunLog(config.output, state.step, say))
         return Run(config, distribution, parts, state, metrics, log, say).train()
@@ -139,6 +141,8 @@ class Run:
         else:
             variables = metric_variables(self.model)
             self.metrics = [(v, backends.to_numpy(v)) for v in variables]
+        if self._regular(state.step):
+            state.regular.append(state.step)
         stopped = stop.agreed()  # also where it came while others had validated
         kept = True
         if stopped or self._done() or self._regular(state.step):
@@ -228,9 +232,7 @@ class Run:
         if self._done() or self._regular(state.step):
             last = max(training.keep_checkpoints, training.average_last or 0)
             best = max(training.keep_best, training.average_best or 0)
-            # A later step is one that could not be read.
-            kept = [s for s in self._regular_checkpoints() if s <= state.step]
-            keep = set(kept[-last:])
+            keep = set(list(self._regular_checkpoints())[-last:])
             remove_checkpoints(self.folder, keep | set(best_steps(state.scores, best)))
         return True
 
@@ -248,13 +250,18 @@ class Run:
 
     def _regular_checkpoints(self):
         interval = self.config.training.checkpoint_every
-        return regular_checkpoints(self.folder, interval)
+        return regular_checkpoints(self.folder, self.state, interval)
 
     # === After the last step ===
 
     def _finish(self, training):
         self.distribution.wait()  # for the chief's last checkpoint
+
+        def choose(checkpoints):
+            return steps_to_deliver(checkpoints, self.state, training)[0]
+
         checkpoints = self._regular_checkpoints()
+        checkpoints = without_damaged(checkpoints, choose, self.say)
         steps, warning = steps_to_deliver(checkpoints, self.state, training)
         if warning:
             self.say(f"warning: {warning}")

@@ -4,31 +4,45 @@
 """
 
 import contextlib
+import dataclasses
+import hashlib
 import json
+import os
 import shutil
 from collections.abc import Callable
 from collections.abc import Iterator
 from pathlib import Path
 
 import filelock
+import pydantic
 
 from keras_transformer.backends.distribution import Distribution
+from keras_transformer.data.line_reader import FileRecord
 from keras_transformer.data.tokenizer_files import TOKENIZER_FILES
 from keras_transformer.errors import InputError
+from keras_transformer.files.digest import sha256_of
+from keras_transformer.files.plain_file import MOST_BYTES
+from keras_transformer.files.plain_file import plain_file
 from keras_transformer.files.whole_file import left_behind
 from keras_transformer.files.whole_file import write_whole
 from keras_transformer.training.config import RunConfig
 from keras_transformer.training.config import difference
 from keras_transformer.training.config import load_config
 from keras_transformer.training.corpora import Corpora
+from keras_transformer.training.corpora import Fingerprint
 from keras_transformer.training.corpora import changes
+from keras_transformer.training.run_state import newest_state
 
 _CONFIG = "config.yaml"
 _CORPUS = "corpus.json"
+_BATCH_TOKENS = "batch_tokens"
 _LOCK = ".lock"
 _MODELS = ("best", "averaged")
+_FOLDERS = ("checkpoints", "encoded", "logs", *_MODELS)
 #: What is made of the config and the texts before the first checkpoint.
-_MADE = (_CORPUS, "batch_tokens", *TOKENIZER_FILES, "encoded", "logs")
+_MADE = (_CORPUS, _BATCH_TOKENS, *TOKENIZER_FILES, "encoded", "logs")
+
+_RECORDS = pydantic.TypeAdapter(dict[str, list[FileRecord]])
 
 
 @contextlib.contextmanager
@@ -54,8 +68,12 @@ def opened(config: RunConfig) -> Iterator[Path]:
     except OSError as error:
         raise _unwritable(folder, error) from None
     with lock:
-        _refuse_difference(folder, config)
-        _tidy(folder)
+        try:
+            _refuse_files(folder)
+            _refuse_difference(folder, config)
+            _tidy(folder)
+        except OSError as error:
+            raise _unwritable(folder, error) from None
         write(folder / _CONFIG, config.to_yaml())
         yield folder
 
@@ -109,8 +127,65 @@ def check_corpus(folder: Path, corpora: Corpora) -> None:
 
 
 def _changes(folder: Path, corpora: Corpora) -> list[str]:
-    known = json.loads((folder / _CORPUS).read_text(encoding="utf-8"))
+    known = _read_corpus(folder)
     return changes(known, corpora.fingerprint(known))
+
+
+def _read_corpus(folder: Path) -> Fingerprint:
+    path = plain_file(folder, _CORPUS, MOST_BYTES)
+    try:
+        records = _RECORDS.validate_json(path.read_bytes(), strict=True)
+    except (OSError, pydantic.ValidationError):
+        raise InputError(
+            f"{path} is damaged: it does not say of each text what it was; copy it "
+            f"again, or choose another output"
+        ) from None
+    return {
+        part: list(map(dataclasses.asdict, files)) for part, files in records.items()
+    }
+
+
+def file_digests(folder: Path) -> dict[str, str]:
+    """`{name: SHA-256}` of what a training reads back besides its checkpoints.
+
+    Of `corpus.json` it is that of the texts' content, wherever they lie.
+    """
+    digests = {
+        name: sha256_of(plain_file(folder, name, MOST_BYTES))
+        for name in (*TOKENIZER_FILES, _BATCH_TOKENS)
+        if (folder / name).exists()
+    }
+    content = [
+        [part, file["size"], file["sha256"]]
+        for part, files in sorted(_read_corpus(folder).items())
+        for file in files
+    ]
+    digests[_CORPUS] = hashlib.sha256(json.dumps(content).encode()).hexdigest()
+    return digests
+
+
+def check_files(folder: Path) -> None:
+    """Refuses other files than those that the newest checkpoint was trained with.
+
+    Of a run without checkpoints, or begun with an earlier version, nothing is known.
+
+    Raises:
+        InputError: naming the file.
+    """
+    state = newest_state(folder)
+    if state is None or state.files is None:
+        return
+    found = file_digests(folder)
+    for name, digest in state.files.items():
+        if name not in found:
+            raise InputError(
+                f"{folder / name} is missing; copy it again, or choose another output"
+            )
+        if found[name] != digest:
+            raise InputError(
+                f"{folder / name} is not the one that the checkpoints of the run were "
+                f"trained with, or is damaged; copy it again, or choose another output"
+            )
 
 
 def batch_tokens(
@@ -126,14 +201,37 @@ def batch_tokens(
     """
     if config.data.batch_tokens != "auto":
         return config.data.batch_tokens
-    path = folder / "batch_tokens"
+    path = folder / _BATCH_TOKENS
     # All look before any writes: they find it together, or none does.
     if not distribution.any(not path.exists()):
-        return int(path.read_text())
+        return _read_number(plain_file(folder, _BATCH_TOKENS, MOST_BYTES))
     found = -int(distribution.max(-find()))
     if distribution.is_chief:
         write(path, f"{found}\n")
     return found
+
+
+def _read_number(path: Path) -> int:
+    try:
+        number = int(path.read_text())
+    except (OSError, ValueError):
+        number = 0
+    if number < 1:
+        raise InputError(
+            f"{path} is damaged: it is no number of tokens; copy it again, or choose "
+            f"another output"
+        )
+    return number
+
+
+def _refuse_files(folder: Path) -> None:
+    """Refuses something else where a folder is meant, before a step is taken."""
+    for name in _FOLDERS:
+        path = folder / name
+        if os.path.lexists(path) and not path.is_dir():
+            raise InputError(
+                f"{path} is not a folder; remove it, or choose another output"
+            )
 
 
 def _refuse_foreign(folder: Path) -> None:
@@ -149,7 +247,7 @@ def _refuse_foreign(folder: Path) -> None:
 
 
 def _refuse_difference(folder: Path, config: RunConfig) -> None:
-    path = folder / _CONFIG
+    path = plain_file(folder, _CONFIG, MOST_BYTES)
     lines = difference(load_config(path), config) if path.exists() else ()
     if lines and _has_weights(folder):
         raise InputError(

@@ -1,11 +1,17 @@
-"""How far a run is, and where it goes on."""
+"""The state of a run: how far it is, and where it goes on."""
 
 import dataclasses
+import json
+from typing import Annotated
+
+import pydantic
 
 from keras_transformer import backends
 from keras_transformer.errors import InputError
+from keras_transformer.training.checkpoints import has_digests
 from keras_transformer.training.checkpoints import list_checkpoints
 from keras_transformer.training.checkpoints import read_checkpoint
+from keras_transformer.training.checkpoints import read_state
 from keras_transformer.training.checkpoints import restore_snapshot
 from keras_transformer.training.model import begin_from_trained
 
@@ -21,13 +27,79 @@ class State:
             best; higher is better.
         ended: whether validation has not become better for too long.
         backend: that took the last step.
+        regular: the steps at which a regular checkpoint was due, oldest first, whether
+            or not it could be written; None in a checkpoint of an earlier version.
+        files: `{name: SHA-256}` of what else the run folder holds that a training
+            reads back; None in a checkpoint of an earlier version.
     """
 
-    step: int = 0
-    seconds: float = 0.0
-    scores: list = dataclasses.field(default_factory=list)
+    __pydantic_config__ = pydantic.ConfigDict(extra="forbid", strict=True)
+
+    step: pydantic.NonNegativeInt = 0
+    seconds: Annotated[float, pydantic.Field(ge=0.0)] = 0.0
+    scores: list[tuple[int, float]] = dataclasses.field(default_factory=list)
     ended: bool = False
     backend: str = backends.name
+    regular: list[int] | None = None
+    files: dict[str, str] | None = None
+
+    @classmethod
+    def read(cls, path):
+        """The state in a checkpoint.
+
+        Raises:
+            InputError: where it is missing, damaged, or of a later version.
+        """
+        return cls.of(read_state(path), path)
+
+    @classmethod
+    def of(cls, content, path):
+        """The state that a `state.json` holds; `path` of its checkpoint.
+
+        Raises:
+            InputError: where a key or a value is none of a state.
+        """
+        try:
+            return _ADAPTER.validate_json(json.dumps(content))
+        except pydantic.ValidationError as error:
+            fault = error.errors()[0]
+            key = ".".join(map(str, fault["loc"]))
+            raise InputError(
+                f"{path / 'state.json'} is damaged, or of a later version: {key}: "
+                f"{fault['msg']}"
+            ) from None
+
+    def regular_steps(self, interval):
+        """`regular`; in an earlier version, every so many steps."""
+        if self.regular is None:
+            return list(range(interval, self.step + 1, interval))
+        return self.regular
+
+
+_ADAPTER = pydantic.TypeAdapter(State)
+
+
+def newest_state(folder, say=lambda text: None):
+    """The `State` of the newest checkpoint of a run folder that can be read, or None.
+
+    Only `state.json` is read; `say` is told of each that is passed over.
+    """
+    for path in reversed(list_checkpoints(folder).values()):
+        try:
+            return State.read(path)
+        except InputError as error:
+            say(f"warning: {error}; the checkpoint before it is taken")
+    return None
+
+
+def regular_checkpoints(folder, state, interval):
+    """`{step: path}` of the regular checkpoints up to a `State`, and of its newest one.
+
+    Left out are those that a signal left, and later ones, which could not be read.
+    """
+    found = {s: path for s, path in list_checkpoints(folder).items() if s <= state.step}
+    regular = {*state.regular_steps(interval), max(found, default=None)}
+    return {step: path for step, path in found.items() if step in regular}
 
 
 def restored(config, model, say):
@@ -46,29 +118,34 @@ def restored(config, model, say):
         two: they are to be assigned when `fit` has begun.
 
     Raises:
-        InputError: where no checkpoint can be read, or it does not fit the model.
+        InputError: where there are checkpoints, and none is whole and fits the model.
     """
-    paths = list(list_checkpoints(config.output).values())
-    for path in reversed(paths):
+    faults = []
+    for path in reversed(list_checkpoints(config.output).values()):
         try:
-            snapshot, state = read_checkpoint(path)
+            snapshot, content = read_checkpoint(path)
+            state = State.of(content, path)
+            metrics = restore_snapshot(snapshot, model, path)
         except InputError as error:
+            faults.append(error)
             say(f"warning: {error}; an older checkpoint is taken")
             continue
-        metrics, state = restore_snapshot(snapshot, model, path), State(**state)
         say(f"resumed from step {state.step}")
+        if not has_digests(path):
+            say(f"{path} has no digests, as of an earlier version: read unchecked")
         if state.backend != backends.name:
             say(
                 f"warning: the backend was {state.backend} and is {backends.name} now, "
                 f"which draws other random numbers"
             )
             state.backend = backends.name
+        state.regular = state.regular_steps(config.training.checkpoint_every)
         is_cut = all(state.step % interval for interval in config.training.intervals)
         return state, metrics if is_cut else []
-    if paths:
+    if faults:
         raise InputError(
-            f"no checkpoint in {config.output} can be read; copy them again, or "
-            f"choose another output"
+            f"no checkpoint in {config.output} can be read ({faults[0]}); copy them "
+            f"again, or choose another output"
         )
     begin_from_trained(model, config)
-    return State(), []
+    return State(regular=[]), []

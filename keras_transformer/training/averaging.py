@@ -192,8 +192,21 @@ def average_checkpoints(paths, weights=_weights):
         if total is None:
             total = {name: a.astype(np.float64) for name, a in arrays.items()}
             continue
-        if total.keys() != arrays.keys():
-            raise InputError(f"{path} has other weights than {paths[0]}")
+        _check_same(path, arrays, paths[0], total)
         for name, array in arrays.items():
             total[name] += array
     return {name: (a / len(paths)).astype(np.float32) for name, a in total.items()}
+
+
+def _check_same(path, arrays, first, others):
+    """Refuses weights of other names or shapes than those of the first checkpoint."""
+    for name in sorted(arrays.keys() | others.keys()):
+        shapes = [
+            held[name].shape if name in held else "none" for held in (arrays, others)
+        ]
+        if shapes[0] != shapes[1]:
+            raise InputError(
+                f"{path} is of another model than {first}: the weight {name!r} has "
+                f"shape {shapes[0]}, and {shapes[1]} there; average checkpoints of one "
+                f"run"
+            )

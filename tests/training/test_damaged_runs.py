@@ -7,6 +7,7 @@ from pathlib import Path
 
 import digit_text
 import h5py
+import numpy as np
 import pytest
 import small_run
 from small_run import assert_equal
@@ -17,6 +18,7 @@ from small_run import weights_of
 from keras_transformer.backends.distribution import Distribution
 from keras_transformer.errors import InputError
 from keras_transformer.models.weights import weight_values
+from keras_transformer.models.weights import write_arrays
 from keras_transformer.training import average
 from keras_transformer.training import checkpoints
 from keras_transformer.training import load_config
@@ -294,6 +296,33 @@ def test_a_pipe_for_the_log_is_refused(run):
     os.mkfifo(run / "logs" / "metrics.jsonl")
     with pytest.raises(InputError, match=r"metrics\.jsonl is not a plain file"):
         train(load_config("small.yaml", [f"output={run}"]))
+
+
+@pytest.mark.parametrize(
+    "change", [lambda a: a[..., :1], lambda a: a[0], lambda a: a[None]]
+)
+def test_weights_of_other_shapes_are_not_averaged(change, run, newest):
+    """Nor broadcast: (1,) goes into every shape."""
+    arrays = weights_of(newest)
+    name = max(arrays, key=lambda name: arrays[name].ndim)
+    shape = arrays[name].shape
+    arrays[name] = np.ascontiguousarray(change(arrays[name]))
+    write_arrays(arrays, newest / "model.weights.h5")
+    edit_state(newest, lambda state: state, digests=False)
+    with pytest.raises(InputError) as error:
+        average(run, 2, run / "mean")
+    said = str(error.value)
+    assert name in said and str(arrays[name].shape) in said and str(shape) in said
+    assert not (run / "mean").exists()
+
+
+def test_a_checkpoint_of_another_model_is_not_averaged(run, newest):
+    arrays = weights_of(newest)
+    arrays["foreign"] = arrays.pop(min(arrays))
+    write_arrays(arrays, newest / "model.weights.h5")
+    edit_state(newest, lambda state: state, digests=False)
+    with pytest.raises(InputError, match=r"step-0000006 is of another model than"):
+        average(run, 2, run / "mean")
 
 
 def test_a_whole_checkpoint_is_read_without_a_word(newest, resume, whole):

@@ -153,7 +153,8 @@ def _share_equal_calls(module):
 
 def _bytes(tensor):
     """Its contents; NumPy knows no bfloat16."""
-    return tensor.cpu().reshape(-1).view(torch.uint8).numpy().tobytes()
+    rows = tensor.cpu().clone(memory_format=torch.contiguous_format)
+    return rows.reshape(-1).view(torch.uint8).numpy().tobytes()
 
 
 def _attributes_as_inputs(module):

@@ -241,12 +241,20 @@ def test_constants_of_two_devices_stay_two(monkeypatch):
     assert (here.device.type, there.device.type) == ("cpu", "meta")
 
 
-def test_constants_in_bfloat16_are_shared():
-    constant = torch.ones(3, dtype=torch.bfloat16)
-    same = torch.ones(3, dtype=torch.bfloat16)
+@pytest.mark.parametrize(
+    "constant",
+    [
+        torch.ones(3, dtype=torch.bfloat16),
+        torch.ones(3, dtype=torch.int32)[::2],
+        torch.ones((), dtype=torch.int32).expand(1),  # of stride 0
+        torch.ones(()),
+    ],
+)
+def test_equal_constants_are_shared_whatever_their_dtype_and_strides(constant):
+    same = constant.clone()
 
     def function(values):
-        return values + constant, values + same
+        return values[:1] + constant, values[:1] + same
 
     first, second = torch_tracing.trace(function, torch.ones(3))(torch.ones(3))
     assert first is second

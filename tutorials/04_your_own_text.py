@@ -282,7 +282,9 @@ assert "steps" in message
 
 # %% [markdown]
 # *A config that has changed.* A run folder belongs to one config and one text, to the
-# last line of it. Going on with others would give a model that neither describes.
+# last line of it. Going on with others would give a model that neither describes. Only
+# more `training.steps`, and what no step depends on (how often it validates and keeps
+# checkpoints, `patience`, `average_last`, `evaluation`), may change on the way.
 
 # %%
 _, message = run("keras-transformer train mine.yaml --set training.seed=2", code=2)

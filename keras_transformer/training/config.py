@@ -40,6 +40,10 @@ _NO_EFFECT_ON_TRAINING = re.compile(
     r"|data\.(train|validation|test)\b.*\.(source|target|tsv)"
     r"|tokenizer\.(source_|target_)?path"
 )
+#: How a run is watched and what it keeps and delivers; no step depends on it.
+_BOOKKEEPING = re.compile(
+    r"training\.(keep_\w+|\w+_every|patience|average_\w+)|evaluation\..*"
+)
 
 
 class RunConfig(Section):
@@ -188,17 +192,39 @@ def load_config(path: str | Path | None, overrides: Sequence[str] = ()) -> RunCo
 
 
 def difference(before: RunConfig, after: RunConfig) -> list[str]:
-    """A line such as `training.steps: 100 -> 200` for each key that differs.
+    """A line such as `training.seed: 1 -> 2` for each key that makes it another run.
 
     Left out are keys that change no number of the training: where texts and folders
-    are, how they are encoded, how the trained model searches.
+    are, how they are encoded, how the trained model searches; and `new_bookkeeping`.
     """
+    more = before.training.steps < after.training.steps
+    return [line for key, line in _changes(before, after) if not _may(key, more)]
+
+
+def new_bookkeeping(before: RunConfig, after: RunConfig) -> list[str]:
+    """A line as of `difference` for each key that a run may have changed.
+
+    More `training.steps`, intervals, what is kept, when it ends early, what the final
+    model is the mean of, and how translations are scored.
+    """
+    more = before.training.steps < after.training.steps
+    return [line for key, line in _changes(before, after) if _may(key, more)]
+
+
+def _may(key: str, more_steps: bool) -> bool:
+    """Whether a run that has begun may have it changed."""
+    if key == "training.steps":
+        return more_steps
+    return _BOOKKEEPING.fullmatch(key) is not None
+
+
+def _changes(before: RunConfig, after: RunConfig) -> Iterator[tuple[str, str]]:
+    """Keys and lines, without those that change no number of the training."""
     old, new = (dict(_flat(_plain(config))) for config in (before, after))
-    return [
-        f"{key}: {old.get(key)} -> {new.get(key)}"
-        for key in {**old, **new}
-        if old.get(key) != new.get(key) and not _NO_EFFECT_ON_TRAINING.fullmatch(key)
-    ]
+    for key in {**old, **new}:
+        was, is_now = old.get(key), new.get(key)
+        if was != is_now and not _NO_EFFECT_ON_TRAINING.fullmatch(key):
+            yield key, f"{key}: {was} -> {is_now}"
 
 
 def _override(document: dict[str, Any], text: str) -> None:

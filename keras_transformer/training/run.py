@@ -11,6 +11,7 @@ from keras_transformer import backends
 from keras_transformer.errors import InputError
 from keras_transformer.evaluation import evaluate
 from keras_transformer.models import weights
+from keras_transformer.training import advice
 from keras_transformer.training import report
 from keras_transformer.training import run_folder
 from keras_transformer.training.assembly import build_parts
@@ -29,9 +30,11 @@ from keras_transformer.training.checkpoints import take_snapshot
 from keras_transformer.training.distribution import open_distribution
 from keras_transformer.training.logs import RunLog
 from keras_transformer.training.moving_average import averaged
+from keras_transformer.training.run_state import Before
 from keras_transformer.training.run_state import regular_checkpoints
 from keras_transformer.training.run_state import restored
 from keras_transformer.training.validation import best_steps
+from keras_transformer.training.validation import fruitless
 
 _BOOTSTRAP = 1000  # samples, for the confidence intervals of the test
 
@@ -67,12 +70,19 @@ def train(config):
         distribution = stack.enter_context(
             open_distribution(training.distribution, training.devices)
         )
-        say, log = _say_nothing, None
+        say, log, kept = _say_nothing, None, config
         if distribution.is_chief:
             say = report.say
-            stack.enter_context(run_folder.opened(config))
+            kept = run_folder.begun_with(config)
+            stack.enter_context(run_folder.opened(config, say))
+        before = Before(
+            int(distribution.chiefs(kept.training.checkpoint_every)),
+            not distribution.any(kept.evaluation != config.evaluation),
+        )
+        for warning in advice.of_training(training):
+            say(f"warning: {warning}")
         parts = build_parts(config, distribution, say)
-        state, metrics = restored(config, parts.translator.model, say)
+        state, metrics = restored(config, parts.translator.model, say, before)
         state.files = run_folder.file_digests(config.output)
         if distribution.is_chief:
             log = stack.enter_context(RunLog(config.output, state.step, say))
@@ -112,7 +122,7 @@ class Run:
     def train(self):
         """See the function `train`."""
         if self._done():
-            self.say(f"finished already: {self.folder} has all {self.state.step} steps")
+            self.say(f"finished already: {self._why_done()}")
         with StopOnSignal(self.distribution.any) as stop:
             while not self._done():
                 self._train_window(stop)
@@ -120,6 +130,15 @@ class Run:
 
     def _done(self):
         return self.state.ended or self.state.step >= self.config.training.steps
+
+    def _why_done(self):
+        state, training = self.state, self.config.training
+        if state.step >= training.steps:
+            return f"{self.folder} has all {state.step} steps"
+        return (
+            f"{self.folder} ended at step {state.step} of {training.steps}, without a "
+            f"better validation for too long; more training.patience goes on"
+        )
 
     def _tokens_per_step(self):
         return self.batches.num_tokens / len(self.batches)
@@ -132,7 +151,8 @@ class Run:
         ends = [_next_multiple(state.step, interval) for interval in training.intervals]
         end = min(training.steps, *ends)
         logs = self._fit(end, stop)
-        if state.step == end:
+        state.is_cut = state.step < end
+        if not state.is_cut:
             self.metrics = []
             if end == training.steps or end % training.validate_every == 0:
                 logs |= self._validate()
@@ -213,10 +233,15 @@ class Run:
                 self.log.add_samples(state.step, *samples)
                 if best == state.step:
                     self._save_best(text)
-        since = sum(step > best for step, _ in state.scores)
+        since = fruitless(state.scores, training.warmup_steps)
         if training.patience is not None and since >= training.patience:
             self.say(f"no better validation since step {best}: training ends")
             state.ended = True
+        if self.log:
+            values = [line.get("val_bleu") for line in (*self.log.lines, logs)]
+            warmed_up = state.step >= training.warmup_steps
+            if warning := advice.of_bleu(values, self._done(), warmed_up):
+                self.say(f"warning: {warning}")
         return logs
 
     def _checkpoint(self, snapshot):

@@ -28,6 +28,7 @@ from keras_transformer.files.whole_file import write_whole
 from keras_transformer.training.config import RunConfig
 from keras_transformer.training.config import difference
 from keras_transformer.training.config import load_config
+from keras_transformer.training.config import new_bookkeeping
 from keras_transformer.training.corpora import Corpora
 from keras_transformer.training.corpora import Fingerprint
 from keras_transformer.training.corpora import changes
@@ -45,11 +46,26 @@ _MADE = (_CORPUS, _BATCH_TOKENS, *TOKENIZER_FILES, "encoded", "logs")
 _RECORDS = pydantic.TypeAdapter(dict[str, list[FileRecord]])
 
 
+def begun_with(config: RunConfig) -> RunConfig:
+    """The config that the run folder keeps; of a new run, the same one.
+
+    To be asked for before `opened`, which keeps the new one.
+    """
+    try:
+        path = plain_file(Path(config.output), _CONFIG, MOST_BYTES)
+        return load_config(path) if path.exists() else config
+    except InputError:  # which `opened` raises
+        return config
+
+
 @contextlib.contextmanager
-def opened(config: RunConfig) -> Iterator[Path]:
+def opened(
+    config: RunConfig, say: Callable[[str], None] = lambda text: None
+) -> Iterator[Path]:
     """The folder of a new run, or of one of an equal config; within it, for us alone.
 
-    What a run left that had no checkpoint yet gives way to another config.
+    Only steps may have become more, and bookkeeping may differ. What a run left that
+    had no checkpoint yet gives way to another config. `say` is told what is new.
 
     Raises:
         InputError: where it holds another run or something else, cannot be written, or
@@ -70,7 +86,7 @@ def opened(config: RunConfig) -> Iterator[Path]:
     with lock:
         try:
             _refuse_files(folder)
-            _refuse_difference(folder, config)
+            _refuse_difference(folder, config, say)
             _tidy(folder)
         except OSError as error:
             raise _unwritable(folder, error) from None
@@ -246,9 +262,23 @@ def _refuse_foreign(folder: Path) -> None:
         )
 
 
-def _refuse_difference(folder: Path, config: RunConfig) -> None:
+def _refuse_difference(
+    folder: Path, config: RunConfig, say: Callable[[str], None]
+) -> None:
     path = plain_file(folder, _CONFIG, MOST_BYTES)
-    lines = difference(load_config(path), config) if path.exists() else ()
+    if not path.exists():
+        return
+    before = load_config(path)
+    lines, new = difference(before, config), new_bookkeeping(before, config)
+    if not lines and new and _has_weights(folder):
+        say(f"{folder} goes on with {'; '.join(new)}")
+        if config.training.schedule == "cosine" and before.training.steps != (
+            config.training.steps
+        ):
+            say(
+                f"warning: the cosine now falls until step {config.training.steps}: "
+                f"the learning rate jumps up to that curve"
+            )
     if lines and _has_weights(folder):
         raise InputError(
             f"{folder} was begun with another config ({'; '.join(lines)}); "

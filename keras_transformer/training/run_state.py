@@ -3,6 +3,8 @@
 import dataclasses
 import json
 from typing import Annotated
+from typing import Any
+from typing import NamedTuple
 
 import pydantic
 
@@ -14,6 +16,7 @@ from keras_transformer.training.checkpoints import read_checkpoint
 from keras_transformer.training.checkpoints import read_state
 from keras_transformer.training.checkpoints import restore_snapshot
 from keras_transformer.training.model import begin_from_trained
+from keras_transformer.training.validation import fruitless
 
 
 @dataclasses.dataclass
@@ -27,6 +30,10 @@ class State:
             best; higher is better.
         ended: whether validation has not become better for too long.
         backend: that took the last step.
+        is_cut: whether a signal came between two lines of the log, so that metrics go
+            on counting; None in a checkpoint of an earlier version.
+        evaluation: the options of the config's `evaluation` that `scores` are of; None
+            in a checkpoint of an earlier version.
         regular: the steps at which a regular checkpoint was due, oldest first, whether
             or not it could be written; None in a checkpoint of an earlier version.
         files: `{name: SHA-256}` of what else the run folder holds that a training
@@ -40,6 +47,8 @@ class State:
     scores: list[tuple[int, float]] = dataclasses.field(default_factory=list)
     ended: bool = False
     backend: str = backends.name
+    is_cut: bool | None = None
+    evaluation: dict[str, Any] | None = None
     regular: list[int] | None = None
     files: dict[str, str] | None = None
 
@@ -102,7 +111,19 @@ def regular_checkpoints(folder, state, interval):
     return {step: path for step, path in found.items() if step in regular}
 
 
-def restored(config, model, say):
+class Before(NamedTuple):
+    """What a checkpoint of an earlier version leaves to the config it was made with.
+
+    Args:
+        checkpoint_every: of that config.
+        scored_alike: whether its `evaluation` is that of the config now.
+    """
+
+    checkpoint_every: int
+    scored_alike: bool = True
+
+
+def restored(config, model, say, before=None):
     """Gives the model of a run the weights to go on from.
 
     They are those of the newest checkpoint that can be read; of a new run, those of
@@ -112,6 +133,7 @@ def restored(config, model, say):
         config: a `RunConfig`.
         model: of the run, compiled.
         say: is given what a person would like to know.
+        before: where the config has changed, what it was: a `Before`.
 
     Returns:
         The `State`, and `(variable, value)` of the metrics of a window that was cut in
@@ -120,6 +142,7 @@ def restored(config, model, say):
     Raises:
         InputError: where there are checkpoints, and none is whole and fits the model.
     """
+    before = before or Before(config.training.checkpoint_every)
     faults = []
     for path in reversed(list_checkpoints(config.output).values()):
         try:
@@ -139,13 +162,41 @@ def restored(config, model, say):
                 f"which draws other random numbers"
             )
             state.backend = backends.name
-        state.regular = state.regular_steps(config.training.checkpoint_every)
-        is_cut = all(state.step % interval for interval in config.training.intervals)
-        return state, metrics if is_cut else []
+        if state.is_cut is None:
+            every = config.training.intervals
+            state.is_cut = all(state.step % interval for interval in every)
+        _go_on(state, config, before, say)
+        return state, metrics if state.is_cut else []
     if faults:
         raise InputError(
             f"no checkpoint in {config.output} can be read ({faults[0]}); copy them "
             f"again, or choose another output"
         )
     begin_from_trained(model, config)
-    return State(regular=[]), []
+    return State(evaluation=config.evaluation.model_dump(), regular=[]), []
+
+
+def _go_on(state, config, before, say):
+    """Fits a state to a config whose bookkeeping may be new."""
+    training, options = config.training, config.evaluation.model_dump()
+    if state.ended:
+        # Earlier versions counted the validations of the warm-up, too.
+        warmup = 0 if state.regular is None else training.warmup_steps
+        since = fruitless(state.scores, warmup)
+        if training.patience is None or since < training.patience:
+            state.ended = False
+    state.regular = state.regular_steps(before.checkpoint_every)
+    alike = before.scored_alike
+    if state.evaluation is not None:
+        # An option that is younger than the checkpoint has its old meaning by default.
+        known = {key: options[key] for key in state.evaluation if key in options}
+        alike = known == state.evaluation
+    has_ended = state.ended or state.step >= training.steps
+    if state.scores and not alike and training.best_metric != "loss" and not has_ended:
+        state.scores = []
+        say(
+            "the validations so far were scored in another way (evaluation): what is "
+            "best is found anew"
+        )
+    if not state.scores or alike:
+        state.evaluation = options

@@ -62,8 +62,8 @@ class TrainingSection(Section):
         best_metric: what is best: the highest `"bleu"` or `"chrf"` of greedy search,
             or the lowest `"loss"`, the negative log-likelihood of the validation
             text, without label smoothing.
-        patience: validations without a better one after which training ends; None
-            for all `steps`.
+        patience: validations without a better one after which training ends, those of
+            the warm-up not counted; None for all `steps`.
         average_last: checkpoints whose mean is the final model; by default those of
             the last tenth of `steps`, but not more than 5: the mean of weights that
             still learn is a bad model.

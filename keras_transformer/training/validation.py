@@ -50,6 +50,19 @@ class Validation:
         return values[f"val_{self.metric}"]
 
 
+def fruitless(scores, warmup_steps=0):
+    """Validations since the best one; those of the warm-up do not count.
+
+    Args:
+        scores: `[step, score]` of each validation.
+        warmup_steps: steps in which the learning rate rises.
+    """
+    if not scores:
+        return 0
+    start = max(best_steps(scores, 1)[0], warmup_steps)
+    return sum(step > start for step, _ in scores)
+
+
 def best_steps(scores, count):
     """The steps of the `count` best of `[[step, score], ...]`, the best first.
 

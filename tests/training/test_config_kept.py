@@ -4,6 +4,7 @@ import pytest
 
 from keras_transformer.training.config import difference
 from keras_transformer.training.config import load_config
+from keras_transformer.training.config import new_bookkeeping
 
 pytestmark = pytest.mark.no_backend
 
@@ -46,15 +47,40 @@ def test_yaml_loads_again_to_an_equal_object(text, load, tmp_path):
 def test_the_difference_names_each_key(load):
     before = load(DATA + "training: {steps: 100}")
     after = load(
-        DATA + "training: {steps: 200, learning_rate: 0.1}", "model.dropout=0.5"
+        DATA + "training: {steps: 50, learning_rate: 0.1}", "model.dropout=0.5"
     )
     assert difference(before, after) == [
         "model.dropout: 0.1 -> 0.5",
-        "training.steps: 100 -> 200",
+        "training.steps: 100 -> 50",
         "training.learning_rate: None -> 0.1",
     ]
+    assert new_bookkeeping(before, after) == []
     same = DATA + "training: {steps: 100}\ndecoding: {beam_size: 9}"
     assert difference(before, load(same, "output=x", "data.cache=c")) == []
+
+
+def test_steps_may_become_more_and_bookkeeping_may_change(load):
+    before = load(DATA + "training: {steps: 100, average_last: 1}")
+    after = load(
+        DATA + "training: {steps: 200, keep_checkpoints: 3, keep_best: 1, "
+        "validate_every: 20, checkpoint_every: 10, log_every: 5, patience: 9, "
+        "average_best: 2}\nevaluation: {lowercase: true}",
+        "data.validation={source: a, target: b}",
+    )
+    changes = [line for line in difference(before, after) if "validation" not in line]
+    assert changes == []
+    names = [line.partition(":")[0] for line in new_bookkeeping(before, after)]
+    assert sorted(names) == [
+        "evaluation.lowercase",
+        *(
+            f"training.{name}"
+            for name in (
+                *("average_best", "average_last", "checkpoint_every", "keep_best"),
+                *("keep_checkpoints", "log_every", "patience", "steps"),
+                "validate_every",
+            )
+        ),
+    ]
 
 
 def test_where_texts_lie_is_no_difference(load):

@@ -1,0 +1,38 @@
+"""Warnings about a run that goes on but learns less than it could."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from collections.abc import Sequence
+
+from keras_transformer.training.training_section import TrainingSection
+
+_MANY = 3  # validations without a BLEU after which it is said
+
+
+def of_training(training: TrainingSection) -> Iterator[str]:
+    """Warnings about the `training` section of a config, before the first step."""
+    if training.warmup_steps > training.steps:
+        yield (
+            f"training.warmup_steps {training.warmup_steps} is beyond the "
+            f"{training.steps} training.steps: the learning rate never reaches its "
+            f"peak; lower warmup_steps"
+        )
+
+
+def of_bleu(values: Sequence[float | None], is_done: bool, is_warm: bool) -> str | None:
+    """A warning where no validation found anything right, or None.
+
+    Args:
+        values: BLEU of each validation so far; None of steps without one.
+        is_done: whether the training has ended.
+        is_warm: whether the warm-up is over.
+    """
+    known = [value for value in values if value is not None]
+    if not known or any(known) or not (is_done or (is_warm and len(known) == _MANY)):
+        return None
+    return (
+        f"BLEU was 0 in all {len(known)} validations; look at the translations in "
+        f"logs/, and check that source and target belong together, "
+        f"training.learning_rate and training.warmup_steps"
+    )

@@ -13,6 +13,7 @@ import keras
 from keras import ops
 
 from keras_transformer import backends
+from keras_transformer.errors import InputError
 from keras_transformer.fused_cross_entropy import FusedCrossEntropy
 from keras_transformer.fused_cross_entropy import label_scores
 from keras_transformer.fused_cross_entropy import pairs_in_chunks
@@ -71,8 +72,40 @@ def default_weights(labels, pad_id, num_tokens=None):
     return mask / ops.maximum(num_tokens, 1.0)
 
 
+class PaddingOfModel:
+    """The `pad_id` of a loss or metric: as given, or of the model that compiles it.
+
+    Without either it is 0.
+    """
+
+    def set_pad_id(self, pad_id):
+        """Sets what was given; None leaves it to the model."""
+        self.pad_id = 0 if pad_id is None else pad_id
+        self._given = pad_id is not None
+        self._taken = False
+
+    def take_pad_id(self, pad_id):
+        """Takes that of a model, where none was given.
+
+        Raises:
+            InputError: where it has taken another model's.
+        """
+        if self._taken and pad_id != self.pad_id:
+            raise InputError(
+                f"{self.name} belongs to a model with pad_id {self.pad_id}, but this "
+                f"one has {pad_id}; make another {type(self).__name__} for it"
+            )
+        if not self._given:
+            self.pad_id, self._taken = pad_id, True
+
+    @property
+    def known_pad_id(self):
+        """For `get_config`: None where neither user nor model has said it."""
+        return self.pad_id if self._given or self._taken else None
+
+
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class LabelSmoothedCrossEntropy(keras.losses.Loss):
+class LabelSmoothedCrossEntropy(PaddingOfModel, keras.losses.Loss):
     """The sum of weight * cross-entropy against smoothed labels, per target token.
 
     With the weights of `TokenBatches` (1 / tokens in the whole global batch) the sum
@@ -85,7 +118,8 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
 
     Args:
         label_smoothing: ε, in [0, 1); the paper's is 0.1.
-        pad_id: the label that does not count.
+        pad_id: the label that does not count. Default: that of the model of this
+            package that is compiled with it; 0 with any other.
         r_drop: α of R-Drop, 0 for none; its paper translates with 5. In `fit`, a model
             of this package then works each sentence off twice, under two dropout
             masks, and the loss is the mean of both plus α / 4 times the divergence of
@@ -112,7 +146,7 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
     def __init__(
         self,
         label_smoothing=0.1,
-        pad_id=0,
+        pad_id=None,
         r_drop=0.0,
         name="label_smoothed_cross_entropy",
     ):
@@ -125,7 +159,7 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
         # Not Keras' floatx: half the precision would round labels.
         super().__init__(name=name, reduction="sum", dtype="float32")
         self.label_smoothing = label_smoothing
-        self.pad_id = pad_id
+        self.set_pad_id(pad_id)
         self.r_drop = r_drop
 
     def __call__(self, y_true, y_pred, sample_weight=None):
@@ -180,6 +214,6 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
         return {
             "name": self.name,
             "label_smoothing": self.label_smoothing,
-            "pad_id": self.pad_id,
+            "pad_id": self.known_pad_id,
             "r_drop": self.r_drop,
         }

@@ -11,15 +11,17 @@ import keras
 from keras import ops
 
 from keras_transformer.fused_cross_entropy import token_mask
+from keras_transformer.losses import PaddingOfModel
 from keras_transformer.losses import TokenStatistics
 from keras_transformer.losses import token_losses
 
 
-class TokenMetric(keras.metrics.Metric):
+class TokenMetric(PaddingOfModel, keras.metrics.Metric):
     """Sums `TokenStatistics`; a subclass says what they amount to.
 
     Args:
-        pad_id: the label that does not count.
+        pad_id: the label that does not count. Default: that of the model of this
+            package that is compiled with it; 0 with any other.
         name: in the logs.
         dtype: of the sums.
 
@@ -29,9 +31,9 @@ class TokenMetric(keras.metrics.Metric):
         sample_weight: not used: every token that is not padding counts once.
     """
 
-    def __init__(self, pad_id=0, name=None, dtype=None):
+    def __init__(self, pad_id=None, name=None, dtype=None):
         super().__init__(name=name, dtype=dtype)
-        self.pad_id = pad_id
+        self.set_pad_id(pad_id)
         self.log_likelihood = self._sum("log_likelihood")
         self.num_right = self._sum("num_right")
         self.num_tokens = self._sum("num_tokens")
@@ -52,7 +54,7 @@ class TokenMetric(keras.metrics.Metric):
         self.num_tokens.assign_add(statistics.num_tokens)
 
     def get_config(self):
-        return {"pad_id": self.pad_id, "name": self.name, "dtype": self.dtype}
+        return {"pad_id": self.known_pad_id, "name": self.name, "dtype": self.dtype}
 
     def _sum(self, name):
         return self.add_weight(name=name, shape=(), initializer="zeros")
@@ -65,7 +67,7 @@ class TokenMetric(keras.metrics.Metric):
 class NegativeLogLikelihood(TokenMetric):
     """Minus the mean natural log-likelihood of a token, without label smoothing."""
 
-    def __init__(self, pad_id=0, name="nll", dtype=None):
+    def __init__(self, pad_id=None, name="nll", dtype=None):
         super().__init__(pad_id, name, dtype)
 
     def result(self):
@@ -76,7 +78,7 @@ class NegativeLogLikelihood(TokenMetric):
 class Perplexity(TokenMetric):
     """exp of the negative log-likelihood of a token, without label smoothing."""
 
-    def __init__(self, pad_id=0, name="perplexity", dtype=None):
+    def __init__(self, pad_id=None, name="perplexity", dtype=None):
         super().__init__(pad_id, name, dtype)
 
     def result(self):
@@ -87,7 +89,7 @@ class Perplexity(TokenMetric):
 class TokenAccuracy(TokenMetric):
     """The share of tokens to which the model gives its highest score."""
 
-    def __init__(self, pad_id=0, name="token_accuracy", dtype=None):
+    def __init__(self, pad_id=None, name="token_accuracy", dtype=None):
         super().__init__(pad_id, name, dtype)
 
     def result(self):

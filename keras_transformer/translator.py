@@ -60,11 +60,10 @@ class Translator:
         **options: Any,
     ) -> None:
         config = model.config
-        ids = {name: getattr(config, name) for name in ("pad_id", "start_id", "end_id")}
         target_tokenizer = target_tokenizer or tokenizer
         for side, its in (("source", tokenizer), ("target", target_tokenizer)):
             size = getattr(config, f"{side}_vocabulary_size")
-            its.check(vocabulary_size=size, where=side, **ids)
+            its.check(vocabulary_size=size, where=side, **config.special_ids)
         self.model = model
         self.tokenizer = tokenizer
         self.target_tokenizer = target_tokenizer

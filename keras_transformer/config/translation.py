@@ -15,6 +15,7 @@ import pydantic
 from keras_transformer.config.faults import first_fault
 from keras_transformer.errors import InputError
 
+#: Of the tokenizers that `Tokenizer.train` makes; any other has its own `unknown_id`.
 UNKNOWN_ID = 3
 
 Size = pydantic.PositiveInt
@@ -129,6 +130,12 @@ class TranslationConfig(pydantic.BaseModel):
     def longest_sequence(self) -> int:
         """The most tokens of a source, and of a translation, in a search."""
         return self.max_sequence_length
+
+    @property
+    def special_ids(self) -> dict[str, int]:
+        """`pad_id`, `start_id` and `end_id`, as `TokenBatches` takes them."""
+        names = ("pad_id", "start_id", "end_id")
+        return {name: getattr(self, name) for name in names}
 
     @property
     def suppressed_ids(self) -> tuple[int, ...]:

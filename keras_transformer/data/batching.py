@@ -20,6 +20,8 @@ from keras_transformer.data.token_rows import EncodedPairs
 from keras_transformer.data.token_rows import TokenRows
 from keras_transformer.errors import InputError
 
+_SPECIAL_IDS = {"pad_id": 0, "start_id": 1, "end_id": 2}
+
 Batch = tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]
 
 
@@ -80,7 +82,8 @@ class TokenBatches(keras.utils.PyDataset):
         seed: of the order.
         max_buckets: the most shapes.
         rows_multiple_of: the number of devices that share a batch.
-        pad_id: fills the rows.
+        pad_id: fills the rows. Default, as of `start_id` and `end_id`: that of the
+            pairs' tokenizer, where `encode_pairs` made them, else 0, 1 and 2.
         start_id: begins the decoder's input.
         end_id: ends labels and source.
         source_end: whether the source ends with `end_id`.
@@ -92,6 +95,8 @@ class TokenBatches(keras.utils.PyDataset):
             row that does not fit is used in its plain one.
 
     Attributes:
+        special_ids: `pad_id`, `start_id` and `end_id`, which a model of this package
+            compares with its own before it learns from the batches.
         epoch: the number of the epoch that index 0 begins, from 0; may be set. The end
             of an epoch moves it by one, and so does the start of `fit`, because
             Keras announces an epoch's end there too.
@@ -125,9 +130,9 @@ class TokenBatches(keras.utils.PyDataset):
         seed: int = 1,
         max_buckets: int = 8,
         rows_multiple_of: int = 1,
-        pad_id: int = 0,
-        start_id: int = 1,
-        end_id: int = 2,
+        pad_id: int | None = None,
+        start_id: int | None = None,
+        end_id: int | None = None,
         source_end: bool = True,
         shares: Sequence[Share] | None = None,
         bpe_dropout: BPEDropout | None = None,
@@ -144,9 +149,10 @@ class TokenBatches(keras.utils.PyDataset):
         self.shuffle = shuffle
         self.seed = seed
         self.rows_multiple_of = rows_multiple_of
-        self.pad_id = pad_id
-        self.start_id = start_id
-        self.end_id = end_id
+        given = {"pad_id": pad_id, "start_id": start_id, "end_id": end_id}
+        given = {name: value for name, value in given.items() if value is not None}
+        self.special_ids = {**(pairs.special_ids or _SPECIAL_IDS), **given}
+        self.pad_id, self.start_id, self.end_id = self.special_ids.values()
         self.source_end = source_end
         self.shares = _checked(shares or [(len(pairs), 1.0)], len(pairs))
         self.bpe_dropout = bpe_dropout
@@ -281,6 +287,7 @@ class _Endless(keras.utils.PyDataset):
     def __init__(self, batches: TokenBatches, step: int) -> None:
         super().__init__(workers=0)
         self.batches = batches
+        self.special_ids = batches.special_ids
         self.step = step
         self.begun = False
 

@@ -143,7 +143,9 @@ def encode_pairs(
         first_line += len(part)
     report = CorpusReport.total([chunk.report for chunk in encoded])
     check_not_empty("the corpus", report)
-    return EncodedPairs.concatenate([chunk.pairs for chunk in encoded]), report
+    pairs = EncodedPairs.concatenate([chunk.pairs for chunk in encoded])
+    ids = target_tokenizer.special_ids
+    return dataclasses.replace(pairs, special_ids=ids), report
 
 
 def check_not_empty(name: str, report: CorpusReport) -> None:

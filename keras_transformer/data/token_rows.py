@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from collections.abc import Sequence
 from itertools import chain
 from itertools import pairwise
@@ -72,10 +73,17 @@ class TokenRows:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class EncodedPairs:
-    """Sentence pairs as ids, without start, end and padding."""
+    """Sentence pairs as ids, without start, end and padding.
+
+    Args:
+        source: the ids of each source.
+        target: the ids of its translation.
+        special_ids: of their tokenizer, see `Tokenizer`; None where nobody said.
+    """
 
     source: TokenRows
     target: TokenRows
+    special_ids: Mapping[str, int] | None = None
 
     def __post_init__(self) -> None:
         if len(self.source) != len(self.target):
@@ -90,6 +98,7 @@ class EncodedPairs:
         return cls(
             TokenRows.concatenate([part.source for part in parts]),
             TokenRows.concatenate([part.target for part in parts]),
+            parts[0].special_ids,
         )
 
     def __len__(self) -> int:
@@ -97,7 +106,8 @@ class EncodedPairs:
 
     def take(self, rows: np.ndarray) -> EncodedPairs:
         """The pairs with these numbers, in this order."""
-        return EncodedPairs(self.source.take(rows), self.target.take(rows))
+        source, target = self.source.take(rows), self.target.take(rows)
+        return EncodedPairs(source, target, self.special_ids)
 
 
 def _offsets(lengths: np.ndarray) -> np.ndarray:

@@ -113,8 +113,44 @@ class Tokenizer:
 
     @property
     def vocabulary_size(self) -> int:
-        """V: the number of ids, special ids included."""
-        return self._processor.vocab_size()
+        """V: the number of ids, special ids included, and an appended padding."""
+        return self._processor.vocab_size() + self._appends_padding
+
+    @property
+    def special_ids(self) -> dict[str, int]:
+        """`pad_id`, `start_id` and `end_id`, as configs and `TokenBatches` take them.
+
+        A SentencePiece model without a padding gets one behind its last id, and one
+        without a start, such as T5's, starts with the padding.
+
+        Raises:
+            InputError: where the model has no end.
+
+        Example:
+
+        >>> from keras_transformer.data.tokenizer import Tokenizer
+        >>> Tokenizer.train(["low lower"] * 9, vocabulary_size=270).special_ids
+        {'pad_id': 0, 'start_id': 1, 'end_id': 2}
+        """
+        processor, size = self._processor, self._processor.vocab_size()
+        end = processor.eos_id()
+        if end < 0:
+            raise InputError(
+                "the tokenizer has no end (SentencePiece's eos_id), which every "
+                "translation needs; train it with one"
+            )
+        pad = size if self._appends_padding else processor.pad_id()
+        start = pad if processor.bos_id() < 0 else processor.bos_id()
+        return {"pad_id": pad, "start_id": start, "end_id": end}
+
+    @property
+    def unknown_id(self) -> int:
+        """The id of what the tokenizer cannot spell; with byte fallback, of nothing."""
+        return self._processor.unk_id()
+
+    @property
+    def _appends_padding(self) -> bool:
+        return self._processor.pad_id() < 0
 
     def __reduce__(self) -> tuple[type[Tokenizer], tuple[bytes]]:
         return type(self), (self.model,)
@@ -163,8 +199,8 @@ class Tokenizer:
                 if token in whole
                 or any(getattr(processor, kind)(token) for kind in kinds)
                 else processor.get_score(token)
-                for token in range(self.vocabulary_size)
-            ]
+                for token in range(processor.vocab_size())
+            ] + [None] * self._appends_padding
         raise InputError(
             "the tokenizer is a unigram model, which has no merges to leave out; set "
             "data.bpe_dropout to 0 or use a tokenizer of byte-pair encoding"
@@ -179,6 +215,9 @@ class Tokenizer:
             InputError: where `ids` is one row, or an id lies outside of the vocabulary.
         """
         rows = [self._checked(row) for row in ids]
+        if self._appends_padding:
+            padding = self._processor.vocab_size()
+            rows = [[token for token in row if token != padding] for row in rows]
         return self._processor.decode(rows) if rows else []
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
@@ -187,7 +226,7 @@ class Tokenizer:
         Raises:
             InputError: where an id lies outside of the vocabulary.
         """
-        return [self._processor.id_to_piece(token) for token in self._checked(ids)]
+        return [self._piece(token) for token in self._checked(ids)]
 
     def source_words(self, line: str) -> list[int]:
         """The word of a line that each word of its pieces comes from, from 0.
@@ -216,12 +255,22 @@ class Tokenizer:
             ]
         )
 
+    def _piece(self, token: int) -> str:
+        processor = self._processor
+        if token < processor.vocab_size():
+            return processor.id_to_piece(token)
+        # A name that no other piece has.
+        taken = processor.piece_to_id("<pad>") != processor.unk_id()
+        return "<appended pad>" if taken else "<pad>"
+
     def _id_of(self, piece: str) -> int:
         token = self._processor.piece_to_id(piece)
         if self._processor.id_to_piece(token) == piece:
             return token
         if piece.isascii() and piece.isdigit():
             return int(piece)
+        if self._appends_padding and piece == self._piece(self.vocabulary_size - 1):
+            return self.vocabulary_size - 1
         raise InputError(
             f"the tokenizer has no piece {piece!r}; spell it as the tokenizer does, "
             f"{SPACE_MARK} for a space, or give its id"
@@ -246,20 +295,16 @@ class Tokenizer:
             where: what the message begins with, such as the path of the folder.
 
         Raises:
-            InputError: where size or special ids differ.
+            InputError: where size or special ids differ, or it has no end.
         """
-        processor = self._processor
-        compared = {
-            "vocabulary_size": (self.vocabulary_size, vocabulary_size),
-            "pad_id": (processor.pad_id(), pad_id),
-            "start_id": (processor.bos_id(), start_id),
-            "end_id": (processor.eos_id(), end_id),
-        }
-        for name, (found, expected) in compared.items():
-            if found != expected:
+        found = {"vocabulary_size": self.vocabulary_size, **self.special_ids}
+        wanted = {"pad_id": pad_id, "start_id": start_id, "end_id": end_id}
+        for name, expected in {"vocabulary_size": vocabulary_size, **wanted}.items():
+            if found[name] != expected:
                 raise InputError(
-                    f"{where}: the tokenizer has {name} {found} but the config says "
-                    f"{expected}; use the tokenizer that the model was trained with"
+                    f"{where}: the tokenizer has {name} {found[name]} but the config "
+                    f"says {expected}; use the tokenizer that the model was trained "
+                    f"with, or make the config of its vocabulary_size and special_ids"
                 )
 
     def to_keras_nlp(self) -> Any:

@@ -62,7 +62,9 @@ def export(
         its.pieces(range(its.vocabulary_size))
         for its in (translator.tokenizer, translator.target_tokenizer)
     ]
-    spec = specification(config, weight_values(translator.model), *pieces)
+    unknown_id = translator.target_tokenizer.unknown_id
+    weights = weight_values(translator.model)
+    spec = specification(config, weights, *pieces, unknown_id)
     spec.optimize(quantization=quantization)
     description = describe_translator(translator, "ctranslate2")
     description["quantization"] = quantization

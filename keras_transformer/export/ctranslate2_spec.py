@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from keras_transformer.config import UNKNOWN_ID
 from keras_transformer.config import TransformerConfig
 from keras_transformer.hiding import hidden
 from keras_transformer.layers import sinusoidal_table
@@ -25,6 +24,7 @@ def specification(
     weights: dict[str, np.ndarray],
     source_pieces: list[str],
     target_pieces: list[str],
+    unknown_id: int,
 ) -> Any:
     """The specification of a model, with vocabularies and config.
 
@@ -33,6 +33,7 @@ def specification(
         weights: `{path: float32 array}`, see `models.weights`.
         source_pieces: the spelling of each source id.
         target_pieces: the spelling of each target id.
+        unknown_id: the target id of what the tokenizer cannot spell.
     """
     # The specifications import PyTorch where they find it, though nothing here needs
     # it, and loading it after TensorFlow can crash the process.
@@ -56,7 +57,7 @@ def specification(
     _Filling(config, weights).fill(spec)
     spec.register_source_vocabulary(source_pieces)
     spec.register_target_vocabulary(target_pieces)
-    spec.config.unk_token = target_pieces[UNKNOWN_ID]
+    spec.config.unk_token = target_pieces[unknown_id]
     spec.config.bos_token = target_pieces[config.start_id]
     spec.config.eos_token = target_pieces[config.end_id]
     spec.config.decoder_start_token = target_pieces[config.start_id]

@@ -16,7 +16,6 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_text
 
-from keras_transformer.config import UNKNOWN_ID
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.models.search import EXTRA_LENGTH
 from keras_transformer.models.search import score
@@ -61,6 +60,7 @@ class Signatures:
         self.module.source_tokenizer = tokenizer
         self.module.target_tokenizer = tokenizer if shared else _tokenizer(target)
         self._model = translator.model
+        self._unknown_id = source.unknown_id
         self._beam_size = beam_size
         self._n_best = n_best
         self._length_penalty = length_penalty
@@ -150,7 +150,7 @@ class Signatures:
             known = tf.logical_and(known, ids != special)
         counts = tf.sequence_mask(lengths, tf.shape(ids)[1])
         foreign = tf.logical_and(counts, tf.logical_not(known))
-        return tf.where(foreign, UNKNOWN_ID, ids), tf.reduce_any(foreign, 1)
+        return tf.where(foreign, self._unknown_id, ids), tf.reduce_any(foreign, 1)
 
     def _read(self, text, side):
         """Ids (B, S), tokens (B,) without the end, cut (B,), blank (B,)."""

@@ -130,6 +130,8 @@ class FusedTraining(keras.Model):
         # In float16 gradients underflow before a loss scale could save them.
         wide = self.compute_dtype != "float16"
         fusing = isinstance(loss, LabelSmoothedCrossEntropy)
+        for part in [*self._token_metrics, *[loss] * fusing]:
+            part.take_pad_id(self.config.pad_id)
         self._fused = fusing and wide and not others
         if fusing and loss.r_drop and not self._fused:
             reason = f"the metrics {others}" if wide else "float16"
@@ -192,12 +194,18 @@ class FusedTraining(keras.Model):
                 metric.update_norm(norm)
 
     def fit(self, *arguments, **options):
-        """`keras.Model.fit`."""
+        """`keras.Model.fit`.
+
+        Raises:
+            InputError: where `TokenBatches` have other special ids than the model.
+        """
+        self._check_special_ids(*arguments[:1], options.get("x"))
         with backends.feeding():
             return super().fit(*arguments, **options)
 
     def evaluate(self, *arguments, **options):
-        """`keras.Model.evaluate`."""
+        """`keras.Model.evaluate`; see `fit`."""
+        self._check_special_ids(*arguments[:1], options.get("x"))
         with backends.feeding():
             return super().evaluate(*arguments, **options)
 
@@ -230,6 +238,17 @@ class FusedTraining(keras.Model):
             yield
         finally:
             _running_step.reset(token)
+
+    def _check_special_ids(self, *inputs):
+        """Refuses batches with which the model would learn, but nothing of use."""
+        for batches in inputs:
+            theirs = getattr(batches, "special_ids", None)
+            if theirs is not None and theirs != self.config.special_ids:
+                raise InputError(
+                    f"the batches have {theirs}, but the model's config says "
+                    f"{self.config.special_ids}; make TokenBatches with "
+                    f"**model.config.special_ids"
+                )
 
     def _check_parts(self, num_rows):
         parts = self.micro_batches

@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 import pydantic
 
-from keras_transformer.config import UNKNOWN_ID
 from keras_transformer.config.decoding import Beams
 from keras_transformer.config.faults import first_fault
 from keras_transformer.data.tokenizer import Tokenizer
@@ -117,7 +116,7 @@ def read(folder: Path) -> Contents:
         ) from None
     contents = {
         **_vocabularies(folder, *pieces),
-        "config.json": _config(folder, description, pieces[1]),
+        "config.json": _config(folder, description, pieces[1], target.unknown_id),
     }
     weights = plain_file(folder, _WEIGHTS)
     check_weights(weights, sizes, description.limits.longest_sequence)
@@ -156,7 +155,9 @@ def _vocabularies(
     return {name: _as_json(pieces) for name, pieces in expected.items()}
 
 
-def _config(folder: Path, description: Description, pieces: list[str]) -> bytes:
+def _config(
+    folder: Path, description: Description, pieces: list[str], unknown_id: int
+) -> bytes:
     """The library's own config, where it says what `model.json` says."""
     start, end = pieces[description.ids.start], pieces[description.ids.end]
     expected = {
@@ -165,7 +166,7 @@ def _config(folder: Path, description: Description, pieces: list[str]) -> bytes:
         "bos_token": start,
         "decoder_start_token": start,
         "eos_token": end,
-        "unk_token": pieces[UNKNOWN_ID],
+        "unk_token": pieces[unknown_id],
     }
     found = _read_json(folder, "config.json")
     epsilon = found.get("layer_norm_epsilon") if isinstance(found, dict) else None

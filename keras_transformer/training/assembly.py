@@ -17,6 +17,7 @@ from keras_transformer.training.corpora import Corpora
 from keras_transformer.training.corpora import load_tokenizers
 from keras_transformer.training.corpora import make_tokenizers
 from keras_transformer.training.model import compiled_model
+from keras_transformer.training.model import special_ids
 from keras_transformer.training.token_budget import find_batch_tokens
 from keras_transformer.training.validation import Validation
 from keras_transformer.translation.source_lines import SourceLines
@@ -59,7 +60,11 @@ def build_parts(config, distribution, say):
         return compiled_model(config, tokenizers)
 
     make_batches = functools.partial(
-        TokenBatches, text.pairs, rows_multiple_of=rows, source_end=source_end
+        TokenBatches,
+        text.pairs,
+        rows_multiple_of=rows,
+        source_end=source_end,
+        **special_ids(tokenizers),
     )
 
     def find():
@@ -140,6 +145,7 @@ def _validation(config, translator, text, batch_tokens, distribution, say):
             shuffle=False,
             rows_multiple_of=distribution.num_replicas,
             source_end=config.model["source_end"],
+            **special_ids(tokenizers),
         )
     return Validation(
         translator,

@@ -135,11 +135,11 @@ class RunConfig(Section):
         return self
 
     def translation_config(
-        self, source_vocabulary_size: int, target_vocabulary_size: int
+        self, source_vocabulary_size: int, target_vocabulary_size: int, **ids: int
     ) -> TranslationConfig:
-        """The model's config, with the vocabulary sizes of its tokenizers."""
+        """The model's config, with the sizes and `special_ids` of its tokenizers."""
         return model_section.model_config(
-            self.model, source_vocabulary_size, target_vocabulary_size
+            self.model, source_vocabulary_size, target_vocabulary_size, **ids
         )
 
     @property

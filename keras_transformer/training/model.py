@@ -69,8 +69,25 @@ def begin_from_trained(model, config):
 def new_model(config, tokenizers, precision="float32"):
     """The model of a `RunConfig` with fresh weights, not compiled."""
     sizes = [tokenizer.vocabulary_size for tokenizer in tokenizers]
-    model_config = config.translation_config(*sizes)
+    model_config = config.translation_config(*sizes, **special_ids(tokenizers))
     return KINDS[model_config.kind](model_config, dtype=precision)
+
+
+def special_ids(tokenizers):
+    """`pad_id`, `start_id` and `end_id` of source and target tokenizer.
+
+    Raises:
+        InputError: where they differ, or a tokenizer has no end.
+    """
+    source, target = (tokenizer.special_ids for tokenizer in tokenizers)
+    for name, found in source.items():
+        if found != target[name]:
+            raise InputError(
+                f"the source tokenizer has {name} {found}, the target tokenizer "
+                f"{target[name]}, but a model has one; train them with the same, a "
+                f"padding too"
+            )
+    return source
 
 
 def schedule(training, model_config):

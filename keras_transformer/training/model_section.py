@@ -81,7 +81,7 @@ def _whole(kind: Any, fields: Mapping[str, Any], preset: Any = None) -> dict[str
 
 
 def model_config(
-    section: Mapping[str, Any], source_size: int, target_size: int
+    section: Mapping[str, Any], source_size: int, target_size: int, **ids: int
 ) -> TranslationConfig:
     """The config of the model of a resolved section.
 
@@ -89,12 +89,13 @@ def model_config(
         section: what `resolve` returned.
         source_size: V of the source.
         target_size: V of the target.
+        ids: `pad_id`, `start_id`, `end_id` of the tokenizers.
     """
     fields = {key: value for key, value in section.items() if key not in _OTHERS}
     sizes = dict(zip(_SIZES[1:], (source_size, target_size), strict=True))
     if source_size == target_size:
         sizes["vocabulary_size"] = source_size
-    return KINDS[section["kind"]].from_dict({**fields, **sizes})
+    return KINDS[section["kind"]].from_dict({**fields, **sizes, **ids})
 
 
 def trained_tokenizer(folder: Path, section: Any) -> Any:

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from keras_transformer.config import UNKNOWN_ID
 from keras_transformer.data.tokenizer import Tokenizer
 from keras_transformer.errors import InputError
 from keras_transformer.models import Ensemble
@@ -59,7 +58,8 @@ def with_details(
             for row, parts in zip(rows, details, strict=True)
         ]
     if alignments:
-        (unknown,) = tokenizers[1].decode([[UNKNOWN_ID]])
+        unknown = tokenizers[1].unknown_id
+        (unknown_text,) = tokenizers[1].decode([[unknown]])
         end = searcher.model.config.source_end
         rows = [
             _aligned(
@@ -67,7 +67,7 @@ def with_details(
                 [weights for _, weights in parts],
                 tokenizers[0].pieces(source[: len(source) - end]),
                 tokenizers[0].source_words(text),
-                unknown,
+                {unknown: unknown_text},
             )
             for row, parts, source, text in zip(
                 rows, details, sources, texts, strict=True
@@ -81,7 +81,7 @@ def _aligned(
     weights: list[np.ndarray],
     pieces: list[str],
     words: list[int],
-    unknown: str,
+    texts: dict[int, str],
 ) -> list[Hypothesis]:
     """The hypotheses of a source with alignments.
 
@@ -90,12 +90,12 @@ def _aligned(
         weights: (T, S) of each.
         pieces: of the source, without the end token.
         words: see `Tokenizer.source_words`.
-        unknown: what the unknown piece becomes in a text, where it is a word.
+        texts: of each id that is no part of a word: the word that it becomes.
     """
     found = []
     for hypothesis, attention in zip(row, weights, strict=True):
         written = [
-            unknown if token == UNKNOWN_ID else piece
+            texts.get(token, piece)
             for token, piece in zip(hypothesis.ids, hypothesis.tokens, strict=False)
         ]
         pairs = align(attention, pieces, written)

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 from keras_transformer.arguments import check_lengths
 from keras_transformer.arguments import check_texts
-from keras_transformer.config import UNKNOWN_ID
 from keras_transformer.config import TranslationConfig
 from keras_transformer.data.tokenizer import Tokenizer
 from keras_transformer.decoding import DecodingOptions
@@ -119,7 +118,7 @@ class SourceLines:
             texts = [prefixes[row] for row in filled]
             starts = self._target_tokenizer.encode(texts, numbers=numbers)
             for number, ids in zip(numbers, starts, strict=True):
-                if UNKNOWN_ID in ids:
+                if self._target_tokenizer.unknown_id in ids:
                     raise InputError(
                         f"line {number}: the tokenizer cannot spell its prefix; give "
                         f"one of the characters that it knows"

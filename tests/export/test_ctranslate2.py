@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from keras import ops
 
+from keras_transformer.config import UNKNOWN_ID
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.errors import InputError
 from keras_transformer.export import ctranslate2
@@ -77,7 +78,10 @@ def task_and_truth(name, folder):
     config = model.config
     vocabularies = (config.source_vocabulary_size, config.target_vocabulary_size)
     spec = specification(
-        config, weight_values(model), *(pieces(range(v)) for v in vocabularies)
+        config,
+        weight_values(model),
+        *(pieces(range(v)) for v in vocabularies),
+        UNKNOWN_ID,
     )
     spec.optimize()
     folder.mkdir()

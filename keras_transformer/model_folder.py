@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from keras_transformer.config import TranslationConfig
 from keras_transformer.data.tokenizer import Tokenizer
+from keras_transformer.data.tokenizer_bounds import check_tokenizer
 from keras_transformer.data.tokenizer_files import TOKENIZER_FILES
 from keras_transformer.data.tokenizer_files import tokenizer_files
 from keras_transformer.decoding import DecodingOptions
@@ -22,18 +23,23 @@ from keras_transformer.errors import InputError
 from keras_transformer.files.digest import sha256_of
 from keras_transformer.files.output_folder import new_folder
 from keras_transformer.files.plain_file import MOST_BYTES
+from keras_transformer.files.plain_file import MOST_CONFIG_BYTES
+from keras_transformer.files.plain_file import data_bytes
 from keras_transformer.files.plain_file import plain_file
 from keras_transformer.layers import initial_values
 from keras_transformer.models import KINDS
+from keras_transformer.models import weights
 from keras_transformer.models.translation_model import TranslationModel
 from keras_transformer.models.weights import assign
 from keras_transformer.models.weights import first_broken
-from keras_transformer.models.weights import read_arrays
+from keras_transformer.models.weights import named_weights
 from keras_transformer.models.weights import save_weights
 
 FORMAT_VERSION = 1
 _WEIGHTS = "model.weights.h5"
 _DIGEST = "weights_sha256"  # the key of `config.json`
+_FEWEST_BYTES = 2  # of a weight
+_WEIGHTS_SLACK = 2**20  # bytes that a weights file may have for other things, or lack
 
 
 class Config(NamedTuple):
@@ -73,14 +79,15 @@ def read(folder: str | Path) -> Contents:
     """
     folder = Path(folder)
     config = read_config(folder)
+    sizes = config.model.source_vocabulary_size, config.model.target_vocabulary_size
+    _check_size(config.model, plain_file(folder, _WEIGHTS))
     tokenizers = [
-        Tokenizer.load(plain_file(folder, name, MOST_BYTES))
-        for name in config.tokenizers
+        _read_tokenizer(folder, name, size)
+        for name, size in zip(config.tokenizers, sizes, strict=True)
     ]
-    arrays = read_weights(folder, config.model)
     with initial_values.left_out():
         model = config.kind(config.model)
-    assign(model, arrays, folder / _WEIGHTS)
+    assign(model, read_weights(folder, model), folder / _WEIGHTS)
     return Contents(model, *tokenizers, config.decoding)
 
 
@@ -121,26 +128,27 @@ def read_config(folder: Path) -> Config:
     return Config(kind, model_config, names, options)
 
 
-def read_weights(folder: Path, config: TranslationConfig) -> dict[str, Any]:
+def read_weights(folder: Path, model: TranslationModel) -> dict[str, Any]:
     """`{path: array}` of a model folder's weights, for `models.weights.assign`.
 
     Args:
         folder: its path.
-        config: of the model that is to have them.
+        model: that is to have them.
 
     Raises:
-        InputError: where they are missing, cut off, foreign, no finite numbers, far
-            fewer than the config declares, or not those that it was written with.
+        InputError: where they are missing, cut off, foreign, no finite numbers, of
+            other shapes than the model's, or not those that the folder was written
+            with.
     """
     path = plain_file(folder, _WEIGHTS)
-    arrays = read_arrays(path)
-    _check_size(config, arrays, path)
+    shapes = {name: tuple(w.shape) for name, w in named_weights(model).items()}
+    arrays = weights.read_weights(path, shapes)
     if broken := first_broken(arrays):
         raise InputError(
             f"{path}: the weight {broken!r} holds numbers that are not finite; train "
             f"again, or copy the model folder again"
         )
-    _check_digest(folder, path)
+    _check_digest(folder, path, sum(array.nbytes for array in arrays.values()))
     return arrays
 
 
@@ -153,8 +161,14 @@ def card(folder: str | Path) -> str:
         return ""
 
 
+def _read_tokenizer(folder: Path, name: str, vocabulary_size: int) -> Tokenizer:
+    path = plain_file(folder, name, MOST_BYTES)
+    check_tokenizer(path, vocabulary_size)
+    return Tokenizer.load(path)
+
+
 def _read_json(folder: Path) -> dict[str, Any]:
-    path = plain_file(folder, "config.json", MOST_BYTES)
+    path = plain_file(folder, "config.json", MOST_CONFIG_BYTES)
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -192,25 +206,31 @@ def _check_numbers(path: Path, fields: dict[str, Any]) -> None:
         )
 
 
-def _check_size(config: Any, arrays: dict[str, Any], where: Path) -> None:
+def _check_size(config: TranslationConfig, path: Path) -> None:
     """Refuses a config that declares far more than its weights file holds.
 
-    Small differences are left to `assign`, which can say what is missing.
+    Before a model of that size is made; small differences are left to `read_weights`,
+    which can say what is missing.
     """
-    held = sum(array.size for array in arrays.values())
-    layers = config.num_encoder_layers + config.num_decoder_layers
-    if config.num_weights > 2 * held + 1000 or layers > len(arrays):
+    try:
+        held = data_bytes(path)
+    except OSError:
+        raise InputError(f"{path} is missing; the folder is not complete") from None
+    if _FEWEST_BYTES * config.num_weights > held + _WEIGHTS_SLACK:
         raise InputError(
-            f"{where} holds {held} weights in {len(arrays)} arrays, but its config "
-            f"declares {config.num_weights} in {layers} layers; use the file that "
-            f"belongs to this config"
+            f"{path} holds {held} bytes, but its config declares {config.num_weights} "
+            f"weights; use the file that belongs to this config"
         )
 
 
-def _check_digest(folder: Path, path: Path) -> None:
+def _check_digest(folder: Path, path: Path, expected_bytes: int) -> None:
     """Refuses the weights of another model of the same architecture."""
     expected = _read_json(folder).get(_DIGEST)  # folders of before have none
-    if expected not in (None, sha256_of(path)):
+    if expected is None:
+        return
+    # What HDF5 adds is little; gigabytes that nothing names are not read for a digest.
+    is_bloated = path.stat().st_size > 2 * expected_bytes + _WEIGHTS_SLACK
+    if is_bloated or expected != sha256_of(path):
         raise InputError(
             f"{path} holds other weights than those that {folder / 'config.json'} was "
             f"written with; copy the model folder again"

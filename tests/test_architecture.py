@@ -55,6 +55,8 @@ ACTING = (
 ACTING_TOO: dict[str, str] = {
     "data/phrasebook/__init__.py": "the only reader of the embedded corpus",
     "data/phrasebook/generate.py": "a program: it writes the committed corpus",
+    "data/tokenizer_bounds.py": "looks through what `data/tokenizer.py` is to read",
+    "files/plain_file.py": "looks at files of strangers before they are read",
     "files/whole_file.py": "how all of these write a file: under a temporary name",
     "files/digest.py": "reads a file for its SHA-256",
     "files/output_folder.py": "a part of `Translator.save` and `export/`",

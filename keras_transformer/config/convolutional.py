@@ -12,7 +12,7 @@ from typing import Literal
 
 import pydantic
 
-from keras_transformer.config.translation import Size
+from keras_transformer.config.translation import Layers
 from keras_transformer.config.translation import TranslationConfig
 
 
@@ -26,8 +26,8 @@ class ConvolutionalConfig(TranslationConfig):
     Args:
         vocabulary_size: V; it and the sizes of either side as in `TransformerConfig`.
         hidden_dim: D, even.
-        num_encoder_layers: N of the encoder.
-        num_decoder_layers: N of the decoder.
+        num_encoder_layers: N of the encoder, at most 256.
+        num_decoder_layers: N of the decoder, at most 256.
         kernel_size: how many positions a convolution sees, odd.
         max_dilation: positions between those that a convolution sees: 1, 2, 4, ... up
             to this power of two from layer to layer, and again from 1.
@@ -64,8 +64,8 @@ class ConvolutionalConfig(TranslationConfig):
         "base": {},
     }
 
-    num_encoder_layers: Size = 10
-    num_decoder_layers: Size = 10
+    num_encoder_layers: Layers = 10
+    num_decoder_layers: Layers = 10
     kernel_size: Annotated[int, pydantic.Field(ge=3)] = 3
     max_dilation: Annotated[int, pydantic.Field(ge=1, le=512)] = 1
     attention: Literal["scaled_dot_product", "dot_product", "additive"] = (

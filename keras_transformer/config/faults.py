@@ -8,6 +8,8 @@ from typing import Any
 
 import pydantic
 
+_LONGEST = 300  # characters of what somebody wrote, in a message
+
 
 def first_fault(
     error: pydantic.ValidationError, model: type[pydantic.BaseModel], where: str
@@ -26,26 +28,32 @@ def first_fault(
     keys, fields = _place(fault["loc"], model)
     path = ".".join([where, *keys]).strip(".")
     if fault["type"] == "extra_forbidden":
-        key = str(fault["loc"][-1])
+        key = str(fault["loc"][-1])[:_LONGEST]
         path, near = f"{path}.{key}".strip("."), nearest(key, fields)
         return f"unknown key {path}; did you mean {near!r}?"
     if fault["type"] == "missing":
         return f"{path} is missing"
     if fault["type"] == "model_type":
-        return f"{path}: expected keys with values, got {fault['input']!r}"
+        return f"{path}: expected keys with values, got {_shown(fault['input'])}"
     if fault["type"] == "value_error":
         return f"{path}: {fault['ctx']['error']}".removeprefix(": ")
     # Of a value that may be of several types, each has its fault.
     also = [f["msg"] for f in others if _place(f["loc"], model)[0] == keys]
     expected = " or ".join([fault["msg"], *also]).replace(" or Input should be", " or")
-    return f"{path}: {expected}, got {fault['input']!r}"
+    return f"{path}: {expected}, got {_shown(fault['input'])}"
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
     """The one of `names` that looks most like `name`."""
     import difflib  # for mistakes alone
 
-    return difflib.get_close_matches(name, names, n=1, cutoff=0.0)[0]
+    # A stranger's name may be a megabyte.
+    return difflib.get_close_matches(name[:_LONGEST], names, n=1, cutoff=0.0)[0]
 
 
 def _place(

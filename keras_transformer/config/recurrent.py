@@ -11,7 +11,7 @@ from typing import Literal
 
 import pydantic
 
-from keras_transformer.config.translation import Size
+from keras_transformer.config.translation import Layers
 from keras_transformer.config.translation import TranslationConfig
 
 
@@ -25,8 +25,8 @@ class RecurrentConfig(TranslationConfig):
         vocabulary_size: V; it and the sizes of either side as in `TransformerConfig`.
         hidden_dim: D, even: an LSTM of the encoder has D / 2 units for each
             direction, one of the decoder D.
-        num_encoder_layers: N of the encoder.
-        num_decoder_layers: N of the decoder.
+        num_encoder_layers: N of the encoder, at most 256.
+        num_decoder_layers: N of the decoder, at most 256.
         attention: how the decoder scores the positions of the source: `"additive"`
             (Bahdanau et al.), `"dot_product"`, `"scaled_dot_product"`; or `"none"`:
             what it knows of the source is its first state.
@@ -60,8 +60,8 @@ class RecurrentConfig(TranslationConfig):
         "base": {},
     }
 
-    num_encoder_layers: Size = 8
-    num_decoder_layers: Size = 8
+    num_encoder_layers: Layers = 8
+    num_decoder_layers: Layers = 8
     attention: Literal["additive", "dot_product", "scaled_dot_product", "none"] = (
         "additive"
     )

@@ -70,8 +70,8 @@ class TransformerConfig(TranslationConfig):
         num_heads: H (h).
         head_dim: K, size of one head's queries and keys (d_k); default D / H.
         value_dim: size of one head's values (d_v); default D / H.
-        num_encoder_layers: N of the encoder.
-        num_decoder_layers: N of the decoder.
+        num_encoder_layers: N of the encoder, at most 256.
+        num_decoder_layers: N of the decoder, at most 256.
         activation: of the feed-forward layer: `"relu"`, `"gelu"` or `"swish"`.
         dropout: on the output of every sublayer and on the sums of embeddings and
             positions.

@@ -5,6 +5,7 @@ D hidden_dim, N layers, V vocabulary size.
 
 from __future__ import annotations
 
+from typing import Annotated
 from typing import Any
 from typing import ClassVar
 from typing import Literal
@@ -21,6 +22,9 @@ UNKNOWN_ID = 3
 Size = pydantic.PositiveInt
 #: Of a table of positions; the config of a stranger may ask for any number.
 MOST_POSITIONS = 2**16
+#: On each side. Keras goes through a model by recursion, and fails at about a thousand.
+MOST_LAYERS = 256
+Layers = Annotated[int, pydantic.Field(ge=1, le=MOST_LAYERS)]
 Rate = pydantic.confloat(ge=0.0, lt=1.0)
 
 
@@ -35,8 +39,8 @@ class TranslationConfig(pydantic.BaseModel):
         source_vocabulary_size: V of the source, where the two differ.
         target_vocabulary_size: V of the target, where the two differ.
         hidden_dim: D, the width of the residual stream.
-        num_encoder_layers: N of the encoder.
-        num_decoder_layers: N of the decoder.
+        num_encoder_layers: N of the encoder, at most 256.
+        num_decoder_layers: N of the decoder, at most 256.
         dropout: on the output of every sublayer and on the embeddings.
         tie_embeddings: `"all"` shares one matrix between source, target and output,
             `"target"` between target and output, `"none"` shares nothing.
@@ -61,8 +65,8 @@ class TranslationConfig(pydantic.BaseModel):
     source_vocabulary_size: Size | None = None
     target_vocabulary_size: Size | None = None
     hidden_dim: Size = 512
-    num_encoder_layers: Size = 6
-    num_decoder_layers: Size = 6
+    num_encoder_layers: Layers = 6
+    num_decoder_layers: Layers = 6
     dropout: Rate = 0.1
     tie_embeddings: Literal["all", "target", "none"] = "all"
     scale_embeddings: bool = True

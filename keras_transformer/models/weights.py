@@ -53,10 +53,10 @@ def write_arrays(arrays, path):
 
 
 def read_arrays(path):
-    """What `write_arrays` wrote.
+    """What `write_arrays` wrote, whatever names it has; of a run's own files.
 
-    The file may come from anybody: only numbers that lie in it as they are get read,
-    so that it can neither point to other files nor unfold to more than its size.
+    Only numbers that lie in the file as they are get read, so that it can neither point
+    to other files nor unfold to more than its size.
 
     Raises:
         InputError: where the file is missing, cut off or something else.
@@ -81,12 +81,9 @@ def read_arrays(path):
             left = path.stat().st_size
             file.visititems(visit)  # follows no links
     except FileNotFoundError:
-        raise InputError(f"{path} is missing; the folder is not complete") from None
+        raise _missing(path) from None
     except (OSError, RuntimeError, KeyError, TypeError, ValueError):
-        raise InputError(
-            f"{path} is not a weights file of this package, or is cut off; copy it "
-            f"again"
-        ) from None
+        raise _damaged(path) from None
     return arrays
 
 
@@ -98,6 +95,109 @@ def _is_plain(dataset):
         and not dataset.external
         and not dataset.is_virtual
         and dataset.chunks is None
+    )
+
+
+def read_weights(path, shapes):
+    """The weights of a file that may come from anybody.
+
+    Nothing of the file is looked at but the groups and weights that are named here, so
+    that what else it holds costs nothing.
+
+    Args:
+        path: of the file.
+        shapes: `{path: shape}` of the weights.
+
+    Returns:
+        `{path: array}` of these.
+
+    Raises:
+        InputError: where the file is missing, cut off or something else, or a weight is
+            missing, left over, of another shape, or no plain float numbers.
+    """
+    try:
+        with h5py.File(path, "r") as file:
+            _check_names(file, shapes, path)
+            return {name: _read(file[name], shapes[name], path) for name in shapes}
+    except InputError:
+        raise
+    except FileNotFoundError:
+        raise _missing(path) from None
+    except (OSError, RuntimeError, KeyError, TypeError, ValueError):
+        raise _damaged(path) from None
+
+
+def _check_names(file, names, where):
+    """Refuses a file that lacks one of the names, or holds others beside them."""
+    members = {}  # of each group, a parent before its children
+    for name in names:
+        parts = name.split("/")
+        for depth, part in enumerate(parts):
+            members.setdefault("/".join(parts[:depth]), set()).add(part)
+    for path, expected in members.items():
+        group = file[path] if path else file
+        links = group.id.links
+        prefix = f"{path}/" if path else ""
+        for member in sorted(expected):
+            if not links.exists(member.encode()):
+                under = f"{prefix}{member}/"
+                lost = min(name for name in names if f"{name}/".startswith(under))
+                raise _foreign(where, "lacks", lost)
+            if links.get_info(member.encode()).type != h5py.h5l.TYPE_HARD:
+                raise ValueError  # it leads elsewhere
+        other = _member_beside(links, {member.encode() for member in expected})
+        if other is not None:
+            name = other.decode(errors="replace")[:100]
+            raise _foreign(where, "holds", prefix + name)
+
+
+def _member_beside(links, known):
+    """The first name of a group that is none of these; None if there is none."""
+    found = links.iterate(lambda name: None if name in known else name)
+    return found[0] if isinstance(found, tuple) else found
+
+
+def _read(dataset, shape, where):
+    if not isinstance(dataset, h5py.Dataset) or not _is_plain(dataset):
+        raise ValueError
+    if dataset.id.get_storage_size() == 0:  # never written
+        raise ValueError
+    name, dtype = dataset.name.removeprefix("/"), dataset.dtype
+    if dtype.kind != "f":
+        raise InputError(
+            f"{where}: the weight {name!r} is of whole numbers; copy the file again"
+        )
+    if not dtype.isnative or dtype.itemsize > 8:
+        raise InputError(
+            f"{where}: the weight {name!r} holds numbers of the type {dtype.str}, "
+            f"which no model of this package has; save it as float32"
+        )
+    if dataset.shape != shape:
+        raise _misshapen(where, name, dataset.shape, shape)
+    return dataset[()]
+
+
+def _missing(path):
+    return InputError(f"{path} is missing; the folder is not complete")
+
+
+def _damaged(path):
+    return InputError(
+        f"{path} is not a weights file of this package, or is cut off; copy it again"
+    )
+
+
+def _foreign(where, verb, name):
+    return InputError(
+        f"{where} {verb} the weight {name!r}, unlike the model of its config; use the "
+        f"file that belongs to this config"
+    )
+
+
+def _misshapen(where, name, shape, needed):
+    return InputError(
+        f"{where}: the weight {name!r} has shape {tuple(shape)}, but the model of its "
+        f"config needs {tuple(needed)}; use the file that belongs to this config"
     )
 
 
@@ -130,11 +230,7 @@ def check_fit(model, arrays, where):
                 f"{where}: the weight {path!r} is of whole numbers; copy it"
             )
         if tuple(arrays[path].shape) != tuple(weight.shape):
-            raise InputError(
-                f"{where}: the weight {path!r} has shape {tuple(arrays[path].shape)}, "
-                f"but the model of its config needs {tuple(weight.shape)}; use the "
-                f"file that belongs to this config"
-            )
+            raise _misshapen(where, path, arrays[path].shape, weight.shape)
 
 
 def save_weights(model, path):

@@ -16,6 +16,7 @@ from keras_transformer.arguments import check_lengths
 from keras_transformer.config.decoding import DecodingOptions
 from keras_transformer.errors import InputError
 from keras_transformer.serving import ctranslate2_folder
+from keras_transformer.serving.decoding_cost import check_cost
 from keras_transformer.serving.engine import Options
 from keras_transformer.serving.limits import Limits
 from keras_transformer.translation.hypothesis import Hypothesis
@@ -64,6 +65,8 @@ class CTranslate2Engine:
         search = contents.description.search
         if length_penalty is None:
             length_penalty = search.length_penalty
+        bounds = contents.description.limits
+        check_cost(1 if beam_size else search.beam_size, bounds.extra_length)
         self.beam_size = beam_size or search.beam_size
         self._length_penalty = length_penalty
         DecodingOptions.of(

@@ -16,9 +16,11 @@ import pydantic
 from keras_transformer.config.decoding import Beams
 from keras_transformer.config.faults import first_fault
 from keras_transformer.data.tokenizer import Tokenizer
+from keras_transformer.data.tokenizer_bounds import check_tokenizer
 from keras_transformer.data.tokenizer_files import TOKENIZER_FILES
 from keras_transformer.errors import InputError
 from keras_transformer.files.plain_file import MOST_BYTES
+from keras_transformer.files.plain_file import MOST_CONFIG_BYTES
 from keras_transformer.files.plain_file import plain_file
 from keras_transformer.serving.ctranslate2_weights import check_weights
 
@@ -92,11 +94,15 @@ def read(folder: Path) -> Contents:
     """
     description = _described(folder)
     files = description.files
-    source, target = (
-        Tokenizer.load(plain_file(folder, name, MOST_BYTES))
-        for name in (files.source_tokenizer, files.target_tokenizer)
-    )
     sizes = description.source_vocabulary_size, description.target_vocabulary_size
+    weights = plain_file(folder, _WEIGHTS)
+    check_weights(weights, sizes, description.limits.longest_sequence)
+    source, target = (
+        _tokenizer(folder, name, size)
+        for name, size in zip(
+            (files.source_tokenizer, files.target_tokenizer), sizes, strict=True
+        )
+    )
     ids = {f"{name}_id": getattr(description.ids, name) for name in ("pad", "start")}
     for side, its, size in zip(
         ("source", "target"), (source, target), sizes, strict=True
@@ -118,10 +124,14 @@ def read(folder: Path) -> Contents:
         **_vocabularies(folder, *pieces),
         "config.json": _config(folder, description, pieces[1], target.unknown_id),
     }
-    weights = plain_file(folder, _WEIGHTS)
-    check_weights(weights, sizes, description.limits.longest_sequence)
     contents[_WEIGHTS] = weights.read_bytes()
     return Contents(description, source, target, contents)
+
+
+def _tokenizer(folder: Path, name: str, vocabulary_size: int) -> Tokenizer:
+    path = plain_file(folder, name, MOST_BYTES)
+    check_tokenizer(path, vocabulary_size)
+    return Tokenizer.load(path)
 
 
 def _described(folder: Path) -> Description:
@@ -148,7 +158,9 @@ def _vocabularies(
             "target_vocabulary.json": target,
         }
     for name, pieces in expected.items():
-        if _read_json(folder, name) != pieces:
+        # Every character may be escaped; white space is little.
+        size = sum(12 * len(piece) + 32 for piece in pieces) + MOST_CONFIG_BYTES
+        if _read_json(folder, name, size) != pieces:
             raise InputError(
                 f"{folder / name} has other pieces than the tokenizer; {_AGAIN}"
             )
@@ -184,8 +196,8 @@ def _config(
     return _as_json({**expected, "layer_norm_epsilon": epsilon})
 
 
-def _read_json(folder: Path, name: str) -> Any:
-    path = plain_file(folder, name, MOST_BYTES)
+def _read_json(folder: Path, name: str, most: int = MOST_CONFIG_BYTES) -> Any:
+    path = plain_file(folder, name, most)
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

@@ -17,8 +17,10 @@ from keras_transformer.arguments import check_lengths
 from keras_transformer.config.decoding import GREEDY
 from keras_transformer.config.decoding import n_best_size
 from keras_transformer.data.batching import pad_rows
+from keras_transformer.decoding import DecodingOptions
 from keras_transformer.models.search import reread_attention
 from keras_transformer.models.word_attention import require_attention
+from keras_transformer.serving.decoding_cost import check_cost
 from keras_transformer.serving.engine import Options
 from keras_transformer.serving.limits import Limits
 from keras_transformer.translation.hypothesis import Hypothesis
@@ -47,7 +49,8 @@ class TranslatorEngine:
         length_penalty: alpha; default: the translator's.
 
     Raises:
-        InputError: where these do not go with the translator's other options.
+        InputError: where these do not go with the translator's other options, or with
+            these a line may take minutes.
     """
 
     def __init__(
@@ -58,6 +61,7 @@ class TranslatorEngine:
         beam_size: int | None = None,
         length_penalty: float | None = None,
     ) -> None:
+        _check_cost(translator.decoding, beam_size)
         self.beam_size = beam_size or translator.beam_size
         self._translator = translator
         self._limits = limits
@@ -195,3 +199,14 @@ class TranslatorEngine:
             weights = ops.convert_to_numpy(self._attend(source, labels))
             for (row, ids), pair_weights in zip(some, weights, strict=False):
                 yield pair_weights[: len(ids), : len(sources[row])]
+
+
+def _check_cost(own: DecodingOptions, beam_size: int | None) -> None:
+    """Refuses the model's own options where they cost too much; see `check_cost`.
+
+    A beam size that is given to the server is the choice of who runs it.
+    """
+    hypotheses = 1 if beam_size else own.beam_size
+    if own.mbr is not None and not own.sampling:
+        hypotheses = max(hypotheses, own.num_candidates)
+    check_cost(hypotheses, max(own.min_length, own.max_length or 0))

@@ -260,7 +260,14 @@ def _flat(content: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8-sig")
+        with path.open("rb") as file:  # no more of it than is parsed
+            content = file.read(4 * strict_yaml.MOST_CHARACTERS + 1)
+        if len(content) > 4 * strict_yaml.MOST_CHARACTERS:
+            raise InputError(
+                f"{path}: a config has at most {strict_yaml.MOST_CHARACTERS} "
+                f"characters; check the path"
+            )
+        return content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except OSError as error:
         raise InputError(
             f"cannot read {path}: {error.strerror}; check the path"

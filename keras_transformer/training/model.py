@@ -63,7 +63,7 @@ def begin_from_trained(model, config):
         InputError: where they do not fit.
     """
     if folder := config.model.get("folder"):
-        assign(model, read_weights(Path(folder), model.config), folder)
+        assign(model, read_weights(Path(folder), model), folder)
 
 
 def new_model(config, tokenizers, precision="float32"):

@@ -24,6 +24,13 @@ _RESOLVERS = [
     ),
 ]
 
+#: Of a document: a value of one character takes a kilobyte while it is read.
+MOST_CHARACTERS = 2**17
+_NUMBERS = (f"{_TAG}int", f"{_TAG}float")
+_COLLECTIONS = (f"{_TAG}map", f"{_TAG}seq")
+_LONGEST_NUMBER = 1000
+_MOST_NODES = 2**18  # a file of the largest size has no more without aliases
+
 
 class _Loader(yaml.SafeLoader):
     yaml_implicit_resolvers = {None: _RESOLVERS}  # noqa: RUF012  # PyYAML's own form
@@ -58,8 +65,20 @@ def parse(text: str, where: str) -> Any:
     Raises:
         InputError: naming `where` and the line.
     """
+    if len(text) > MOST_CHARACTERS:
+        raise InputError(
+            f"{where}: a config has at most {MOST_CHARACTERS} characters; shorten it"
+        )
+    loader = None
     try:
-        return yaml.load(text, _Loader)
+        loader = _Loader(text)
+        node = loader.get_single_node()
+        if node is None:
+            return None
+        _check_nodes(node, {})
+        return loader.construct_document(node)
+    except InputError as error:
+        raise InputError(f"{where}{error}") from None
     except yaml.MarkedYAMLError as error:
         line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
         raise InputError(f"{where}{line}: not valid YAML: {error.problem}") from None
@@ -74,6 +93,43 @@ def parse(text: str, where: str) -> Any:
         ) from None
     except RecursionError:
         raise InputError(f"{where}: not valid YAML: nested too deeply") from None
+    finally:
+        if loader is not None:
+            loader.dispose()
+
+
+def _check_nodes(node: yaml.Node, counts: dict[int, int | None]) -> int:
+    """How many nodes one stands for, those that its aliases repeat included.
+
+    Args:
+        node: of the document.
+        counts: of the nodes that are known; None of those that are being counted.
+
+    Raises:
+        InputError: where they are too many, hold themselves, or a number is too long.
+    """
+    where = f", line {node.start_mark.line + 1}: "
+    if id(node) in counts:
+        if (count := counts[id(node)]) is None:
+            raise InputError(f"{where}an alias (*) stands for itself; write it out")
+        return count
+    counts[id(node)] = None
+    count = 1
+    if isinstance(node, yaml.ScalarNode):
+        if node.tag in _NUMBERS and len(node.value) > _LONGEST_NUMBER:
+            raise InputError(f"{where}a number of {len(node.value)} digits; shorten it")
+    elif node.tag not in _COLLECTIONS:
+        raise InputError(f"{where}the tag {node.tag[:100]!r} is not for configs")
+    else:
+        pairs = node.value if isinstance(node, yaml.MappingNode) else [node.value]
+        count += sum(_check_nodes(part, counts) for pair in pairs for part in pair)
+    if count > _MOST_NODES:
+        raise InputError(
+            f"{where}aliases (*) repeat more than {_MOST_NODES} values; write out "
+            f"what is needed"
+        )
+    counts[id(node)] = count
+    return count
 
 
 def dump(content: Any) -> str:

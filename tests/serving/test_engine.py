@@ -91,6 +91,31 @@ def test_a_beam_that_no_search_has_is_refused_at_once(translator):
             TranslatorEngine(translator, Limits(), beam_size=beam_size)
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"beam_size": 1000},
+        {"beam_size": 129},
+        {"beam_size": 4, "max_length": 5000},
+        {"beam_size": 4, "min_length": 60_000},
+        {"beam_size": 200, "mbr": "chrf"},
+    ],
+    ids=str,
+)
+def test_options_of_a_model_that_take_minutes_a_line_are_refused(translator, options):
+    decoding = translator.decoding.updated(options)
+    costly = Translator(translator.model, translator.tokenizer, **decoding.model_dump())
+    with pytest.raises(InputError, match="which may take minutes a line; lower"):
+        TranslatorEngine(costly, Limits())
+
+
+def test_a_beam_that_who_runs_the_server_asks_for_is_taken(translator):
+    assert TranslatorEngine(translator, Limits(), beam_size=150).beam_size == 150
+    decoding = translator.decoding.updated({"max_length": 1000, "beam_size": 8})
+    usual = Translator(translator.model, translator.tokenizer, **decoding.model_dump())
+    assert TranslatorEngine(usual, Limits()).beam_size == 8
+
+
 def test_what_is_too_long_is_named(engine):
     assert engine.count_tokens(LINES)[0] > 1
     right = r"line 2 has \d+ tokens, but the model takes at most 1024; split it into "

@@ -59,3 +59,33 @@ def test_each_fault_is_one_sentence(text, message):
     with pytest.raises(InputError, match=re.escape(message)) as error:
         strict_yaml.parse(text, "my.yaml")
     assert "\n" not in str(error.value)
+
+
+BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"{name}: &{name} [{', '.join(['*' + before] * 9)}]\n"
+    for before, name in zip("abcdefgh", "bcdefghi", strict=True)
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (BOMB, "my.yaml, line 6: aliases (*) repeat more than 262144 values"),
+        ("a: &a [*a]", "my.yaml, line 1: an alias (*) stands for itself"),
+        ("a: &a {b: *a}", "my.yaml, line 1: an alias (*) stands for itself"),
+        ("a: " + "1" * 5000, "my.yaml, line 1: a number of 5000 digits"),
+        ("a: !!int " + "1:" * 5000 + "1", "my.yaml, line 1: a number of 10001 digits"),
+        ("a: !!omap [b: 1]", "my.yaml, line 1: the tag 'tag:yaml.org,2002:omap'"),
+        ("- a\n" * 2**17, "my.yaml: a config has at most 131072 characters"),
+    ],
+    ids=["bomb", "list", "object", "digits", "base-60", "tag", "size"],
+)
+def test_what_costs_far_more_than_it_is_long_is_refused(text, message):
+    with pytest.raises(InputError, match=re.escape(message)) as error:
+        strict_yaml.parse(text, "my.yaml")
+    assert len(str(error.value)) < 200
+
+
+def test_an_alias_repeats_a_value():
+    found = strict_yaml.parse("a: &a [1, 2]\nb: *a\nc: [*a, *a]", "my.yaml")
+    assert found == {"a": [1, 2], "b": [1, 2], "c": [[1, 2], [1, 2]]}

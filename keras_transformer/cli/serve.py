@@ -34,8 +34,8 @@ def serve(
     MODEL is a model folder, or one of 'export --format ctranslate2'. POST /translate
     takes {"text": "..."} or {"texts": [...]}, POST /v1/models/NAME:predict what TF
     Serving takes. Where KERAS_TRANSFORMER_API_KEY is set, clients must send it as
-    'Authorization: Bearer KEY'. SIGTERM or ctrl-C stops it when all that was taken on
-    is answered.
+    'Authorization: Bearer KEY'. SIGTERM, SIGHUP or ctrl-C stops it when all that was
+    taken on is answered.
     """
     model_folder.check(model, "a model folder")
     try:

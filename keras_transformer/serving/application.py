@@ -72,7 +72,13 @@ def application(
         },
     )
     app.router.redirect_slashes = False
-    return guard.Guard(app, service.metrics, local=local, crowded=crowded)
+    return guard.Guard(
+        app,
+        service.metrics,
+        local=local,
+        keyless=api_key is None,
+        crowded=crowded,
+    )
 
 
 class _Routes:
@@ -97,10 +103,18 @@ class _Routes:
             raise Refusal(
                 503, "the model is being prepared; try again", exchange.retry_after(5)
             )
-        value = messages.parse_json(await exchange.read_body(request, service.limits))
-        work = parse(value, service.engine, service.limits)
+        body = await exchange.read_body(request, service.limits)
+        # Meanwhile the others are answered.
+        work = await run_in_threadpool(self._parsed, body, parse)
         service.check_languages(*work.languages)
-        return exchange.as_json(work.answer(await self._found(request, work)))
+        found = await self._found(request, work)
+        return await run_in_threadpool(lambda: exchange.as_json(work.answer(found)))
+
+    def _parsed(self, body: bytes, parse: Parse) -> messages.Work:
+        service = self._service
+        return parse(
+            messages.parse_json(body, service.limits), service.engine, service.limits
+        )
 
     async def _found(
         self, request: Request, work: messages.Work
@@ -120,7 +134,9 @@ class _Routes:
                 "holds; send fewer or shorter sentences"
             )
         try:
-            futures = self._service.batcher.submit(texts, counts, work.options)
+            futures = self._service.batcher.submit(
+                texts, counts, work.options, request.client and request.client.host
+            )
             seconds = self._service.limits.answer_seconds
             results = await exchange.results(request, futures, seconds)
         except QueueFull:

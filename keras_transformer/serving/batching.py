@@ -1,8 +1,8 @@
 """Sentences of many requests, translated together.
 
 One thread runs the model, since a compiled program wants all cores. While it runs, more
-sentences arrive; the next batch takes the one that has waited longest, and others that
-are not longer and ask for the same.
+sentences arrive; the next batch takes the one whose turn it is, see `turns.py`, and
+others that are not longer and ask for the same.
 """
 
 import sys
@@ -10,6 +10,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
+from collections.abc import Hashable
 from collections.abc import Iterable
 from collections.abc import Sequence
 from concurrent.futures import Future
@@ -20,6 +21,7 @@ from keras_transformer.serving.engine import Engine
 from keras_transformer.serving.engine import Options
 from keras_transformer.serving.limits import Limits
 from keras_transformer.serving.metrics import Metrics
+from keras_transformer.serving.turns import Turns
 from keras_transformer.translation.static_shapes import bucket
 
 _MOST_ROWS = 4  # of a program, for each sentence of nearly its length
@@ -39,6 +41,8 @@ class _Item(NamedTuple):
     options: Options
     arrival: float
     future: Future
+    client: Hashable
+    request: object
 
 
 class Batcher:
@@ -55,6 +59,7 @@ class Batcher:
         self._limits = limits
         self._metrics = metrics
         self._items: list[_Item] = []
+        self._turns = Turns()
         self._changed = threading.Condition()
         self._stopping = False
         self._thread: threading.Thread | None = None
@@ -87,7 +92,11 @@ class Batcher:
             self._thread.join()
 
     def submit(
-        self, texts: Sequence[str], lengths: Sequence[int], options: Options
+        self,
+        texts: Sequence[str],
+        lengths: Sequence[int],
+        options: Options,
+        client: Hashable = None,
     ) -> list[Future]:
         """A future of the hypotheses of each sentence; all are taken, or none.
 
@@ -97,27 +106,37 @@ class Batcher:
             texts: the sentences.
             lengths: their source tokens.
             options: how they are translated.
+            client: who sent them; clients take turns.
 
         Raises:
-            QueueFull: where they do not fit into the queue.
+            QueueFull: where they do not fit into the queue, the last quarter of which
+                is for clients that have nothing in it.
             Stopping: after `stop`, or where the thread of the model has ended.
         """
-        now = time.monotonic()
+        now, request = time.monotonic(), object()
         new = [
-            _Item(text, bucket(length), options, now, Future())
+            _Item(text, bucket(length), options, now, Future(), client, request)
             for text, length in zip(texts, lengths, strict=True)
         ]
         with self._changed:
             if self._stopping:
                 raise Stopping
-            if len(self._items) + len(new) > self._limits.queue_sentences:
+            if not self._fits(new):
                 self._drop_cancelled()
-            if len(self._items) + len(new) > self._limits.queue_sentences:
-                raise QueueFull
+                if not self._fits(new):
+                    raise QueueFull
             self._items += new
             self._metrics.waiting.set(len(self._items))
             self._changed.notify_all()
         return [item.future for item in new]
+
+    def _fits(self, new: list[_Item]) -> bool:
+        most = self._limits.queue_sentences
+        total = len(self._items) + len(new)
+        if total <= most - most // 4 or not new:
+            return True
+        client = new[0].client
+        return total <= most and all(item.client != client for item in self._items)
 
     # === The thread of the model ===
 
@@ -162,22 +181,24 @@ class Batcher:
             self._changed.wait(rest)
 
     def _choose(self) -> list[_Item]:
-        """The oldest with others of its length, and shorter ones in empty rows.
+        """Who is next with others of its length, and shorter ones in empty rows.
 
         All rows are padded to the longest: a longer one, which would slow down all of
-        them, waits until it is the oldest, and much shorter ones make no batch larger.
+        them, waits until it is next, and much shorter ones make no batch larger.
         """
-        first = self._items[0]
+        waiting = self._turns.ordered(self._items)
+        first = waiting[0]
         alike = [
             item
-            for item in self._items
+            for item in waiting
             if item.options == first.options and item.length <= first.length
         ]
-        alike.sort(key=lambda item: -item.length)  # stable: by age
+        alike.sort(key=lambda item: -item.length)  # stable: by turn
         near = sum(2 * item.length > first.length for item in alike)
         sizes = self._limits.row_counts(first.length)
         # A larger program for fewer rows costs more than several runs of a small one.
         size = [size for size in sizes if size <= _MOST_ROWS * near][-1]
+        self._turns.took(alike[:size])
         return alike[:size]
 
     def _drop_cancelled(self) -> None:

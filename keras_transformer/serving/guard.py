@@ -10,11 +10,14 @@ from collections.abc import Callable
 from collections.abc import MutableMapping
 from typing import Any
 
+from starlette.datastructures import Headers
+
 from keras_transformer.errors import InputError
 from keras_transformer.serving import exchange
 from keras_transformer.serving.metrics import Metrics
 
-_HEADERS = (
+#: Of every answer.
+HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"cache-control", b"no-store"),
 )
@@ -29,6 +32,8 @@ class Guard:
         local: whether to answer only those that ask this machine by a name of its own.
             Otherwise a page of any site could make a browser of this machine ask,
             under the site's name, and read the answer (DNS rebinding).
+        keyless: whether there is no API key. Then the pages of other sites are
+            refused: a browser says where a request comes from.
         crowded: whether there are more clients than are served.
     """
 
@@ -38,11 +43,13 @@ class Guard:
         metrics: Metrics,
         *,
         local: bool = False,
+        keyless: bool = False,
         crowded: Callable[[], bool] = lambda: False,
     ) -> None:
         self._app = app
         self._metrics = metrics
         self._local = local
+        self._keyless = keyless
         self._crowded = crowded
 
     async def __call__(self, scope: MutableMapping, receive: Any, send: Any) -> None:
@@ -54,7 +61,7 @@ class Guard:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [*message["headers"], *_HEADERS]
+                message["headers"] = [*message["headers"], *HEADERS]
             await send(message)
 
         try:
@@ -84,6 +91,13 @@ class Guard:
                 "use other names",
                 exchange.CLOSE,
             )
+        if self._keyless and is_foreign(Headers(scope=scope), scope["method"]):
+            return exchange.Refusal(
+                403,
+                "a page of another site asks, and this server has no key; start it "
+                "with an API key to let such pages ask",
+                exchange.CLOSE,
+            )
         if scope["path"] != "/health" and self._crowded():
             return exchange.Refusal(
                 503,
@@ -101,6 +115,30 @@ def is_own_name(host: str) -> bool:
         return name == "localhost" or ipaddress.ip_address(name).is_loopback
     except ValueError:
         return False
+
+
+def is_foreign(headers: MutableMapping[str, str], method: str) -> bool:
+    """Whether a browser sent a request for a page of another site.
+
+    That somebody follows a link to this server is not foreign. A program that is no
+    browser sends none of these headers.
+
+    Args:
+        headers: of the request.
+        method: of the request.
+    """
+    site = headers.get("sec-fetch-site")
+    if site is not None:
+        follows_a_link = method == "GET" and (
+            headers.get("sec-fetch-mode"),
+            headers.get("sec-fetch-dest"),
+        ) == ("navigate", "document")
+        return site not in ("same-origin", "none") and not follows_a_link
+    origin = headers.get("origin")
+    if origin is None:
+        return False
+    name = origin.lower().partition("://")[2]  # none of "null"
+    return not name or name != headers.get("host", "").lower()
 
 
 def parse_key(value: str | None, variable: str) -> str | None:

@@ -20,6 +20,9 @@ from keras_transformer.serving.engine import Options
 from keras_transformer.serving.limits import Limits
 from keras_transformer.translation.hypothesis import Hypothesis
 
+_OTHER_STRINGS = 100  # of a body, beside its texts
+_MOST_OUTSIDE = 2**16  # bytes of a body outside of its strings
+
 _Strict = pydantic.ConfigDict(strict=True, extra="forbid", frozen=True)
 _Language = Annotated[str, pydantic.StringConstraints(max_length=35)]
 
@@ -67,12 +70,25 @@ class Work(NamedTuple):
     languages: tuple[str | None, str | None] = (None, None)  # asked for
 
 
-def parse_json(body: bytes) -> Any:
+def parse_json(body: bytes, limits: Limits) -> Any:
     """The JSON value of a body.
 
     Raises:
-        InputError: where it is not UTF-8 or not JSON.
+        InputError: where it is not UTF-8 or not JSON, or has far more parts than a
+            request within the limits: Python parses JSON in one go, and all wait.
     """
+    # No quote is left but those around strings.
+    plain = body.replace(b"\\\\", b"").replace(b'\\"', b"")
+    most = 4 * limits.sentences + _OTHER_STRINGS
+    if plain.count(b'"') > 2 * most:
+        raise InputError(
+            f"the body has more than {most} strings; send several requests"
+        )
+    if sum(map(len, plain.split(b'"')[::2])) > _MOST_OUTSIDE:
+        raise InputError(
+            f"the body has more than {_MOST_OUTSIDE} bytes outside of strings; send "
+            f"texts"
+        )
     try:
         return json.loads(body.decode("utf-8"), parse_constant=_refuse_constant)
     except UnicodeDecodeError as error:

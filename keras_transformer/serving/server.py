@@ -1,27 +1,33 @@
 """Runs the HTTP interface until a signal comes."""
 
 import asyncio
+import contextlib
+import dataclasses
 import ipaddress
 import os
+import signal
 import socket
 import sys
+import threading
+import time
 from collections.abc import Callable
+from collections.abc import Iterator
 from typing import Any
 
-import h11
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from keras_transformer.errors import InputError
-from keras_transformer.serving import exchange
+from keras_transformer.serving import open_files
 from keras_transformer.serving.application import application
+from keras_transformer.serving.protocol import protocol
 from keras_transformer.serving.service import Service
 
 
 def serve(service: Service, host: str, port: int, api_key: str | None = None) -> None:
     """Answers requests until SIGTERM or ctrl-C, then finishes what it has taken on.
 
-    The signal is raised again at the end, so that whoever called this sees it.
+    The signal is raised again at the end, so that whoever called this sees it. SIGHUP
+    is taken for SIGTERM, unless it is ignored, as `nohup` has it.
 
     Args:
         service: not started yet.
@@ -37,7 +43,15 @@ def serve(service: Service, host: str, port: int, api_key: str | None = None) ->
     is_loopback = ipaddress.ip_address(address[0]).is_loopback
     if not (is_loopback or api_key):
         _say(f"warning: {host} is open to other machines, and there is no API key")
+    allowed, backlog = open_files.connections(service.limits.connections)
+    if allowed < service.limits.connections:
+        _say(
+            f"warning: this process may open few files (ulimit -n); {allowed} "
+            f"connections at once are served, not {service.limits.connections}"
+        )
+        service.limits = dataclasses.replace(service.limits, connections=allowed)
     server = http_server(service, api_key, local=is_loopback and not api_key)
+    server.config.backlog = backlog
     failed = False
 
     def done(seconds: float | None) -> None:
@@ -66,9 +80,28 @@ class HttpServer(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listens; then calls."""
+        asyncio.get_running_loop().set_exception_handler(_log_fault)
         await super().startup(sockets)
         if self.on_startup is not None:
             self.on_startup()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Takes the signals that end the server."""
+
+        def hang_up(number: int, frame: Any) -> None:
+            self.handle_exit(signal.SIGTERM, frame)
+
+        number = getattr(signal, "SIGHUP", None)
+        takes = number is not None and signal.getsignal(number) != signal.SIG_IGN
+        takes = takes and threading.current_thread() is threading.main_thread()
+        with super().capture_signals():
+            before = signal.signal(number, hang_up) if takes else None
+            try:
+                yield
+            finally:
+                if takes:
+                    signal.signal(number, before)
 
 
 def http_server(
@@ -89,7 +122,7 @@ def http_server(
     server = HttpServer(
         uvicorn.Config(
             application(service, api_key, local=local, crowded=crowded),
-            http=_protocol(limits.transfer_seconds),
+            http=protocol(limits, Complaints().say),
             ws="none",
             lifespan="off",
             log_config=None,
@@ -134,59 +167,36 @@ def _say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def _protocol(seconds: float) -> type[asyncio.Protocol]:
-    """HTTP/1.1 that gives a client `seconds` for a head, and to take an answer.
+class Complaints:
+    """A log of what others do, which nobody can fill: a line a second.
 
-    uvicorn itself waits for ever once a byte of a head has come, or for an answer that
-    nobody takes.
+    Args:
+        seconds: between two lines.
     """
 
-    class Protocol(H11Protocol):
-        head_timer: asyncio.TimerHandle | None = None
-        answer_timer: asyncio.TimerHandle | None = None
+    def __init__(self, seconds: float = 1.0) -> None:
+        self._seconds = seconds
+        self._next = 0.0
+        self._left_out = 0
 
-        def connection_made(self, transport: Any) -> None:
-            super().connection_made(transport)
-            transport.set_write_buffer_limits(high=0)  # to be told of all that waits
-            self._time_head()
+    def say(self, text: str) -> None:
+        """Writes a line to standard error, or counts it for the next one."""
+        now = time.monotonic()
+        if now < self._next:
+            self._left_out += 1
+            return
+        more = f" ({self._left_out} more such lines)" if self._left_out else ""
+        self._left_out, self._next = 0, now + self._seconds
+        _say(f"warning: {text}{more}")
 
-        def data_received(self, data: bytes) -> None:
-            super().data_received(data)
-            self._time_head()
 
-        def connection_lost(self, exc: Exception | None) -> None:
-            super().connection_lost(exc)
-            for timer in (self.head_timer, self.answer_timer):
-                if timer is not None:
-                    timer.cancel()
+_accept_complaints = Complaints(60.0)
 
-        def pause_writing(self) -> None:
-            super().pause_writing()
-            self.answer_timer = self.loop.call_later(seconds, self.transport.abort)
 
-        def resume_writing(self) -> None:
-            super().resume_writing()
-            self.answer_timer.cancel()
-
-        def send_400_response(self, msg: str) -> None:
-            answer = exchange.error(
-                400, "this is not an HTTP/1.1 request; send one", exchange.CLOSE
-            )
-            headers = answer.raw_headers
-            for event in (
-                h11.Response(status_code=400, headers=headers, reason=b"Bad Request"),
-                h11.Data(data=answer.body),
-                h11.EndOfMessage(),
-            ):
-                self.transport.write(self.conn.send(event))
-            self.transport.close()
-
-        def _time_head(self) -> None:
-            waits = self.cycle is None or self.cycle.response_complete
-            if waits and self.head_timer is None:
-                self.head_timer = self.loop.call_later(seconds, self.transport.abort)
-            elif not waits and self.head_timer is not None:
-                self.head_timer.cancel()
-                self.head_timer = None
-
-    return Protocol
+def _log_fault(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """What asyncio does, but for a connection that cannot be taken: it tries again."""
+    error = context.get("exception")
+    if isinstance(error, OSError) and "accept" in context.get("message", ""):
+        _accept_complaints.say(f"a connection cannot be taken: {error.strerror}")
+    else:
+        loop.default_exception_handler(context)

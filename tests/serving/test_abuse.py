@@ -1,7 +1,9 @@
 """Clients that do what none should: the server lives, and leaks nothing."""
 
+import base64
 import json
 import socket
+import sys
 import threading
 import time
 
@@ -10,6 +12,10 @@ import pytest
 pytest.importorskip("starlette", reason="needs the extra serve")
 hypothesis = pytest.importorskip("hypothesis", reason="needs hypothesis")
 
+from fake_engine import FakeEngine  # noqa: E402
+
+from keras_transformer.errors import InputError  # noqa: E402
+from keras_transformer.serving import messages  # noqa: E402
 from keras_transformer.serving.limits import Limits  # noqa: E402
 
 pytestmark = pytest.mark.no_backend
@@ -89,6 +95,86 @@ def test_a_body_without_a_length_is_bounded_too(start_server):
         connection.sendall(b"40\r\n" + b"x" * 64 + b"\r\n0\r\n\r\n")
         assert received(connection).startswith(b"HTTP/1.1 413 ")
     assert server.lives()
+
+
+@pytest.mark.parametrize(
+    "chunks",
+    [b"zz\r\nabc\r\n", b"-1\r\n", b"3\r\nabcdef\r\n", b"ffffffffffffffffffffff\r\n"],
+    ids=["no number", "negative", "longer", "far too large"],
+)
+def test_a_malformed_chunk_is_one_line_and_an_answer(chunks, server, capfd):
+    time.sleep(1.1)  # lines of the log are a second apart
+    capfd.readouterr()
+    with server.connect() as connection:
+        connection.sendall(HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + chunks)
+        answer = received(connection)
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400 ")
+    for name in (b"content-type: application/json", b"x-content-type-options: nosniff"):
+        assert name in head.lower()
+    assert json.loads(body)["error"]
+    assert server.lives()
+    lines = capfd.readouterr().err.splitlines()
+    assert lines == ["warning: 127.0.0.1 sent what is no HTTP/1.1"]
+
+
+def test_what_is_no_http_after_an_answer_is_no_fault(start_server, capfd):
+    server = start_server(limits=Limits(body_bytes=10))
+    with server.connect() as connection:
+        head = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
+        connection.sendall(head + b"40\r\n" + b"x" * 64 + b"\r\nzz\r\n")
+        received(connection)
+    assert "Traceback" not in capfd.readouterr().err
+    assert server.get("/ready")[0] == 200
+
+
+BODIES = {
+    "lists": b"[" + b"[]," * 340_000 + b"[]]",
+    "keys": json.dumps({f"k{i}": 1 for i in range(80_000)}).encode(),
+    "key": json.dumps({"texts" * 200_000: 1}).encode(),
+    "numbers": b'{"n_best":[' + b"1," * 500_000 + b"1]}",
+    "instances": json.dumps({"instances": [{"a": 1}] * 70_000}).encode(),
+    "digits": b'{"n_best":' + b"1" * 1_000_000 + b"}",
+}
+
+
+@pytest.mark.parametrize("body", BODIES)
+def test_a_body_that_is_costly_to_parse_is_refused_before(body):
+    limits = Limits()
+    assert len(BODIES[body]) <= limits.body_bytes
+    calls = []
+
+    def trace(frame, event, argument):
+        calls.append(event)
+
+    sys.setprofile(trace)
+    try:
+        with pytest.raises(InputError):
+            value = messages.parse_json(BODIES[body], limits)
+            messages.parse_translate(value, FakeEngine(), limits)
+    finally:
+        sys.setprofile(None)
+    assert len(calls) < 20_000
+
+
+def test_requests_of_any_allowed_size_pass_the_bounds_of_json(server):
+    limits = server.service.limits
+    texts = [{"b64": base64.b64encode(b'\\"' * 9).decode()}] * limits.sentences
+    body = {"instances": [{"text": text} for text in texts]}
+    assert server.post("/v1/models/default:predict", body)[0] == 200
+    quotes = ['"\\' * 400] * limits.sentences
+    assert server.post("/translate", {"texts": quotes})[0] == 200
+    pretty = json.dumps({"texts": ["a"] * limits.sentences}, indent=4).encode()
+    assert server.post("/translate", pretty)[0] == 200
+
+
+def test_a_body_in_chunks_of_one_byte_is_read(server):
+    body = b'{"text": "' + b"a" * 3000 + b'"}'
+    chunks = b"".join(b"1\r\n%c\r\n" % byte for byte in body) + b"0\r\n\r\n"
+    with server.connect() as connection:
+        connection.sendall(HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + chunks)
+        answer = connection.recv(65536)
+    assert answer.startswith(b"HTTP/1.1 200 ")
 
 
 def test_clients_that_leave_are_not_translated_for(start_server):

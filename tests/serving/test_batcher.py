@@ -43,8 +43,8 @@ def held():
         batcher.stop()
 
 
-def submit(batcher, *texts, length=1, options=OPTIONS):
-    return batcher.submit(texts, [length] * len(texts), options)
+def submit(batcher, *texts, length=1, options=OPTIONS, client=None):
+    return batcher.submit(texts, [length] * len(texts), options, client)
 
 
 def test_requests_that_wait_share_a_batch(held):
@@ -105,7 +105,8 @@ def test_long_sentences_make_smaller_batches(held):
     submit(batcher, *"klm", length=1000)
     engine.go.set()
     batcher.stop()
-    assert [len(texts) for texts, _ in engine.batches] == [1, 8, 2, 1, 1, 1]
+    # After eight of the first request it is the second one's turn.
+    assert [len(texts) for texts, _ in engine.batches] == [1, 8, 1, 2, 1, 1]
 
 
 def test_a_full_queue_takes_all_of_a_request_or_nothing(held):
@@ -202,3 +203,53 @@ def test_the_first_sentence_waits_for_company_but_not_for_ever():
     submit(batcher, "c")[0].result(5)
     batcher.stop()
     assert [texts for texts, _ in engine.batches] == [["a", "b"], ["c"]]
+
+
+# === Turns ===
+
+
+def test_a_client_of_one_sentence_does_not_wait_for_one_of_thousands(held):
+    engine, batcher = held(queue_sentences=8000)
+    for _ in range(28):
+        submit(batcher, *["many"] * 128, length=40, client="a")
+    for text, length in (("short", 5), ("long", 90)):
+        submit(batcher, text, length=length, client="b")
+    engine.go.set()
+    batcher.stop()
+    places = {
+        text: next(i for i, (texts, _) in enumerate(engine.batches) if text in texts)
+        for text in ("short", "long")
+    }
+    assert places["short"] <= 2 and places["long"] <= 3
+
+
+def test_a_request_does_not_wait_for_another_large_one_of_the_same_client(held):
+    engine, batcher = held(queue_sentences=8000)
+    submit(batcher, *["many"] * 128, length=40)
+    submit(batcher, "long", length=90)
+    engine.go.set()
+    batcher.stop()
+    assert "long" in engine.batches[2][0]
+
+
+def test_clients_of_as_much_get_as_much(held):
+    engine, batcher = held(batch_size=1, queue_sentences=8000)
+    for client, count in (("a", 30), ("b", 10), ("c", 10)):
+        submit(batcher, *[client] * count, length=20, client=client)
+    for text in "dd":  # a second request of a client is no second client
+        submit(batcher, text, length=20, client="b")
+    engine.go.set()
+    batcher.stop()
+    order = "".join(texts[0] for texts, _ in engine.batches[1:])
+    assert sorted(order[:30]) == [*"a" * 10, *"b" * 8, *"c" * 10, *"dd"]
+    assert order[-20:] == "bb" + "a" * 18 or order.endswith("a" * 18)
+
+
+def test_one_client_does_not_fill_the_queue(held):
+    _, batcher = held(queue_sentences=8)
+    submit(batcher, *"abcdef", client="a")
+    with pytest.raises(QueueFull):
+        submit(batcher, "g", client="a")
+    submit(batcher, "g", "h", client="b")
+    with pytest.raises(QueueFull):
+        submit(batcher, "i", client="c")

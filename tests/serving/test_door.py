@@ -4,6 +4,7 @@ import contextlib
 import http.client
 import json
 import socket
+import time
 import types
 
 import pytest
@@ -12,6 +13,8 @@ pytest.importorskip("starlette", reason="needs the extra serve")
 
 from keras_transformer.errors import InputError
 from keras_transformer.serving import guard
+from keras_transformer.serving import open_files
+from keras_transformer.serving import protocol
 from keras_transformer.serving import server as servers
 from keras_transformer.serving.limits import Limits
 from keras_transformer.serving.service import Service
@@ -43,6 +46,51 @@ def test_foreign_names_are_not(host, server):
     assert server.post("/translate", {"text": "a"}, Host=host)[0] == 421
 
 
+def own(server):
+    return f"{server.host}:{server.port}"
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "https://evil.example.com"},
+        {"Origin": "http://localhost:3000"},
+        {"Origin": "null"},
+        {"Origin": ""},
+        {"Sec_Fetch_Site": "cross-site"},
+        {"Sec_Fetch_Site": "same-site", "Sec_Fetch_Mode": "no-cors"},
+        {"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Mode": "navigate"}
+        | {"Sec_Fetch_Dest": "iframe"},
+    ],
+)
+def test_pages_of_other_sites_are_not_answered(headers, server, start_server):
+    open_to_all = start_server(key=None, local=False)
+    for one in (server, open_to_all):
+        before = len(one.engine.batches)
+        for path in ("/translate", "/v1/models/default:predict"):
+            status, answer = one.post(path, {"text": "a"}, **headers)
+            assert status == 403 and "a page of another site" in answer["error"]
+        assert one.get("/health", **headers)[0] == 403
+        assert len(one.engine.batches) == before
+    closed = start_server(key="secret")
+    request = {"text": "a"}
+    assert closed.post("/translate", request, X_API_Key="secret", **headers)[0] == 200
+
+
+def test_the_page_of_the_server_is_answered(server):
+    for headers in (
+        {"Origin": f"http://{own(server)}"},
+        {"Origin": f"http://{own(server)}", "Sec_Fetch_Site": "same-origin"},
+        {"Sec_Fetch_Site": "none"},
+        {"Content_Type": "application/x-www-form-urlencoded"},  # as curl -d sends it
+    ):
+        assert server.post("/translate", {"text": "a"}, **headers)[0] == 200
+    link = {"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Mode": "navigate"}
+    link["Sec_Fetch_Dest"] = "document"
+    assert server.send("GET", "/", **link)[0] == 200
+    assert server.post("/translate", {"text": "a"}, **link)[0] == 403  # a form
+
+
 def test_with_a_key_any_name_is_answered(start_server):
     server = start_server(key="secret")
     key = {"Authorization": "Bearer secret"}
@@ -62,7 +110,8 @@ def test_only_an_open_server_of_this_machine_asks_for_names(
 
     def http_server(service, api_key, **options):
         given.append((api_key, options))
-        return types.SimpleNamespace(run=lambda sockets: None)
+        config = types.SimpleNamespace()
+        return types.SimpleNamespace(config=config, run=lambda sockets: None)
 
     monkeypatch.setattr(servers, "http_server", http_server)
     servers.serve(Service(engine=None), host, 0, key)
@@ -104,6 +153,47 @@ def test_one_connection_too_many_is_told_so_in_json(start_server):
     assert server.lives()
 
 
+def test_idle_connections_make_room(start_server):
+    server = start_server(limits=Limits(connections=20))
+    with contextlib.ExitStack() as stack:
+        for _ in range(100):
+            stack.enter_context(contextlib.closing(server.connect()))
+        assert server.get("/health") == (200, {"status": "alive"})
+        assert len(server.connections) <= 20 + protocol.SPARE_CONNECTIONS
+    server.until(lambda: server.get("/ready")[0] == 200)
+    assert server.lives()
+
+
+@pytest.mark.parametrize(
+    ("free", "right"),
+    [(10**6, (1000, 1024)), (2024, (1000, 1024)), (1100, (1000, 64)), (100, (75, 25))],
+)
+def test_no_more_connections_are_served_than_files_may_be_open(
+    free, right, monkeypatch
+):
+    others = open_files._OTHER_FILES + protocol.SPARE_CONNECTIONS + 10
+    monkeypatch.setattr(open_files, "_open_already", lambda: 10)
+    monkeypatch.setattr(open_files, "_raise_limit", lambda wanted: free + others)
+    assert open_files.connections(1000) == right
+
+
+def test_a_process_that_may_open_no_file_is_told_so(monkeypatch):
+    monkeypatch.setattr(open_files, "_raise_limit", lambda wanted: 20)
+    with pytest.raises(InputError, match=r"may open too few files .* ulimit -n"):
+        open_files.connections(1000)
+
+
+def test_nobody_fills_the_log(capsys):
+    complaints = servers.Complaints(seconds=0.05)
+    for i in range(1000):
+        complaints.say(f"no {i}")
+    time.sleep(0.06)
+    complaints.say("the last")
+    first, *_, last = capsys.readouterr().err.splitlines()
+    assert first == "warning: no 0"
+    assert last.startswith("warning: the last (") and "more such lines" in last
+
+
 def test_what_is_no_http_is_told_so_in_json(server):
     with socket.create_connection((server.host, server.port), timeout=10) as connection:
         connection.sendall(b"HELLO\r\n\r\n")
@@ -112,4 +202,6 @@ def test_what_is_no_http_is_told_so_in_json(server):
         assert response.status == 400
         assert response.headers.get_content_type() == "application/json"
         assert "not an HTTP/1.1 request" in json.loads(response.read())["error"]
+        assert response.headers["X-Content-Type-Options"] == "nosniff"
+        assert response.headers["Cache-Control"] == "no-store"
     assert server.lives()

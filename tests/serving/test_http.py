@@ -154,7 +154,7 @@ BAD_BODIES = {
     b'{"text": "\xff\xfe"}': "not UTF-8 (byte 10)",
     b'{"text": "a\\u0000b"}': "text 1 holds the character NUL",
     b'{"texts": ["a", "\\ud800"]}': "half of a surrogate pair",
-    b"[" * 100_000: "nested too deeply",
+    b"[" * 50_000: "nested too deeply",
     b"9" * 10_000: "not JSON",
     b"null": "must be an object",
     b'"a"': "must be an object",
@@ -220,7 +220,7 @@ def test_one_fault_of_many_is_enough(server, monkeypatch):
     monkeypatch.setattr(messages, "first_fault", counting)
     for body, message in (
         ({"texts": [1] * 9999}, "texts.0: Input should be a valid string"),
-        ({f"key{i}": 1 for i in range(9999)}, "unknown key key0"),
+        ({f"key{i}": 1 for i in range(500)}, "unknown key key0"),
     ):
         status, answer = server.post("/translate", body)
         assert (status, message in answer["error"]) == (400, True), answer

@@ -5,6 +5,7 @@ import http.client
 import json
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -22,6 +23,17 @@ from reference.fixture_folder import lines
 PROGRAM = Path(__file__).with_name("fake_engine.py")
 ROOT = Path(keras_transformer.__file__).parents[1]
 SERVE = ["-m", "keras_transformer.cli.main", "serve", FOLDER, "--port", "0"]
+RUN = "runpy.run_path(sys.argv[0], run_name='__main__')"
+NOHUP = [
+    "-c",
+    f"import runpy, signal, sys; signal.signal(signal.SIGHUP, signal.SIG_IGN); "
+    f"sys.argv.pop(0); {RUN}",
+]
+FEW_FILES = [
+    "-c",
+    f"import resource, runpy, sys; "
+    f"resource.setrlimit(resource.RLIMIT_NOFILE, (200, 200)); sys.argv.pop(0); {RUN}",
+]
 #: Of one length: each shape of a batch takes seconds to prepare.
 PAIRS = list(zip(lines("source"), lines("greedy"), strict=True))[4:7]
 
@@ -139,6 +151,61 @@ def test_a_server_of_an_export_to_ctranslate2_loads_no_keras(run_python):
         "print('keras' in sys.modules)"
     )
     assert run_python(code) == "False\n"
+
+
+@pytest.mark.no_backend
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="Windows has no SIGHUP")
+def test_a_terminal_that_hangs_up_ends_it_as_sigterm_does(start):
+    process, port, _ = start()
+    answers = []
+
+    def client():
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+        with contextlib.closing(connection):
+            body = json.dumps({"texts": ["slow"] * 40})
+            connection.request("POST", "/translate", body)
+            answers.append(json.loads(connection.getresponse().read()))
+
+    thread = threading.Thread(target=client)
+    thread.start()
+    end = time.monotonic() + 20
+    while not waiting_sentences(port) and time.monotonic() < end:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGHUP)
+    thread.join(20)
+    assert answers == [{"translations": ["SLOW"] * 40}]
+    assert process.wait(20) == 143
+
+
+@pytest.mark.no_backend
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="Windows has no SIGHUP")
+def test_under_nohup_it_lives_on(start):
+    program = [*NOHUP, str(PROGRAM), "127.0.0.1", "0"]
+    process, port, _ = start(program=program)
+    process.send_signal(signal.SIGHUP)
+    time.sleep(0.3)
+    assert waiting_sentences(port) == 0
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(20) == 143
+
+
+@pytest.mark.no_backend
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
+def test_more_idle_connections_than_files_silence_nobody(start):
+    program = [*FEW_FILES, str(PROGRAM), "127.0.0.1", "0"]
+    process, port, lines = start(program=program)
+    assert re.match(r"warning: this process may open few files .*; \d+ conn", lines[0])
+    with contextlib.ExitStack() as stack:
+        for _ in range(400):
+            one = socket.create_connection(("127.0.0.1", port), timeout=10)
+            stack.enter_context(contextlib.closing(one))
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+        with contextlib.closing(connection):
+            connection.request("GET", "/health")
+            assert connection.getresponse().read() == b'{"status": "alive"}'
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(30) == 143
+    assert len(process.stderr.read()) < 1000
 
 
 @pytest.mark.no_backend

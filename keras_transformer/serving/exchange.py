@@ -2,10 +2,12 @@
 
 import asyncio
 import json
+import zlib
 from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Any
 
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.requests import Request
@@ -19,6 +21,7 @@ _LONGEST_MESSAGE = 400
 #: Of a body that is too large, so many bytes are read and dropped: many clients look
 #: for the answer only when they have sent all.
 _DROPPED = 32 * 2**20
+_GZIP = 16 + zlib.MAX_WBITS  # what zlib calls this form
 _GONE = 499  # never sent: nobody is there to read it
 CLOSE = {"Connection": "close"}
 
@@ -87,12 +90,52 @@ async def gone(request: Request, reason: ClientDisconnect) -> Response:
 
 
 async def read_body(request: Request, limits: Limits) -> bytes:
-    """The body of a request.
+    """The body of a request, unpacked where it came in gzip.
 
     Raises:
-        Refusal: where it is too large or too slow.
+        InputError: where it is not the gzip that its head declares.
+        Refusal: where it is too large, packed or unpacked, or too slow, or packed in
+            another way.
         ClientDisconnect: where the client goes away.
     """
+    body = await _read(request, limits)
+    encoding = request.headers.get("content-encoding", "identity").strip().lower()
+    if encoding in ("gzip", "x-gzip"):
+        return await run_in_threadpool(_unpacked, body, limits.body_bytes)
+    if encoding not in ("", "identity"):
+        raise Refusal(
+            415, f"the Content-Encoding {encoding!r} is not known; send gzip or none"
+        )
+    return body
+
+
+def _unpacked(body: bytes, most: int) -> bytes:
+    """What `gzip` packed, in one part or several."""
+    parts: list[bytes] = []
+    size = 0
+    while body or not parts:
+        unpacker = zlib.decompressobj(wbits=_GZIP)
+        try:
+            part = unpacker.decompress(body, most - size + 1)
+        except zlib.error:
+            raise InputError("the body is not gzip; send it as its head says") from None
+        size += len(part)
+        if size > most:
+            raise _too_large(most)
+        if not unpacker.eof:
+            raise InputError("the body's gzip is cut off; send all of it")
+        parts.append(part)
+        body = unpacker.unused_data
+    return b"".join(parts)
+
+
+def _too_large(most: int) -> Refusal:
+    return Refusal(
+        413, f"the body is larger than {most} bytes; send several requests", CLOSE
+    )
+
+
+async def _read(request: Request, limits: Limits) -> bytes:
     most = limits.body_bytes
     parts, size = [], 0
     try:
@@ -109,9 +152,7 @@ async def read_body(request: Request, limits: Limits) -> bytes:
     except TimeoutError:
         raise Refusal(408, "the body came too slowly; send it faster", CLOSE) from None
     if max(size, declared) > most:
-        raise Refusal(
-            413, f"the body is larger than {most} bytes; send several requests", CLOSE
-        )
+        raise _too_large(most)
     return b"".join(parts)
 
 

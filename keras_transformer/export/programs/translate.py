@@ -26,10 +26,15 @@ class Translator:
 
     def __init__(self, folder, threads=0):
         folder = Path(folder)
-        self.description = json.loads((folder / "model.json").read_text("utf-8"))
+        path = file_of(folder, "model.json")
+        self.description = json.loads(path.read_text("utf-8"))
         files = self.description["files"]
+        for graph in self.description.get("graphs", {}).values():
+            file_of(folder, graph["file"])  # the engine's
         self.source, self.target = (
-            sentencepiece.SentencePieceProcessor(model_file=str(folder / files[name]))
+            sentencepiece.SentencePieceProcessor(
+                model_file=str(file_of(folder, files[name]))
+            )
             for name in ("source_tokenizer", "target_tokenizer")
         )
         self.engine = Engine(folder, self.description, threads)
@@ -93,6 +98,22 @@ class Translator:
         return min(content + limits["extra_length"], limits["longest_sequence"])
 
 
+def file_of(folder, name):
+    """The path of a file of a folder, which may come from anybody.
+
+    Raises ValueError where the file lies elsewhere, as `..`, an absolute path or a link
+    would have it, or is none.
+    """
+    path = folder / str(name)
+    is_inside = path.resolve().is_relative_to(folder.resolve())
+    if not (is_inside and path.is_file()):
+        raise ValueError(
+            f"{name!r} is not a file of the folder {folder}; export the model again, "
+            f"or copy the whole folder, without links to elsewhere"
+        )
+    return path
+
+
 def main():
     """Reads lines, writes translations."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -103,7 +124,8 @@ def main():
     parser.add_argument("--scores", action="store_true", help="score, tab, text")
     arguments = parser.parse_args()
     translator = Translator(Path(__file__).parent, arguments.threads)
-    sys.stdin.reconfigure(encoding="utf-8", newline="\n")
+    # As the command line of the toolkit: without a byte order mark.
+    sys.stdin.reconfigure(encoding="utf-8-sig", newline="\n")
     sys.stdout.reconfigure(encoding="utf-8", newline="\n")
     rows = translator.hypotheses(
         [line.removesuffix("\n").removesuffix("\r") for line in sys.stdin],

@@ -1,4 +1,4 @@
-"""The one exception for input that a person can mend, and a sentence for one more.
+"""The exception for input that a person can mend, and a sentence for one more.
 
 Everything that reads what somebody wrote (files, configs, arguments) raises
 `InputError` with one sentence that says what is wrong, where (file, line or key)
@@ -8,6 +8,10 @@ and how to mend it. The command line prints it as one line and exits with 2.
 
 class InputError(ValueError):
     """Bad input: the message says what, where and how to mend it."""
+
+
+class ModelError(InputError):
+    """A model that cannot translate, whatever the text: it computes NaN, say."""
 
 
 #: Parts of what PyTorch on a processor, JAX, TensorFlow and CUDA raise.

@@ -11,6 +11,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from keras_transformer.errors import InputError
+from keras_transformer.errors import ModelError
 from keras_transformer.serving import exchange
 from keras_transformer.serving import guard
 from keras_transformer.serving import messages
@@ -67,6 +68,7 @@ def application(
         exception_handlers={
             HTTPException: exchange.refused,
             InputError: exchange.bad_input,
+            ModelError: exchange.broken_model,
             ClientDisconnect: exchange.gone,
             Exception: exchange.fault,
         },

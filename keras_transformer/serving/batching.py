@@ -5,6 +5,7 @@ sentences arrive; the next batch takes the one whose turn it is, see `turns.py`,
 others that are not longer and ask for the same.
 """
 
+import math
 import sys
 import threading
 import time
@@ -17,11 +18,13 @@ from concurrent.futures import Future
 from typing import NamedTuple
 
 from keras_transformer.errors import InputError
+from keras_transformer.errors import ModelError
 from keras_transformer.serving.engine import Engine
 from keras_transformer.serving.engine import Options
 from keras_transformer.serving.limits import Limits
 from keras_transformer.serving.metrics import Metrics
 from keras_transformer.serving.turns import Turns
+from keras_transformer.translation.hypothesis import Hypothesis
 from keras_transformer.translation.static_shapes import bucket
 
 _MOST_ROWS = 4  # of a program, for each sentence of nearly its length
@@ -213,6 +216,7 @@ class Batcher:
                     raise RuntimeError(
                         f"the engine gave {len(found)} rows for {len(items)} sentences"
                     )
+                _check_numbers(found)
         except Exception as error:
             if len(items) == 1:
                 items[0].future.set_exception(error)
@@ -225,6 +229,14 @@ class Batcher:
             return
         for item, hypotheses in zip(items, found, strict=True):
             item.future.set_result(hypotheses)
+
+
+def _check_numbers(found: list[list[Hypothesis]]) -> None:
+    if any(math.isnan(h.score) for hypotheses in found for h in hypotheses):
+        raise ModelError(
+            "the model gives scores that are no numbers (NaN): its weights are "
+            "damaged, or its precision is too low; serve another model"
+        )
 
 
 def _refuse(items: Iterable[_Item]) -> None:

@@ -47,6 +47,7 @@ class Engine(Protocol):
 
         Raises:
             InputError: `attention` is asked for and the model has none.
+            ModelError: the model is at fault.
         """
 
     def warm_up(self, longest: int) -> Iterator[str]:

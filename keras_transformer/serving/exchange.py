@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from keras_transformer.errors import InputError
+from keras_transformer.errors import ModelError
 from keras_transformer.serving.limits import Limits
 from keras_transformer.translation.hypothesis import Hypothesis
 
@@ -82,6 +83,11 @@ async def bad_input(request: Request, reason: InputError) -> Response:
 async def fault(request: Request, reason: Exception) -> Response:
     """The answer where the server is to blame; it says nothing of its inside."""
     return error(500, "the server failed at this request", CLOSE)
+
+
+async def broken_model(request: Request, reason: ModelError) -> Response:
+    """The answer where the model is to blame; no other request will help."""
+    return error(500, str(reason))
 
 
 async def gone(request: Request, reason: ClientDisconnect) -> Response:

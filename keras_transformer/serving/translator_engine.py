@@ -18,6 +18,8 @@ from keras_transformer.config.decoding import GREEDY
 from keras_transformer.config.decoding import n_best_size
 from keras_transformer.data.batching import pad_rows
 from keras_transformer.decoding import DecodingOptions
+from keras_transformer.errors import InputError
+from keras_transformer.errors import ModelError
 from keras_transformer.models.search import reread_attention
 from keras_transformer.models.word_attention import require_attention
 from keras_transformer.serving.decoding_cost import check_cost
@@ -97,13 +99,16 @@ class TranslatorEngine:
             require_attention(self._translator.model, "alignments and attention need")
         length = bucket(max(self.count_tokens(texts)))
         sizes = [n for n in self._limits.row_counts(length) if n >= len(texts)]
-        found = self._translator.translate(
-            texts,
-            batch_size=sizes[0] if sizes else len(texts),
-            fill_batches=True,
-            return_details=True,
-            **self._search(options),
-        )
+        try:
+            found = self._translator.translate(
+                texts,
+                batch_size=sizes[0] if sizes else len(texts),
+                fill_batches=True,
+                return_details=True,
+                **self._search(options),
+            )
+        except InputError as error:  # the texts and options were checked
+            raise ModelError(f"the model cannot translate: {error}") from None
         found = [hypotheses[: options.n_best] for hypotheses in found]
         return self._with_attention(texts, found) if options.attention else found
 

@@ -1,9 +1,11 @@
 """An engine that upper-cases, and a server in front of it in a process of its own.
 
 Some texts make it misbehave: `fault` raises, `wait` blocks until `go` is set, `slow`
-takes a tenth of a second, `lost` has no answer, `end` ends the thread that asks.
+takes a tenth of a second, `nan` has a score that is no number, `lost` has no answer,
+`end` ends the thread that asks.
 """
 
+import math
 import signal
 import sys
 import threading
@@ -72,7 +74,7 @@ class FakeEngine:
                 tokens=tokens,
                 ids=[*range(len(tokens)), 2],
                 log_probability=-2.0 - rank,
-                score=-1.0 - rank,
+                score=math.nan if text == "nan" else -1.0 - rank,
                 finished=True,
                 attention={"cross": weights[None, None]} if options.attention else None,
                 source_tokens=source if options.attention else None,

@@ -10,6 +10,7 @@ pytest.importorskip("prometheus_client", reason="needs the extra serve")
 
 from keras_transformer.data.tokenizer import Tokenizer
 from keras_transformer.errors import InputError
+from keras_transformer.errors import ModelError
 from keras_transformer.models import RecurrentModel
 from keras_transformer.models import Transformer
 from keras_transformer.serving.engine import Options
@@ -83,6 +84,17 @@ def test_a_batch_has_one_of_few_sizes(engine, monkeypatch):
     for count in (1, 2, 5):
         assert len(engine.translate(LINES[:count], Options(4))) == count
     assert sizes == [1, 8, 8]
+
+
+def test_a_model_that_computes_no_numbers_is_at_fault():
+    fields = {"vocabulary_size": 261, "intermediate_dim": 4, "num_heads": 1}
+    model = Transformer({**fields, **SMALLEST})
+    for weight in model.weights:
+        weight.assign(np.full(weight.shape, np.nan))
+    translator = Translator(model, Tokenizer.train(["a"] * 9, 261), beam_size=1)
+    engine = TranslatorEngine(translator, Limits(batch_size=1))
+    with pytest.raises(ModelError, match="the model cannot translate: "):
+        engine.translate(["a"], Options(1))
 
 
 def test_a_beam_that_no_search_has_is_refused_at_once(translator):

@@ -33,6 +33,8 @@ from keras_transformer.translation.source_lines import warn
 class Translator:
     """A trained model with its tokenizers: lines in, translations out.
 
+    Any number of threads may call it; of processes see docs/speed.md.
+
     Args:
         model: a model of this package, or an `Ensemble` of them.
         tokenizer: of the source, and of the target unless that has its own.

@@ -8,7 +8,9 @@ Keras runs on is loaded here, and no other module names a framework.
   tensors first, hashable options as keywords) that runs `function` as one compiled
   program a combination of shapes and options, without gradients. The model's weights
   may change between calls. `few_rows` says that large matrices meet few rows, which
-  affects speed alone.
+  affects speed alone. Any number of threads may call it at once.
+* `note_work(builds=False)`: called before a model is built (`builds`) or run. Raises a
+  RuntimeError in the fork of a process whose work has started threads.
 * `concrete(tensor)`: its values as a NumPy array, where they are known and in the
   processor's memory; None while a program is traced.
 * `loop(condition, body, state, constants)`: `while condition(state): state =
@@ -76,6 +78,7 @@ feeding = _backend.feeding
 hoists_invariants = _backend.hoists_invariants
 loop = _backend.loop
 memory_limit = _backend.memory_limit
+note_work = _backend.note_work
 num_programs = _backend.num_programs
 num_separate_losses = _backend.num_separate_losses
 peak_memory = _backend.peak_memory

@@ -9,6 +9,7 @@ import keras
 import numpy as np
 from jax import numpy as jnp
 
+from keras_transformer.backends import forks
 from keras_transformer.backends import host_memory
 from keras_transformer.backends.chunked_top_k import chunked
 from keras_transformer.backends.host_threads import num_threads
@@ -41,6 +42,7 @@ def compile(function, model, few_rows=False):
     lock, compiled = threading.Lock(), set()
 
     def run(*arguments, **options):
+        note_work()
         # Weights as inputs: closed over, they would be baked in as constants.
         weights = [variable.value for variable in model.variables]
         options = tuple(sorted(options.items()))
@@ -52,6 +54,10 @@ def compile(function, model, few_rows=False):
         return result
 
     return run
+
+
+def note_work(builds=False):
+    forks.note()
 
 
 def _known(options):

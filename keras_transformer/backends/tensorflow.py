@@ -3,6 +3,7 @@
 import contextlib
 import contextvars
 import functools
+import threading
 
 import keras
 import numpy as np
@@ -11,6 +12,7 @@ from keras import ops
 from keras import tree
 from keras.src.trainers.data_adapters.py_dataset_adapter import PyDatasetAdapter
 
+from keras_transformer.backends import forks
 from keras_transformer.backends import host_memory
 from keras_transformer.backends.chunked_top_k import chunked
 from keras_transformer.backends.host_threads import num_threads
@@ -36,6 +38,7 @@ def compile(function, model, few_rows=False):
     programs = {}  # one each: tf.function warns where one is traced again and again
 
     def run(*arguments, **options):
+        note_work()
         arguments = tree.map_structure(tf.convert_to_tensor, arguments)
         tensors = tree.flatten(arguments)
         shapes = tuple((tuple(tensor.shape), tensor.dtype) for tensor in tensors)
@@ -44,10 +47,32 @@ def compile(function, model, few_rows=False):
             # Not a function of its own: TensorFlow would count all keys as one's.
             program = functools.partial(_traced_for_xla, function, options)
             program = tf.function(program, jit_compile=True, autograph=False)
-            programs.setdefault(key, program)  # of another thread, if it was faster
+            # Of another thread, if that was faster.
+            programs.setdefault(key, _FirstAlone(program))
         return programs[key](*arguments)
 
     return run
+
+
+class _FirstAlone:
+    """A function whose first call all others wait for: of those one traces it."""
+
+    def __init__(self, function):
+        self._function = function
+        self._lock = threading.Lock()
+
+    def __call__(self, *arguments):
+        lock = self._lock
+        if lock is None:
+            return self._function(*arguments)
+        with lock:
+            result = self._function(*arguments)
+            self._lock = None
+        return result
+
+
+def note_work(builds=False):
+    forks.note()
 
 
 def _traced_for_xla(function, options, *arguments):

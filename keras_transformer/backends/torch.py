@@ -4,6 +4,7 @@ import contextlib
 import contextvars
 import itertools
 import math
+import threading
 
 import keras
 import numpy as np
@@ -12,6 +13,7 @@ from keras import ops
 from keras import tree
 from torch.utils import _pytree as pytree
 
+from keras_transformer.backends import forks
 from keras_transformer.backends import host_memory
 from keras_transformer.backends.random_words import random_words
 from keras_transformer.backends.random_words import signed
@@ -31,6 +33,11 @@ EAGER_STEPS = 48
 # often it has run untraced}, its options, and the numbers of its loops.
 _graphs = contextvars.ContextVar("graphs", default=None)
 
+# Held by the thread whose program is running. While one is traced, PyTorch's tracer
+# puts functions of its own into torch.nn.Module, of which Keras' layers are made: what
+# another thread ran would be traced, too.
+_running = threading.RLock()
+
 chunk_tokens = 1024  # to begin an operation costs more than where others compile
 compiles_training = False
 hoists_invariants = False
@@ -41,11 +48,19 @@ def compile(function, model, few_rows=False):
     graphs = {}
 
     def run(*arguments, **options):
+        note_work()
         arguments = tree.map_structure(ops.convert_to_tensor, arguments)
-        with torch.no_grad(), _collecting(graphs, tuple(sorted(options.items()))):
+        collecting = _collecting(graphs, tuple(sorted(options.items())))
+        with _running, torch.no_grad(), collecting:
             return function(*arguments, **options)
 
     return run
+
+
+def note_work(builds=False):
+    forks.check()
+    if not builds:  # that starts no threads
+        forks.note()
 
 
 @contextlib.contextmanager

@@ -74,6 +74,10 @@ class FusedTraining(keras.Model):
     _fused = False  # whether a compiled loss and metrics allow it
     _micro_batches = 1
 
+    def __call__(self, *arguments, **options):
+        backends.note_work()  # before Keras makes tensors of the arguments
+        return super().__call__(*arguments, **options)
+
     def call(self, inputs, training=None, mask=None):
         """Logits (B, T, V); in a fused step the hidden states that the loss takes."""
         if not self._fusing:
@@ -199,12 +203,14 @@ class FusedTraining(keras.Model):
         Raises:
             InputError: where `TokenBatches` have other special ids than the model.
         """
+        backends.note_work()
         self._check_special_ids(*arguments[:1], options.get("x"))
         with backends.feeding():
             return super().fit(*arguments, **options)
 
     def evaluate(self, *arguments, **options):
         """`keras.Model.evaluate`; see `fit`."""
+        backends.note_work()
         self._check_special_ids(*arguments[:1], options.get("x"))
         with backends.feeding():
             return super().evaluate(*arguments, **options)

@@ -33,6 +33,7 @@ class TranslationModel(FusedTraining):
     """
 
     def __init__(self, config, dtype=None, **kwargs):
+        backends.note_work(builds=True)
         if not isinstance(config, self.config_class):
             config = self.config_class.from_dict(config)
         policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())

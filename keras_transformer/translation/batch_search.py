@@ -205,6 +205,7 @@ class BatchSearch:
 
     def _map(self, function: Callable, batches: Sequence[Any]) -> Iterator[Any]:
         """`function` of each batch, in their order."""
+        backends.note_work()
         count = min(self._num_programs(), len(batches))
         if count < 2:
             yield from map(function, batches)

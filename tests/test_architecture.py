@@ -69,6 +69,7 @@ ACTING_TOO: dict[str, str] = {
     "data/encoded_corpus.py": "the cache of the encoded corpus",
     "data/encoded_writer.py": "as above",
     "data/line_reader.py": "a part of `data/corpus.py`",
+    "data/parquet.py": "as above",
     "training/assembly.py": "a part of `training/run.py`: it seeds",
     "backends/host_memory.py": "reads the memory limit of a container",
 }

@@ -23,7 +23,7 @@ NAMES = {
     """,
     "keras_transformer.data": """
         CorpusReport EncodedPairs ParallelText TokenBatches TokenRows Tokenizer
-        encode_pairs phrasebook read_lines read_parallel read_tsv
+        encode_pairs phrasebook read_lines read_pairs read_parallel read_tsv
     """,
     "keras_transformer.decoding": """
         DecodingOptions SearchResult beam_search greedy_search length_penalty sample

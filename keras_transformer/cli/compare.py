@@ -13,7 +13,7 @@ def compare(
     baseline: Annotated[
         Path,
         typer.Argument(
-            metavar="BASELINE", help="Translations of one system, plain or gzipped."
+            metavar="BASELINE", help="Translations of one system, plain or packed."
         ),
     ],
     systems: Annotated[

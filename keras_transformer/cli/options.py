@@ -28,7 +28,7 @@ LengthPenalty = Annotated[
 SourceFile = Annotated[
     Path,
     typer.Option(
-        "--source", metavar="FILE", help="Lines to translate, plain or gzipped."
+        "--source", metavar="FILE", help="Lines to translate, plain or packed."
     ),
 ]
 Examples = Annotated[

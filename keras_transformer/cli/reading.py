@@ -8,6 +8,7 @@ from itertools import repeat
 from pathlib import Path
 from typing import BinaryIO
 
+from keras_transformer.data.file_lines import file_lines
 from keras_transformer.errors import InputError
 
 STANDARD_INPUT = "standard input"
@@ -53,7 +54,7 @@ def decoded(lines: Iterable[bytes], path: Path | None) -> Iterator[str]:
 
 
 def with_prefixes(
-    lines: Iterable[str], prefixes: Path | None
+    texts: Iterable[str], prefixes: Path | None
 ) -> Iterator[tuple[str, str]]:
     """Each line with that of the file `prefixes`, or with nothing.
 
@@ -61,10 +62,12 @@ def with_prefixes(
         InputError: where the file cannot be read, or has fewer lines or more.
     """
     with opened(prefixes) if prefixes else contextlib.nullcontext() as file:
-        starts = decoded(file, prefixes) if prefixes else repeat("")
-        for number, line in enumerate(lines, 1):
+        starts: Iterator[str] = repeat("")
+        if prefixes:
+            starts = decoded(file_lines(file, prefixes), prefixes)
+        for number, text in enumerate(texts, 1):
             if (start := next(starts, None)) is None:
                 raise InputError(f"{prefixes} has no line {number}; give one a line")
-            yield line, start
+            yield text, start
         if prefixes and next(starts, None) is not None:
             raise InputError(f"{prefixes} has more lines than the input; give as many")

@@ -21,7 +21,7 @@ def score(
     target: Annotated[
         Path,
         typer.Option(
-            metavar="FILE", help="A translation of each line, plain or gzipped."
+            metavar="FILE", help="A translation of each line, plain or packed."
         ),
     ],
     format: options.Format = formats.Format.text,

@@ -58,7 +58,7 @@ def translate(
         translator = model_folder.load(model, *(ensemble or ()))
         top_beams = translator.decoding.updated(decoding).top_beams
         asked["return_alignments"] &= translator.attends
-        lines, ready = pipe.lines(file)
+        lines, ready = pipe.lines(file, source)
         lines = reading.with_prefixes(reading.decoded(lines, source), prefixes)
         first = 1
         with progress.bar(file, output) as advance:

@@ -8,7 +8,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submodules=["phrasebook"],
     submod_attrs={
         "batching": ["TokenBatches"],
-        "corpus": ["read_lines", "read_parallel", "read_tsv"],
+        "corpus": ["read_lines", "read_pairs", "read_parallel", "read_tsv"],
         "encoding": ["encode_pairs"],
         "filters": ["CorpusReport"],
         "parallel_text": ["ParallelText"],

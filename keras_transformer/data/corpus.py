@@ -7,36 +7,103 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
+import os
+from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+from keras_transformer.data.columns import FORMATS
+from keras_transformer.data.columns import Columns
+from keras_transformer.data.columns import columns_fault
 from keras_transformer.data.line_reader import LineReader
+from keras_transformer.data.pair_files import csv_pairs
+from keras_transformer.data.pair_files import jsonl_pairs
+from keras_transformer.data.pair_files import tmx_pairs
+from keras_transformer.data.pair_files import tsv_pairs
 from keras_transformer.data.parallel_text import CHUNK
 from keras_transformer.data.parallel_text import ParallelText
+from keras_transformer.data.parquet import ParquetReader
 from keras_transformer.errors import InputError
 
-#: The readers of two files of lines, or of one of `source<TAB>target` lines.
-Shard = tuple[LineReader, ...]
+#: Of each format what reads it, and what finds the pairs.
+_FORMATS: dict[str, tuple[type[LineReader], Callable[..., Iterator[ParallelText]]]] = {
+    "tsv": (LineReader, tsv_pairs),
+    "csv": (LineReader, csv_pairs),
+    "jsonl": (LineReader, jsonl_pairs),
+    "parquet": (ParquetReader, ParquetReader.pairs),
+    "tmx": (LineReader, tmx_pairs),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Shard:
+    """Files that are read together: two of lines, or one of pairs.
+
+    Args:
+        readers: that have not begun.
+        format: of one file; None for two.
+        columns: of one file; None for the format's own.
+    """
+
+    readers: tuple[LineReader, ...]
+    format: str | None = None
+    columns: Columns | None = None
+
+    def __iter__(self) -> Iterator[LineReader]:
+        return iter(self.readers)
+
+    @property
+    def settings(self) -> list[Any]:
+        """Its paths, and how they are read where that is not the oldest way."""
+        paths: list[Any] = [os.path.abspath(reader.path) for reader in self.readers]
+        if self.format not in (None, "tsv") or self.columns:
+            columns = self.columns and list(self.columns)  # as JSON gives it back
+            paths.append({"format": self.format, "columns": columns})
+        return paths
+
+    def pairs(self, chunk: int) -> Iterator[ParallelText]:
+        """The pairs, at most `chunk` at once; see `read_shards`."""
+        with contextlib.ExitStack() as stack:
+            for reader in self.readers:
+                stack.enter_context(reader)
+            if self.format is None:
+                yield from _line_pairs(*self.readers, chunk)
+            else:
+                find = _FORMATS[self.format][1]
+                yield from find(*self.readers, self.columns, chunk)
 
 
 @dataclasses.dataclass(frozen=True)
 class CorpusFiles:
-    """The files of one corpus: of lines in pairs, or of `source<TAB>target` lines.
+    """The files of one corpus: of lines in pairs, or of pairs.
 
     Args:
-        source: files of lines, gzipped or not.
+        source: files of lines, packed or not.
         target: their translations, in the same order.
-        tsv: or instead of these, files with both.
+        tsv: or instead of these, files of `source<TAB>target` lines.
+        csv: or of cells with commas between, in quotes where need be.
+        jsonl: or of JSON objects, one a line.
+        parquet: or of Parquet.
+        tmx: or translation memories.
+        columns: which two of each such file; see `columns_fault`. None for the first
+            two of TSV, and for those named source and target of the others.
 
     Raises:
-        InputError: where the numbers of files differ.
+        InputError: where the numbers of files differ, or the columns are no such.
     """
 
     source: tuple[Path, ...] = ()
     target: tuple[Path, ...] = ()
     tsv: tuple[Path, ...] = ()
+    csv: tuple[Path, ...] = ()
+    jsonl: tuple[Path, ...] = ()
+    parquet: tuple[Path, ...] = ()
+    tmx: tuple[Path, ...] = ()
+    columns: Columns | None = None
 
     def __post_init__(self) -> None:
         if len(self.source) != len(self.target):
@@ -44,42 +111,51 @@ class CorpusFiles:
                 f"{len(self.source)} source files do not pair with {len(self.target)} "
                 f"target files; give one target file for each source file"
             )
+        for format, paths in self._tables():
+            if paths and (fault := columns_fault(format, self.columns)):
+                raise InputError(fault)
 
     def __str__(self) -> str:
-        return ", ".join(str(path) for path in self.source or self.tsv)
+        tables = itertools.chain.from_iterable(paths for _, paths in self._tables())
+        return ", ".join(str(path) for path in self.source or tables)
 
     @property
     def paths(self) -> list[Path]:
         """All files, each source before its target."""
-        return [Path(path) for shard in self._shard_paths() for path in shard]
+        return [Path(reader.path) for shard in self.shards() for reader in shard]
 
     def shards(self) -> list[Shard]:
-        """Readers that have not begun, for `read_shards`."""
-        return [tuple(map(LineReader, shard)) for shard in self._shard_paths()]
-
-    def _shard_paths(self) -> list[tuple[Path, ...]]:
+        """What `read_shards` reads, of which nothing has begun."""
         pairs = zip(self.source, self.target, strict=True)
-        return [*pairs, *((path,) for path in self.tsv)]
+        shards = [
+            Shard(tuple(LineReader(path, refuses_nul=True) for path in pair))
+            for pair in pairs
+        ]
+        for format, paths in self._tables():
+            reader = _FORMATS[format][0]
+            shards += [
+                Shard((reader(path, refuses_nul=True),), format, self.columns)
+                for path in paths
+            ]
+        return shards
+
+    def _tables(self) -> list[tuple[str, tuple[Path, ...]]]:
+        return [(format, getattr(self, format)) for format in FORMATS]
 
 
 def read_shards(shards: Iterable[Shard], chunk: int = CHUNK) -> Iterator[ParallelText]:
     """The pairs of one shard after the other, at most `chunk` at once.
 
     Raises:
-        InputError: where a file cannot be read, files do not match, or a line has not
-            two columns; as late as the stream meets it.
+        InputError: where a file cannot be read, files do not match, or lines are not
+            right, all of which it names; as late as the stream meets the first.
     """
     for shard in shards:
-        with contextlib.ExitStack() as stack:
-            for reader in shard:
-                stack.enter_context(reader)
-            read = _read_columns if len(shard) == 1 else _read_pair
-            while len(text := read(*shard, chunk)):
-                yield text
+        yield from filter(len, shard.pairs(chunk))
 
 
 def read_lines(path: str | Path) -> list[str]:
-    r"""The lines of a UTF-8 file, gzipped or not.
+    r"""The lines of a UTF-8 file, packed (gzip, bzip2, xz, zstd) or not.
 
     Only `\n` ends a line, so that no other character of the text can shift source
     against target; a byte order mark and one `\r` before each `\n` are dropped.
@@ -119,21 +195,65 @@ def read_parallel(
     return ParallelText.concatenate(read_shards(files.shards()))
 
 
-def read_tsv(paths: Sequence[str | Path]) -> ParallelText:
+def read_tsv(
+    paths: Sequence[str | Path], columns: Columns | None = None
+) -> ParallelText:
     """Reads files of `source<TAB>target` lines, one after the other.
 
+    Args:
+        paths: the files.
+        columns: see `read_pairs`.
+
     Raises:
-        InputError: where a file cannot be read, or a line has not two columns.
+        InputError: where a file cannot be read, or lines have not two columns.
     """
-    files = CorpusFiles(tsv=tuple(paths))
+    return read_pairs(paths, "tsv", columns)
+
+
+def read_pairs(
+    paths: Sequence[str | Path], format: str, columns: Columns | None = None
+) -> ParallelText:
+    """Reads files that hold both sides of a corpus, one after the other.
+
+    Args:
+        paths: the files, packed or not.
+        format: `"tsv"`, `"csv"`, `"jsonl"`, `"parquet"` (needs pyarrow) or `"tmx"`.
+        columns: those of source and target. Of TSV and CSV two numbers from 1, or two
+            names, which the first line then has; of JSON lines two keys, with dots
+            into objects within (`"translation.en"`); of Parquet two names; of TMX two
+            languages, which must be given. None for the first two of TSV, and for
+            those named `"source"` and `"target"`.
+
+    Raises:
+        InputError: where a file cannot be read, has not the columns, or has lines that
+            are not right, all of which it names.
+
+    Example:
+
+    >>> import pathlib, tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = pathlib.Path(folder.name, "a.jsonl")
+    >>> _ = path.write_text('{"en": "A man.", "de": "Ein Mann."}')
+    >>> read_pairs([path], "jsonl", ("en", "de"))
+    ParallelText(source=['A man.'], target=['Ein Mann.'])
+    """
+    if format not in FORMATS:
+        raise InputError(f"unknown format {format!r}; use one of {', '.join(FORMATS)}")
+    files = CorpusFiles(**{format: tuple(paths)}, columns=columns)
     return ParallelText.concatenate(read_shards(files.shards()))
 
 
-def _read_pair(source: LineReader, target: LineReader, chunk: int) -> ParallelText:
-    source_lines, target_lines = source.read(chunk), target.read(chunk)
-    if len(source_lines) != len(target_lines):
+def _line_pairs(
+    source: LineReader, target: LineReader, chunk: int
+) -> Iterator[ParallelText]:
+    lines, others = source.read(chunk), target.read(chunk)
+    while count := min(len(lines), len(others)):
+        yield ParallelText(lines[:count], others[:count])
+        # Of long lines a reader gives fewer at once than the other.
+        lines = lines[count:] or source.read(chunk)
+        others = others[count:] or target.read(chunk)
+    if lines or others:
         raise _unequal(source.path, source.count(), target.path, target.count())
-    return ParallelText(source_lines, target_lines)
 
 
 def _unequal(
@@ -143,15 +263,3 @@ def _unequal(
         f"{path} has {lines} lines but {other_path} has {other_lines}; line i of one "
         f"must belong to line i of the other"
     )
-
-
-def _read_columns(reader: LineReader, chunk: int) -> ParallelText:
-    first = reader.lines + 1
-    rows = [line.split("\t") for line in reader.read(chunk)]
-    for number, columns in enumerate(rows, first):
-        if len(columns) != 2:
-            raise InputError(
-                f"{reader.path}, line {number}: expected 2 columns (source, tab, "
-                f"target), found {len(columns)}; mend or remove the line"
-            )
-    return ParallelText([row[0] for row in rows], [row[1] for row in rows])

@@ -11,7 +11,6 @@ import contextlib
 import dataclasses
 import hashlib
 import json
-import os
 import shutil
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -115,8 +114,7 @@ def _settings(corpora: Sequence[CorpusFiles], encoder: PairEncoder) -> dict:
     return {
         "format_version": _FORMAT_VERSION,
         "corpora": [
-            [[os.path.abspath(reader.path) for reader in shard] for shard in shards]
-            for shards in (corpus.shards() for corpus in corpora)
+            [shard.settings for shard in corpus.shards()] for corpus in corpora
         ],
         "tokenizers": [
             hashlib.sha256(tokenizer.model).hexdigest()

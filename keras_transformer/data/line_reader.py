@@ -4,19 +4,29 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import gzip
 import hashlib
 import io
 import os
-import zlib
+from collections.abc import Callable
 from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
+from typing import Any
 
+from keras_transformer.data.line_faults import BEGINNING
+from keras_transformer.data.line_faults import LONGEST_LINE
+from keras_transformer.data.line_faults import LineFault
+from keras_transformer.data.line_faults import LineFaults
+from keras_transformer.data.line_faults import check_encoding
+from keras_transformer.data.line_faults import check_text
+from keras_transformer.data.line_faults import too_long
+from keras_transformer.data.line_faults import utf8_fault
+from keras_transformer.data.unpacking import explained
+from keras_transformer.data.unpacking import unpacked
 from keras_transformer.errors import InputError
 
-_GZIP_MAGIC = b"\x1f\x8b"
 _BLOCK = 1 << 20  # bytes
+_MANY = 10_000  # lines
+_MOST = 1 << 25  # bytes of the lines that are given at once
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,13 +64,14 @@ class FileRecord:
 
 
 class LineReader:
-    r"""Reads the lines of a UTF-8 file, gzipped or not, as they are asked for.
+    r"""Reads the lines of a UTF-8 file, packed or not, as they are asked for.
 
     A context manager; the file is opened when the context is entered. Only `\n` ends a
     line; a byte order mark and one `\r` before each `\n` are dropped.
 
     Args:
-        path: the file; whether it is gzipped is known by its content.
+        path: the file; whether and how it is packed is known by its content.
+        refuses_nul: whether a NUL in a line is a fault of it.
 
     Attributes:
         path: the argument.
@@ -71,56 +82,122 @@ class LineReader:
         InputError: where the file is missing, empty, cut off or not UTF-8.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, refuses_nul: bool = False) -> None:
         self.path = path
         self.lines = 0
         self.bytes_read = 0
+        self._refuses_nul = refuses_nul
+        self._waiting: list[str] = []  # lines that nobody has asked for
+        self._begun = b""  # a line whose end has not come
+        self._known = 0  # lines of which the text is known
         self._hash = hashlib.sha256()
 
     def __enter__(self) -> LineReader:
         self._stack = contextlib.ExitStack()
-        with self._explained(), contextlib.ExitStack() as stack:
+        self._faults = LineFaults(self.path)
+        with explained(self.path), contextlib.ExitStack() as stack:
             raw = stack.enter_context(open(self.path, "rb", buffering=0))
             self._status = os.fstat(raw.fileno())
             file = stack.enter_context(io.BufferedReader(_Watched(raw, self), _BLOCK))
-            if file.peek(2)[:2] == _GZIP_MAGIC:
-                unpacked = stack.enter_context(gzip.GzipFile(fileobj=file))
-                file = stack.enter_context(io.BufferedReader(unpacked, _BLOCK))
-            self._file = file
+            self._file = stack.enter_context(unpacked(file))
             self._stack = stack.pop_all()
         return self
 
     def __exit__(self, *error: object) -> None:
         self._stack.close()
 
-    def read(self, count: int) -> list[str]:
-        """The next lines, at most `count`; none at the end of the file."""
-        first = self.lines
-        with self._explained():
-            lines = list(islice(self._file, count))
-        if not lines:
-            if not first:
-                raise InputError(
-                    f"{self.path} is empty; give a file with one sentence a line"
-                )
-            return []
-        self.lines += len(lines)
-        try:
-            text = b"".join(lines).decode("utf-8" if first else "utf-8-sig")
-        except UnicodeDecodeError as error:
-            line = first + error.object.count(b"\n", 0, error.start) + 1
-            raise InputError(
-                f"{self.path}, line {line}: not UTF-8 ({error.reason}); convert the "
-                f"file to UTF-8"
-            ) from None
-        lines = text.removesuffix("\n").split("\n")
-        return [line.removesuffix("\r") for line in lines] if "\r" in text else lines
+    def read(self, count: int, parse: Callable[[str], Any] | None = None) -> list[Any]:
+        """The next lines, at most `count`; fewer where they are long; none at the end.
+
+        Args:
+            count: how many.
+            parse: is given each line, and gives what stands for it in the list; raises
+                `LineFault` where the line is not right.
+
+        Raises:
+            InputError: naming all lines from here to the end that are not right.
+        """
+        found = self._read(count, parse)
+        if self._faults:
+            while self._read(_MANY, parse):
+                pass
+            raise self._faults.error()
+        return found
+
+    def blocks(self) -> Iterator[bytes]:
+        """The rest of the file as it is, unpacked, piece by piece."""
+        while block := self._block():
+            yield block
 
     def count(self) -> int:
         """The number of all lines; reads the rest of the file."""
-        with self._explained():
-            self.lines += sum(1 for _ in self._file)
+        self.lines += len(self._waiting)
+        begun = bool(self._begun)
+        for block in self.blocks():
+            self.lines += block.count(b"\n")
+            begun = not block.endswith(b"\n")
+        self.lines += begun
         return self.lines
+
+    def _block(self) -> bytes:
+        with explained(self.path):
+            return self._file.read(_BLOCK)
+
+    def _read(self, count: int, parse: Callable[[str], Any] | None) -> list[Any]:
+        texts, size = self._waiting, 0
+        while len(texts) < count and size < _MOST and (lines := self._whole_lines()):
+            texts, size = texts + self._decoded(lines), size + len(lines)
+        texts, self._waiting = texts[:count], texts[count:]
+        first = self.lines + 1
+        self.lines += len(texts)
+        if not self.lines:
+            raise InputError(
+                f"{self.path} is empty; give a file with one sentence a line"
+            )
+        if parse is None:
+            return texts
+        return [self._applied(parse, *line) for line in enumerate(texts, first)]
+
+    def _whole_lines(self) -> bytes:
+        """Some lines that have ended; at the end of the file the last of all."""
+        while block := self._block():
+            if not self._known and not self._begun:
+                check_encoding(self.path, block[:BEGINNING])
+            block = self._begun + block
+            end = block.find(b"\n") + 1
+            if (end or len(block)) > LONGEST_LINE:
+                raise too_long(self.path, self._known + 1)
+            end = block.rfind(b"\n") + 1
+            block, self._begun = block[:end], block[end:]
+            if block:
+                return block
+        block, self._begun = self._begun, b""
+        return block
+
+    def _decoded(self, lines: bytes) -> list[str]:
+        first, encoding = self._known + 1, "utf-8" if self._known else "utf-8-sig"
+        try:
+            text = lines.decode(encoding)
+        except UnicodeDecodeError:
+            for number, line in enumerate(lines.split(b"\n"), first):
+                if fault := utf8_fault(line):
+                    self._faults.add(number, fault)
+            text = lines.decode(encoding, "replace")
+        texts = text.removesuffix("\n").split("\n")
+        self._known += len(texts)
+        if "\r" in text:
+            texts = [line.removesuffix("\r") for line in texts]
+        if "\0" in text and self._refuses_nul:
+            for line in enumerate(texts, first):
+                self._applied(check_text, *line)
+        return texts
+
+    def _applied(self, parse: Callable[[str], Any], number: int, text: str) -> Any:
+        try:
+            return parse(text)
+        except LineFault as fault:
+            self._faults.add(number, fault)
+        return None
 
     def record(self) -> FileRecord:
         """What the file was; to be asked for when it was read to its end.
@@ -136,19 +213,6 @@ class LineReader:
                 f"{self.path} changed while it was read; start again when it is whole"
             )
         return record
-
-    @contextlib.contextmanager
-    def _explained(self) -> Iterator[None]:
-        try:
-            yield
-        except (EOFError, gzip.BadGzipFile, zlib.error):
-            raise InputError(
-                f"{self.path} is a gzip file that is cut off or damaged; copy it again"
-            ) from None
-        except OSError as error:
-            raise InputError(
-                f"cannot read {self.path}: {error.strerror}; check the path"
-            ) from None
 
 
 def record_of(path: str | Path) -> FileRecord:

@@ -40,6 +40,15 @@ class ParallelText:
             text.target.extend(part.target)
         return text
 
+    @classmethod
+    def of_pairs(cls, pairs: Iterable[tuple[str, str]]) -> ParallelText:
+        """The text of sources and targets that come in pairs."""
+        source, target = [], []
+        for one, other in pairs:
+            source.append(one)
+            target.append(other)
+        return cls(source, target)
+
     def __len__(self) -> int:
         return len(self.source)
 

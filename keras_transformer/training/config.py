@@ -37,7 +37,7 @@ _SECTIONS = ("tokenizer", "data", "training", "decoding", "evaluation")
 _NO_EFFECT_ON_TRAINING = re.compile(
     rf"output|decoding\.({'|'.join(GREEDY)}|normalization|length_penalty|seed)"
     r"|data\.(cache|workers)"
-    r"|data\.(train|validation|test)\b.*\.(source|target|tsv)"
+    r"|data\.(train|validation|test)\b.*\.(source|target|tsv|csv|jsonl|parquet|tmx)"
     r"|tokenizer\.(source_|target_)?path"
 )
 #: How a run is watched and what it keeps and delivers; no step depends on it.

@@ -10,6 +10,7 @@ from pathlib import Path
 from keras_transformer.data import phrasebook
 from keras_transformer.data.bpe_dropout import BPEDropout
 from keras_transformer.data.buckets import Share
+from keras_transformer.data.columns import FORMATS
 from keras_transformer.data.corpus import CorpusFiles
 from keras_transformer.data.corpus import read_shards
 from keras_transformer.data.encoded_corpus import encode_corpora
@@ -267,7 +268,9 @@ def _train(section: TokenizerSection, lines: list[str], where: str) -> Tokenizer
 
 
 def _files(corpus: Corpus) -> CorpusFiles:
-    return CorpusFiles(corpus.source or (), corpus.target or (), corpus.tsv or ())
+    sides = ("source", "target", *FORMATS)
+    paths = {side: getattr(corpus, side) or () for side in sides}
+    return CorpusFiles(**paths, columns=corpus.columns)
 
 
 def _read(corpus: Corpus | None) -> ParallelText | None:

@@ -12,6 +12,8 @@ from typing import Literal
 
 import pydantic
 
+from keras_transformer.data.columns import FORMATS
+from keras_transformer.data.columns import columns_fault
 from keras_transformer.data.phrasebook import LANGUAGES
 from keras_transformer.training.section import Count
 from keras_transformer.training.section import Section
@@ -20,7 +22,7 @@ from keras_transformer.training.section import expanded
 PHRASEBOOK_PAIRS = tuple("-".join(pair) for pair in permutations(LANGUAGES, 2))
 VOCABULARY_SIZE = 37_000  # the paper's English-German
 
-_CORPUS_KEYS = ({"source", "target"}, {"tsv"})
+_CORPUS_KEYS = ({"source", "target"}, *({format} for format in FORMATS))
 
 
 def _absolute(value: Any, info: pydantic.ValidationInfo) -> Path:
@@ -45,6 +47,12 @@ def _as_corpora(value: Any) -> Any:
             f"expected a list of corpora, each with source and target, or tsv, got "
             f"{value!r}"
         )
+    return value and tuple(value)
+
+
+def _as_columns(value: Any) -> Any:
+    if value is not None and not isinstance(value, list | tuple):
+        raise ValueError(f"expected a list of two columns, got {value!r}")
     return value and tuple(value)
 
 
@@ -115,23 +123,42 @@ class TokenizerSection(Section):
 
 
 class Corpus(Section):
-    """Parallel text: files of lines, or files of `source<TAB>target` lines.
+    """Parallel text: files of lines, or files that hold both sides.
+
+    Files may be packed with gzip, bzip2, xz or zstd.
 
     Args:
         source: a file, or several, read one after the other.
         target: their translations, in the same order.
-        tsv: a file with both, or several.
+        tsv: instead a file with both, or several: lines with tabs in them.
+        csv: or rows with commas between, in quotes where need be.
+        jsonl: or JSON objects, one a line.
+        parquet: or Parquet, which needs pyarrow.
+        tmx: or a translation memory.
+        columns: source and target in such files; see `read_pairs`.
     """
 
     source: Files | None = None
     target: Files | None = None
     tsv: Files | None = None
+    csv: Files | None = None
+    jsonl: Files | None = None
+    parquet: Files | None = None
+    tmx: Files | None = None
+    columns: Annotated[
+        tuple[int | str, ...] | None, pydantic.BeforeValidator(_as_columns)
+    ] = None
 
     @pydantic.model_validator(mode="after")
     def _check_files(self) -> Corpus:
-        given = self.model_dump(exclude_none=True).keys() - {"weight"}
+        given = self.model_dump(exclude_none=True).keys() - {"weight", "columns"}
         if given not in _CORPUS_KEYS:
-            raise ValueError("give source and target, or tsv")
+            raise ValueError(f"give source and target, or one of {', '.join(FORMATS)}")
+        if self.source:
+            if self.columns:
+                raise ValueError("columns belong to a file with both sides; remove it")
+        elif fault := columns_fault(*given, self.columns):
+            raise ValueError(fault)
         if self.source and len(self.source) != len(self.target):
             raise ValueError(
                 f"{len(self.source)} source files do not pair with "

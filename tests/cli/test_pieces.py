@@ -42,7 +42,7 @@ def test_what_has_come_is_a_piece(kind):
 
 
 def three(file):
-    lines, ready = pipe.lines(file)
+    lines, ready = pipe.lines(file, None)
     return lines, 3, ready
 
 
@@ -58,7 +58,7 @@ def test_a_pipe_is_read_as_fast_as_it_is_asked():
     thread = threading.Thread(target=write)
     thread.start()
     with os.fdopen(reading, "rb") as file:
-        lines, _ = pipe.lines(file)
+        lines, _ = pipe.lines(file, None)
         assert list(lines) == texts
     thread.join()
 

@@ -1,7 +1,10 @@
 """`translate`: order, formats, pieces, and files that are whole or not there."""
 
+import bz2
 import contextlib
+import gzip
 import json
+import lzma
 import os
 import resource
 import select
@@ -36,6 +39,34 @@ def test_only_line_feeds_end_lines(content, output, model, invoke, tmp_path):
     (tmp_path / "in").write_bytes(content)
     invoke("translate", model, "--input", tmp_path / "in", "--output", tmp_path / "out")
     assert (tmp_path / "out").read_bytes() == output
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
+def test_packed_input_is_translated(pack, model, invoke, start, tmp_path):
+    text = "".join(f"{i}\n" for i in range(20_000)).encode()
+    (tmp_path / "in").write_bytes(pack(text))
+    arguments = ["translate", model, "--output", tmp_path / "out"]
+    invoke(*arguments, "--input", tmp_path / "in", "--prefixes", tmp_path / "in")
+    assert (tmp_path / "out").read_bytes() == text
+    process = start("translate", model)
+    assert process.communicate(pack(text))[0] == text
+    (tmp_path / "in").write_bytes(pack(text)[:-9])
+    with pytest.raises(InputError, match="in is a packed file that is cut off"):
+        invoke("translate", model, "--input", tmp_path / "in")
+
+
+def test_input_that_is_no_text_is_named(model, invoke, start, tmp_path):
+    (tmp_path / "in").write_bytes("a\nb\n".encode("utf-16-le"))
+    with pytest.raises(InputError, match="in is UTF-16LE, not UTF-8; convert it"):
+        invoke("translate", model, "--input", tmp_path / "in")
+    process = start("translate", model)
+    line = one_error(process, "a\nb\n".encode("utf-16"))
+    assert "standard input is UTF-16, not UTF-8" in line
+    (tmp_path / "in").write_bytes(gzip.compress(b"a\n" + bytes(20 << 20)))
+    with pytest.raises(InputError, match="in, line 2: longer than 16 MiB"):
+        invoke("translate", model, "--input", tmp_path / "in")
+    process = start("translate", model, "--prefixes", tmp_path / "in")
+    assert "standard input, line 2: longer" in one_error(process, b"a\n" + b"x" * 2**25)
 
 
 def test_no_more_than_eight_batches_are_in_memory(model, invoke):

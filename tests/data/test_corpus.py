@@ -70,7 +70,7 @@ def test_gzip_is_known_by_its_content(write):
         (b"\x1f\x8b", "cut off or damaged"),
         (b"fine\nfine\n\xff\n", "line 3: not UTF-8"),
         (b"\xef\xbb\xbffine\n\xe4\n", "line 2: not UTF-8"),
-        ("fine\n".encode("utf-16"), "line 1: not UTF-8"),
+        ("fine\n".encode("utf-16"), "is UTF-16, not UTF-8; convert it"),
         (b"cesu \xed\xa0\x80\n", "line 1: not UTF-8"),
     ],
 )
@@ -111,11 +111,18 @@ def test_tsv(write):
     assert read_tsv(paths) == ParallelText(["a b", "", "c"], ["A", "B", "C"])
 
 
-@pytest.mark.parametrize(("line", "columns"), [("b", 1), ("b\tB\tx", 3), ("", 1)])
+@pytest.mark.parametrize(("line", "columns"), [("b", 1), ("b\tB\tx", 3)])
 def test_tsv_lines_have_two_columns(write, line, columns):
     path = write("pairs.tsv", f"a\tA\n{line}\n")
     with pytest.raises(InputError, match=rf"pairs.tsv, line 2: .* found {columns}"):
         read_tsv([path])
+
+
+@pytest.mark.parametrize("blank", ["", " ", "\t", "\r"])
+def test_a_blank_line_of_tsv_is_an_empty_pair(write, blank):
+    text = read_tsv([write("pairs.tsv", f"a\tA\n{blank}\nb\tB\n{blank}\n")])
+    assert [side.strip() for side in text.source] == ["a", "", "b", ""]
+    assert [side.strip() for side in text.target] == ["A", "", "B", ""]
 
 
 # === Streams ===

@@ -105,6 +105,21 @@ def test_it_holds_what_encoding_in_memory_gives(corpora, encode, tokenizer):
     assert encoded.pairs.source.ids.dtype == np.uint16
 
 
+def test_the_settings_of_lines_and_of_plain_columns_stay(corpora, encode, tmp_path):
+    """A cache that was written before there were other formats is found again."""
+    encode()
+    (folder,) = folders(tmp_path)
+    manifest = json.loads((tmp_path / "cache" / folder / "manifest.json").read_text())
+    paths = [str(path) for path in corpora[0].paths]
+    columns = [str(path) for path in corpora[1].paths]
+    assert manifest["settings"]["corpora"] == [[paths[:2], paths[2:]], [columns]]
+    named = dataclasses.replace(corpora[1], columns=(2, 1))
+    encode([corpora[0], named])
+    assert len(folders(tmp_path)) == 2
+    encode([corpora[0], named])
+    assert not encode.said[-1]
+
+
 def test_a_large_vocabulary_takes_32_bits(encode, tokenizer, monkeypatch):
     expected = lists(encode().pairs)
     monkeypatch.setattr(Tokenizer, "vocabulary_size", 2**16 + 1)

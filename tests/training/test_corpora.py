@@ -1,7 +1,9 @@
 """From the `data` section to ids: what is read, kept, told, and refused later."""
 
+import bz2
 import json
 import os
+from xml.sax.saxutils import escape
 
 import numpy as np
 import pytest
@@ -80,6 +82,37 @@ def test_corpora_follow_each_other_with_their_weights(load, encode):
     batches = TokenBatches(pairs.pairs, 256, shares=pairs.shares)
     slots = sum(labels.any(axis=1).sum() for _, labels, _ in batches)
     assert 60 + 25 <= slots <= 60 + 25 + len(batches.shapes)
+
+
+def test_files_of_every_form_give_the_same_pairs(load, encode, tmp_path):
+    plain, _, _ = encode(load())
+    text = (tmp_path / "more.tsv").read_text(encoding="utf-8")
+    rows = [line.split("\t") for line in text.splitlines()]
+    quoted = "".join(f'"{target}",1,"{source}"\n' for source, target in rows)
+    (tmp_path / "more.csv").write_text(quoted, encoding="utf-8")
+    objects = [{"translation": {"en": en, "de": de}} for en, de in rows]
+    lines = "".join(f"{json.dumps(row)}\n" for row in objects).encode()
+    (tmp_path / "more.jsonl").write_bytes(bz2.compress(lines))
+    units = "".join(
+        f'<tu><tuv xml:lang="en"><seg>{escape(en)}</seg></tuv>'
+        f'<tuv xml:lang="de"><seg>{escape(de)}</seg></tuv></tu>'
+        for en, de in rows
+    )
+    (tmp_path / "more.tmx").write_text(f"<tmx><body>{units}</body></tmx>", "utf-8")
+    first = "{source: [1.en, 2.en], target: [1.de, 2.de]}"
+    for corpus in (
+        "csv: more.csv, columns: [3, 1]",
+        "jsonl: [more.jsonl], columns: [translation.en, translation.de]",
+        "tmx: more.tmx, columns: [en, de]",
+    ):
+        config = load(f"data.train=[{first}, {{{corpus}, weight: 2.5}}]")
+        pairs, _, _ = encode(config)
+        assert pairs.report == plain.report
+        assert list(pairs.pairs.target.ids) == list(plain.pairs.target.ids)
+        again, _, said = encode(config)
+        assert list(again.pairs.source.ids) == list(plain.pairs.source.ids)
+        assert not [line for line in said if "encoding" in line]
+        assert len(Corpora(config.data).fingerprint()["train"]) == 5
 
 
 def test_validation_and_test_are_read_whole(load):

@@ -1,0 +1,141 @@
+"""What is wrong with lines of a file: all of it in one error, by line numbers."""
+
+from __future__ import annotations
+
+import codecs
+from pathlib import Path
+
+from keras_transformer.errors import InputError
+
+LONGEST_LINE = 2**24  # bytes
+BEGINNING = 4096  # bytes of a file that show its encoding
+_SHOWN = 20  # ranges of line numbers
+
+_MARKS = {
+    codecs.BOM_UTF32_LE: "UTF-32",
+    codecs.BOM_UTF32_BE: "UTF-32",
+    codecs.BOM_UTF16_LE: "UTF-16",
+    codecs.BOM_UTF16_BE: "UTF-16",
+}
+_WIDE_ENCODINGS = ("UTF-32LE", "UTF-32BE", "UTF-16LE", "UTF-16BE")
+_FEW = 0.05  # of a file's bytes are NULs, where it has some by accident
+
+
+class LineFault(Exception):  # one of many, which become an error
+    """What is wrong with a line, in words that are the same for all such lines."""
+
+
+class LineFaults:
+    """The bad lines of a file, as they are met.
+
+    Args:
+        path: the file, for the message.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self._path = path
+        self._ranges: dict[str, list[list[int]]] = {}
+
+    def add(self, number: int, fault: LineFault | str) -> None:
+        """Notes a line; each kind of fault has its lines in order."""
+        ranges = self._ranges.setdefault(str(fault), [])
+        if ranges and ranges[-1][1] >= number - 1:
+            ranges[-1][1] = number
+        else:
+            ranges.append([number, number])
+
+    def __bool__(self) -> bool:
+        return bool(self._ranges)
+
+    def error(self) -> InputError:
+        """One error that names all lines, or the first and how many more."""
+        parts = [
+            f"{_numbers(ranges)}: {fault}" for fault, ranges in self._ranges.items()
+        ]
+        return InputError(f"{self._path}, {'; '.join(parts)}")
+
+
+def _numbers(ranges: list[list[int]]) -> str:
+    """`line 3`, or `lines 3, 5-9 and 17 more`."""
+    shown = [
+        str(first) if first == last else f"{first}-{last}"
+        for first, last in ranges[:_SHOWN]
+    ]
+    if more := sum(last - first + 1 for first, last in ranges[_SHOWN:]):
+        shown.append(f"{more} more")
+    single = len(ranges) == 1 and ranges[0][0] == ranges[0][1]
+    *before, end = shown
+    return f"{'line' if single else 'lines'} " + " and ".join(
+        filter(None, [", ".join(before), end])
+    )
+
+
+def too_long(path: str | Path, number: int) -> InputError:
+    """The error of a line that has no end."""
+    return InputError(
+        f"{path}, line {number}: longer than {LONGEST_LINE >> 20} MiB, which no "
+        f"sentence is; give a text file with one sentence a line"
+    )
+
+
+def utf8_fault(line: bytes) -> LineFault | None:
+    """What keeps a line from being UTF-8."""
+    try:
+        line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return LineFault(f"not UTF-8 ({error.reason}); convert the file to UTF-8")
+    return None
+
+
+def check_text(text: str) -> None:
+    """Refuses what no sentence holds.
+
+    Raises:
+        LineFault: for a NUL, or half a character of UTF-16.
+    """
+    if "\0" in text:
+        raise LineFault("holds a NUL (a byte 0), which no text has; remove it")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise LineFault("holds a lone surrogate, half a character; mend it") from None
+
+
+def check_encoding(path: str | Path, beginning: bytes) -> None:
+    """Refuses what begins like UTF-16 or UTF-32, with a byte order mark or without.
+
+    Raises:
+        InputError: naming it.
+    """
+    if name := wide_encoding(beginning):
+        raise InputError(
+            f"{path} is {name}, not UTF-8; convert it, for instance with "
+            f"iconv -f {name} -t UTF-8"
+        )
+
+
+def wide_encoding(beginning: bytes) -> str | None:
+    """`UTF-16LE` or the like, where text begins so."""
+    for mark, name in _MARKS.items():
+        if beginning.startswith(mark):
+            return name
+    zeros = beginning.count(0)
+    if not zeros:  # each line feed would have one
+        return None
+    if zeros < _FEW * len(beginning) and utf8_fault(beginning) is None:
+        return None
+    names = (name for name in _WIDE_ENCODINGS if _reads_as_text(beginning, name))
+    return next(names, None)
+
+
+def _reads_as_text(beginning: bytes, encoding: str) -> bool:
+    # A line ends before the second byte of its end.
+    padding = b"\0" * (encoding.endswith("LE") and beginning.endswith(b"\n"))
+    try:
+        text = codecs.getincrementaldecoder(encoding)().decode(beginning + padding)
+    except UnicodeDecodeError:
+        return False
+    known = sum(letter.isprintable() or letter in "\t\r\n" for letter in text)
+    narrow = sum(letter < "\u0100" for letter in text)
+    spaced = "\n" in text or 2 * narrow > len(text)
+    return spaced and bool(text.strip()) and known > 0.95 * len(text)

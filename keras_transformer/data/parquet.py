@@ -1,0 +1,127 @@
+"""Sentence pairs of Parquet files, which pyarrow reads.
+
+What is packed in such a file is unpacked by pyarrow, a page at a time and however large
+it is: take files of strangers in another format.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from keras_transformer.data.columns import Columns
+from keras_transformer.data.columns import missing_columns
+from keras_transformer.data.line_faults import LineFault
+from keras_transformer.data.line_faults import LineFaults
+from keras_transformer.data.line_reader import FileRecord
+from keras_transformer.data.line_reader import LineReader
+from keras_transformer.data.line_reader import record_of
+from keras_transformer.data.pair_files import one_line
+from keras_transformer.data.parallel_text import ParallelText
+from keras_transformer.errors import InputError
+
+
+class ParquetReader(LineReader):
+    """A file whose rows are read by pyarrow, not line by line.
+
+    Attributes:
+        lines: rows read so far.
+        bytes_read: about as many of the file's bytes.
+    """
+
+    def __enter__(self) -> ParquetReader:
+        self._stack = contextlib.ExitStack()
+        try:
+            import pyarrow.parquet as parquet
+        except ModuleNotFoundError:
+            raise InputError(
+                "pyarrow, which reads Parquet, is not installed; run pip install "
+                "'keras-transformer[parquet]'"
+            ) from None
+        with _explained(self.path), contextlib.ExitStack() as stack:
+            file = stack.enter_context(open(self.path, "rb"))
+            self._status = os.fstat(file.fileno())
+            self._table = stack.enter_context(parquet.ParquetFile(file))
+            self._stack = stack.pop_all()
+        return self
+
+    def pairs(self, columns: Columns | None, chunk: int) -> Iterator[ParallelText]:
+        """The pairs of two columns of text; a dot in a name leads into a struct."""
+        columns = columns or ("source", "target")
+        names = [
+            self._table.schema.column(i).path for i in range(len(self._table.schema))
+        ]
+        if not set(columns) <= set(names):
+            raise missing_columns(self.path, columns, names)
+        rows = max(self._table.metadata.num_rows, 1)
+        faults = LineFaults(self.path)
+        with _explained(self.path):
+            batches = self._table.iter_batches(chunk, columns=list(columns))
+            for batch in batches:
+                sides = [self._texts(batch, name) for name in columns]
+                found = []
+                for number, pair in enumerate(zip(*sides, strict=True), self.lines + 1):
+                    try:
+                        found.append(tuple(one_line(text or "") for text in pair))
+                    except LineFault as fault:
+                        faults.add(number, fault)
+                self.lines += batch.num_rows
+                self.bytes_read = self._status.st_size * self.lines // rows
+                if not faults:
+                    yield ParallelText.of_pairs(found)
+        if faults:
+            raise faults.error()
+
+    def record(self) -> FileRecord:
+        """What the file was, of which all is read once more.
+
+        Raises:
+            InputError: where the file changed while it was read.
+        """
+        record = record_of(self.path)
+        before = (self._status.st_size, self._status.st_mtime_ns)
+        if (record.size, record.mtime_ns) != before:
+            raise InputError(
+                f"{self.path} changed while it was read; start again when it is whole"
+            )
+        return record
+
+    def _texts(self, batch: Any, name: str) -> list[str | None]:
+        import pyarrow
+
+        first, *rest = name.split(".")
+        if name in batch.schema.names:
+            first, rest = name, []
+        column = batch.column(first)
+        for key in rest:
+            column = column.field(key)
+        kind = column.type
+        if pyarrow.types.is_dictionary(kind):
+            kind = kind.value_type
+        if not (pyarrow.types.is_string(kind) or pyarrow.types.is_large_string(kind)):
+            raise InputError(
+                f"{self.path}: the column {name} holds {kind}, not text; choose two "
+                f"columns of text by columns"
+            )
+        return column.to_pylist()
+
+
+@contextlib.contextmanager
+def _explained(path: str | Path) -> Iterator[None]:
+    import pyarrow
+
+    try:
+        yield
+    except pyarrow.ArrowException as error:
+        reason = " ".join(str(error).split())
+        raise InputError(
+            f"{path} cannot be read as Parquet ({reason[:200]}); copy it again, or "
+            f"name it under its own format"
+        ) from None
+    except OSError as error:
+        raise InputError(
+            f"cannot read {path}: {error.strerror or error}; check the path"
+        ) from None

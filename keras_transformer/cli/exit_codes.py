@@ -11,6 +11,7 @@ import sys
 import traceback
 from collections.abc import Iterator
 
+from keras_transformer.cli.control_characters import escaped
 from keras_transformer.errors import InputError
 from keras_transformer.errors import out_of_memory
 
@@ -56,7 +57,8 @@ def _terminate(number: int, frame: object) -> None:
 def _exit(code: int, message: str) -> None:
     _discard_output()
     with contextlib.suppress(OSError):
-        print("error:", " ".join(message.splitlines()), file=sys.stderr, flush=True)
+        line = escaped(" ".join(message.splitlines()))
+        print("error:", line, file=sys.stderr, flush=True)
     sys.exit(code)
 
 

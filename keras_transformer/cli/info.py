@@ -2,9 +2,11 @@
 
 from keras_transformer.cli import model_folder
 from keras_transformer.cli import options
+from keras_transformer.cli import writing
 
 
 def info(model: options.Model) -> None:
     """Print the facts of a model."""
-    for name, value in model_folder.load(model).info().items():
-        print(f"{name}: {value}")
+    facts = model_folder.load(model).info()
+    with writing.writer(None) as write:
+        write("".join(f"{name}: {value}\n" for name, value in facts.items()))

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from typing import BinaryIO
 
+from keras_transformer.cli.control_characters import escaped
+
 if TYPE_CHECKING:
     from keras_transformer.translation.hypothesis import Hypothesis
 
@@ -61,7 +63,7 @@ def warnings_reported() -> Iterator[None]:
             yield
         finally:
             for warning in caught:
-                print(f"warning: {warning.message}", file=sys.stderr)
+                print(escaped(f"warning: {warning.message}"), file=sys.stderr)
 
 
 def warn_of_cuts(found: "list[list[Hypothesis]]", first_line: int) -> None:

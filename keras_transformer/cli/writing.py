@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
+from keras_transformer.cli.control_characters import escaped
 from keras_transformer.errors import InputError
 from keras_transformer.files.whole_file import new_file
 
@@ -18,13 +19,16 @@ def writer(path: Path | None) -> Iterator[Callable[[str | bytes], None]]:
     """A function that writes text, or bytes, to a file or to standard output.
 
     A file has a temporary name until all is written; what is no file (a device, a
-    named pipe) is written to as it is.
+    named pipe) is written to as it is. A terminal is shown no control characters.
 
     Raises:
         InputError: where it cannot be written.
     """
     if path is None:
-        yield partial(_write, "standard output", sys.stdout and sys.stdout.buffer)
+        output = sys.stdout and sys.stdout.buffer
+        write = partial(_write, "standard output", output)
+        shown = sys.stdout is not None and sys.stdout.isatty()
+        yield (lambda text: write(escaped(text))) if shown else write
         return
     with contextlib.ExitStack() as stack:
         with _reported(path):

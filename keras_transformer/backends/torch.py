@@ -15,6 +15,7 @@ from torch.utils import _pytree as pytree
 
 from keras_transformer.backends import forks
 from keras_transformer.backends import host_memory
+from keras_transformer.backends import torch_recomputation
 from keras_transformer.backends.random_words import random_words
 from keras_transformer.backends.random_words import signed
 from keras_transformer.backends.steps import added
@@ -264,7 +265,7 @@ def random_bytes(like, seed_generator):
     several = num_separate_losses() > 1
     start = torch.distributed.get_rank() * num_words if several else 0
     places = torch.arange(start, start + num_words, device=like.device)
-    seed = seed_generator.next().to(torch.int32)
+    seed = torch_recomputation.once(seed_generator.next).to(torch.int32)
     words = random_words(places.to(torch.int32), seed, signed, _logical_shift)
     return words.view(torch.uint8)[: like.numel()].view(like.shape)
 

@@ -29,6 +29,10 @@ class Dropout(keras.layers.Dropout):
     Returns:
         The shape and dtype of the inputs.
 
+    Raises:
+        ValueError: under a `keras.RematScope` that has it computed again, where that
+            would drop other elements; on PyTorch it drops the same.
+
     Example:
 
     >>> import keras
@@ -44,9 +48,23 @@ class Dropout(keras.layers.Dropout):
         self._dropped = min(max(round(256 * rate), 1), 255)  # of 256
 
     def call(self, inputs, training=False):
-        special = self.rate in (0, 1) or self.seed is not None or self.noise_shape
-        if not training or special:
+        keras_own = self.seed is not None or self.noise_shape
+        if not training or self.rate in (0, 1):
+            return super().call(inputs, training=training)
+        self._check_recomputation(keras_own)
+        if keras_own:
             return super().call(inputs, training=training)
         random_bytes = backends.random_bytes(inputs, self.seed_generator)
         scaled = inputs * (256 / (256 - self._dropped))
         return backends.zero_where_below(scaled, random_bytes, self._dropped)
+
+    def _check_recomputation(self, keras_own):
+        """Refuses what would drop other elements in the backward pass."""
+        mode = getattr(getattr(self, "_remat_mode", None), "mode", None)
+        again = mode not in (None, "activations")
+        if again and (keras_own or backends.name == "tensorflow"):
+            raise ValueError(
+                f"{self.name}: what is dropped here is drawn anew where a RematScope "
+                f"has it computed again, and the gradients would be wrong; leave out "
+                f"the scope, or use PyTorch and neither noise_shape nor seed"
+            )

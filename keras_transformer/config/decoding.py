@@ -66,14 +66,15 @@ class DecodingOptions(pydantic.BaseModel):
         length_penalty: alpha of `"gnmt"`, at most 10.
         coverage_penalty: beta: how much a score loses for source tokens that no target
             token attends to. Of beam search.
-        patience: ends a beam search once patience * beam_size hypotheses have ended;
-            None goes on until nothing better can come, which is never worse.
+        patience: ends a beam search once patience * beam_size hypotheses have ended,
+            each among the best beam_size continuations of its step; None goes on until
+            nothing better can come, which is never worse.
         min_length: the fewest tokens, end token included.
         max_length: the most tokens, end token included; None for as many as the source
             has and 50 more.
         no_repeat_ngram_size: no sequence of so many tokens comes twice; 0 for any.
-        repetition_penalty: what the log-probability of a token that has come already is
-            multiplied by; 1 changes nothing.
+        repetition_penalty: what the logit of a token that has come already is divided
+            by, where it is negative multiplied; 1 changes nothing.
         suppressed_tokens: pieces of the vocabulary, or their ids, that never come. They
             keep their share of probability.
         num_beam_groups: groups of beams that are searched one after the other, each

@@ -9,6 +9,7 @@ from keras import tree
 
 from keras_transformer import backends
 from keras_transformer.decoding.logits_processors import NEVER
+from keras_transformer.decoding.search_result import each
 
 
 def views(num_groups):
@@ -115,33 +116,32 @@ def choose(scores, count, *, num_groups, penalty, end_id, done):
     return tuple(together(parts) for parts in zip(*found, strict=True))
 
 
-def merge(state, num_groups):
-    """The state of a search, its groups together again, best first.
+def chooser(num_groups, penalty, end_id):
+    """What gives ranks, scores, tokens and beams, (B, 2W) each, of (B, W, V)."""
+
+    def chosen(scores, count, done):
+        if num_groups > 1:
+            options = {"num_groups": num_groups, "penalty": penalty, "end_id": end_id}
+            return choose(scores, count, done=done, **options)
+        scores, last, beams = best(scores, count)
+        return scores, scores, last, beams
+
+    return chosen
+
+
+def merge(found, num_groups):
+    """A `SearchResult` (B * G, M, ...) as one of all groups (B, W, ...), best first.
 
     What several groups have found is one hypothesis: its repeats become none.
     """
     if num_groups == 1:
-        return state
+        return found
     _, join = views(num_groups)
-    lengths = ops.zeros_like(state.finished_lengths) + ops.expand_dims(state.lengths, 1)
-    live = [state.tokens, state.log_probabilities, lengths, state.coverage]
-    live = tree.map_structure(join, live)
-    live[1] = _once(live[0], live[1])
-    finished = [
-        state.finished_tokens,
-        state.finished_log_probabilities,
-        state.finished_scores,
-        state.finished_lengths,
-    ]
-    finished = tree.map_structure(join, finished)
-    finished[2] = _once(finished[0], finished[2])
-    finished[1] = ops.where(finished[2] > NEVER, finished[1], NEVER)
-    live, finished = sort(live, live[1]), sort(finished, finished[2])
-    names = ("tokens", "log_probabilities", "lengths", "coverage")
-    fields = dict(zip(names, live, strict=True))
-    names = ("tokens", "log_probabilities", "scores", "lengths")
-    names = [f"finished_{name}" for name in names]
-    return state._replace(**fields, **dict(zip(names, finished, strict=True)))
+    found = each(join, found)
+    scores = _once(found.tokens, found.scores)
+    _, places = backends.top_k(scores, scores.shape[1])
+    found = found._replace(scores=scores)
+    return each(lambda tensor: gather(tensor, places), found)
 
 
 def _once(tokens, scores):
@@ -153,12 +153,6 @@ def _once(tokens, scores):
     there = ops.expand_dims(scores > NEVER, 1)  # a place without one has any tokens
     repeated = ops.logical_and(ops.logical_and(same, earlier), there)
     return ops.where(ops.any(repeated, axis=2), NEVER, scores)
-
-
-def sort(tensors, scores):
-    """Nested tensors (B, W, ...) in falling order of the scores (B, W)."""
-    _, places = backends.top_k(scores, scores.shape[1])
-    return gather_all(tensors, places)
 
 
 def gather(tensor, places):

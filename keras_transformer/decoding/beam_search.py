@@ -6,8 +6,9 @@ groups of beams.
 Live and finished hypotheses are kept apart: a finished one is never scored again. At
 each step every live hypothesis has V continuations, of which the best 2W go on: at most
 W of them end, so that W stay alive. A row stops when no live hypothesis can still beat
-its R-th best finished one, or at its limit; what happens to other rows of the batch
-does not change it.
+its R-th best finished one, or at its limit, where those still alive compete with the
+finished ones by their scores; what happens to other rows of the batch does not change
+it.
 
 Groups of beams are rows of their own, (B * G, W / G), but for two things: the model
 sees them together, and the choice of continuations in one group knows those before it.
@@ -22,7 +23,6 @@ from keras import ops
 
 from keras_transformer import backends
 from keras_transformer.decoding import beam_groups
-from keras_transformer.decoding.beam_groups import best
 from keras_transformer.decoding.beam_groups import gather
 from keras_transformer.decoding.beam_groups import gather_all
 from keras_transformer.decoding.length_penalty import normalized
@@ -96,7 +96,8 @@ def beam_search(
         normalization: see `normalized`.
         length_penalty: alpha, at least 0, see `length_penalty`.
         patience: ends a row, too, once patience * W hypotheses have ended, and at least
-            R; with groups, in each group for its own part of W.
+            R; with groups, in each group for its own part of W. One that ends counts
+            if it is among the best W continuations of its step.
         coverage: a function of cache and constants, after a step, that gives what is
             added to the score of each hypothesis (B, W), at most 0.
         reorder: `(cache, beams (B, W)) -> cache` after which hypothesis w continues
@@ -114,9 +115,8 @@ def beam_search(
 
     Returns:
         `SearchResult` with R hypotheses a row; what several groups have found counts
-        once. Where none has ended within its limit, the live ones at the limit are
-        returned, with `finished` False. Exact ties go to the lower beam, then the
-        lower id.
+        once. Of what the limit cut, `finished` is False. Exact ties go to what ended
+        first, then to the lower beam, then to the lower id.
 
     Raises:
         ValueError: `top_beams` above `beam_size`, or a negative `length_penalty`.
@@ -130,7 +130,7 @@ def beam_search(
     process = process or chain(suppressed=suppressed)
     score = partial(normalized, normalization=normalization, alpha=length_penalty)
     split, join = beam_groups.views(num_beam_groups)
-    choose = _chooser(num_beam_groups, diversity_penalty, end_id)
+    choose = beam_groups.chooser(num_beam_groups, diversity_penalty, end_id)
     width = beam_size // num_beam_groups
     wanted = min(top_beams, width)  # of each group, those that may be returned
     rows = ops.shape(limits)[0]
@@ -143,9 +143,8 @@ def beam_search(
         limits, constants = constants
         last = join(_last_tokens(state, start_id))
         logits, cache = decode_step(last, state.position, constants, state.cache)
-        logs = ops.log_softmax(logits, axis=-1)
-        forced = with_forced(state, logs, constants)
-        logs = process(logs, join(state.tokens), state.position, constants)
+        forced = with_forced(state, logits, constants)
+        logs = process(logits, join(state.tokens), state.position, constants)
         added = OFF if coverage is None else split(coverage(cache, constants))
         candidates = _continue(state, split(logs), added, 2 * width, choose)
         state = _keep_finished(state, candidates, end_id, score)
@@ -159,8 +158,8 @@ def beam_search(
         return state._replace(done=_done(state, settled, enough, num_beam_groups))
 
     state = search_loop(body, state, (limits, constants), rows=rows, length=length)
-    state = beam_groups.merge(state, num_beam_groups)
-    return _result(state, top_beams, score, pad_id)
+    found = beam_groups.merge(_hypotheses(state, limits, score), num_beam_groups)
+    return _result(found, state, top_beams, pad_id)
 
 
 def _check(beam_size, top_beams, length_penalty):
@@ -228,19 +227,6 @@ def _continue(state, log_probabilities, coverage, count, choose):
     return _Candidates(tokens, last, ranks, scores, beams, coverage)
 
 
-def _chooser(num_groups, penalty, end_id):
-    """What gives ranks, scores, tokens and beams, (B, 2W) each, of (B, W, V)."""
-
-    def choose(scores, count, done):
-        if num_groups > 1:
-            options = {"num_groups": num_groups, "penalty": penalty, "end_id": end_id}
-            return beam_groups.choose(scores, count, done=done, **options)
-        scores, last, beams = best(scores, count)
-        return scores, scores, last, beams
-
-    return choose
-
-
 def _keep_finished(state, candidates, end_id, score):
     """The best W of those finished before and those that end now."""
     width = state.finished_scores.shape[1]
@@ -254,7 +240,7 @@ def _keep_finished(state, candidates, end_id, score):
         scores = scores + candidates.coverage
     scores = ops.where(ends, scores, NEVER)
     if state.num_ended is not OFF:
-        ending = ops.cast(scores > NEVER, "int32")
+        ending = ops.cast(scores[:, :width] > NEVER, "int32")
         num_ended = state.num_ended + ops.sum(ending, axis=1)
         state = state._replace(num_ended=num_ended)
     scores = ops.concatenate([state.finished_scores, scores], axis=1)  # (B, 3W)
@@ -311,32 +297,46 @@ def _done(state, settled, enough, num_groups):
     return ops.logical_or(done, settled)
 
 
-def _result(state, top_beams, score, pad_id):
-    """The best finished hypotheses; of a row that has none, live ones."""
-    none = ops.expand_dims(ops.max(state.finished_scores, axis=1) == NEVER, 1)
-    live_lengths = state.lengths
-    if len(live_lengths.shape) == 1:  # all of a row are as long
-        live_lengths = ops.expand_dims(live_lengths, 1)
-    lengths = ops.where(none, live_lengths, state.finished_lengths)
-    log_probabilities = ops.where(
-        none, state.log_probabilities, state.finished_log_probabilities
-    )
-    tokens = ops.where(ops.expand_dims(none, 2), state.tokens, state.finished_tokens)
-    there = ops.logical_and(log_probabilities > NEVER, lengths > 0)
-    log_probabilities = ops.where(there, log_probabilities, NEVER)
-    scores = score(log_probabilities, lengths)
+def _hypotheses(state, limits, score):
+    """The best W of those that have ended and, at the limit, those that are alive.
+
+    A `SearchResult` of each group (B, W).
+    """
+    width = state.finished_scores.shape[1]
+    lengths = ops.zeros_like(state.finished_lengths)
+    lengths = lengths + ops.expand_dims(state.lengths, 1)
+    cut = ops.logical_and(state.lengths >= limits, limits > 0)
+    cut = ops.logical_and(ops.expand_dims(cut, 1), state.log_probabilities > NEVER)
+    scores = score(state.log_probabilities, lengths)
     if state.coverage is not OFF:
-        live = ops.where(there, scores + state.coverage, NEVER)
-        scores = ops.where(none, live, state.finished_scores)
-    result = SearchResult(
-        tokens=ops.where(ops.expand_dims(there, 2), tokens, pad_id),
-        lengths=ops.where(there, lengths, 0),
-        log_probabilities=log_probabilities,
+        scores = scores + state.coverage
+    scores = ops.where(cut, scores, NEVER)
+    scores = ops.concatenate([state.finished_scores, scores], axis=1)
+    scores, places = backends.top_k(scores, width)
+
+    def merge(finished, live):
+        return gather(ops.concatenate([finished, live], axis=1), places)
+
+    return SearchResult(
+        tokens=merge(state.finished_tokens, state.tokens),
+        lengths=merge(state.finished_lengths, lengths),
+        log_probabilities=merge(
+            state.finished_log_probabilities, state.log_probabilities
+        ),
         scores=scores,
-        finished=ops.logical_and(there, ops.logical_not(none)),
+        finished=places < width,
+    )
+
+
+def _result(found, state, top_beams, pad_id):
+    """The best R of what is found, and nothing in the places that hold nothing."""
+    there = found.scores > NEVER
+    result = SearchResult(
+        tokens=ops.where(ops.expand_dims(there, 2), found.tokens, pad_id),
+        lengths=ops.where(there, found.lengths, 0),
+        log_probabilities=ops.where(there, found.log_probabilities, NEVER),
+        scores=found.scores,
+        finished=ops.logical_and(there, found.finished),
         prefix_log_probabilities=state.prefix,
     )
-    if state.coverage is not OFF:  # without it, log-probabilities order live ones
-        sorted_parts = beam_groups.sort(result[:-1], scores)
-        result = SearchResult(*sorted_parts, state.prefix)
     return each(lambda tensor: tensor[:, :top_beams], result)

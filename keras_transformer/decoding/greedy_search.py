@@ -89,9 +89,8 @@ def greedy_search(
     def body(state, constants):
         limits, constants = constants
         logits, cache = decode_step(state.last, state.position, constants, state.cache)
-        logs = ops.log_softmax(logits, axis=-1)
         tokens = ops.expand_dims(state.tokens, 1)
-        scores = process(logs, tokens, state.position, constants)
+        scores = process(logits, tokens, state.position, constants)
         chosen, best = _best(scores[:, 0])
         chosen = ops.where(state.done, pad_id, chosen)
         best = ops.where(state.done, 0.0, best)
@@ -110,7 +109,7 @@ def greedy_search(
                 state.done, ops.logical_or(finished, position >= limits)
             ),
             cache=cache,
-            prefix=with_forced(state, logs, constants),
+            prefix=with_forced(state, logits, constants),
         )
 
     state = search_loop(body, state, (limits, constants), rows=rows, length=length)

@@ -1,6 +1,6 @@
 """What changes the score of the next token: pure functions, and their chain.
 
-They work on log-probabilities, which no constant added to the logits can change: what
+A penalty changes logits, before the softmax; all else works on log-probabilities: what
 is forbidden gets minus infinity, and the rest keeps its share of probability.
 
 B batch, W hypotheses a row, L most tokens, P tokens of a prefix, V vocabulary.
@@ -39,15 +39,14 @@ def chain(
         end_id: ends a hypothesis.
 
     Returns:
-        A function of log-probabilities (B, W, V), the tokens so far (B, W, L), their
-        number, and `constants`; it gives log-probabilities (B, W, V).
+        A function of logits (B, W, V), the tokens so far (B, W, L), their number, and
+        `constants`; it gives log-probabilities (B, W, V).
     """
 
-    def process(log_probabilities, tokens, position, constants):
-        scores = log_probabilities
+    def process(logits, tokens, position, constants):
         if repetition_penalty != 1.0:
-            scores = penalize_repetition(scores, tokens, position, repetition_penalty)
-        scores = suppress(scores, suppressed)
+            logits = penalize_repetition(logits, tokens, position, repetition_penalty)
+        scores = suppress(ops.log_softmax(logits, axis=-1), suppressed)
         if min_length > 1:
             scores = enforce_min_length(scores, position, min_length, end_id)
         if no_repeat_ngram_size:
@@ -83,15 +82,19 @@ def enforce_min_length(log_probabilities, position, min_length, end_id):
     return ops.where(early, NEVER, log_probabilities)
 
 
-def penalize_repetition(log_probabilities, tokens, position, penalty):
-    """Multiplies by `penalty` where the token is one of those so far.
+def penalize_repetition(logits, tokens, position, penalty):
+    """Logits (B, W, V), lower where the token is one of those so far.
 
-    Reference: Keskar et al., 2019, https://arxiv.org/abs/1909.05858, section 4.1; there
-    on logits, whose sign, and with it the sense of the penalty, is arbitrary.
+    A positive one is divided by `penalty`, a negative one multiplied with it: whichever
+    its sign, a penalty above 1 makes it less probable, and by more the surer it was.
+
+    Reference: Keskar et al., 2019, https://arxiv.org/abs/1909.05858, section 4.1, which
+    divides; with the product for negative ones, as its authors' code came to be used.
     """
     written = ops.arange(tokens.shape[-1], dtype="int32") < position  # (L,)
-    seen = _marked(tokens, ops.broadcast_to(written, tokens.shape), log_probabilities)
-    return ops.where(seen, log_probabilities * penalty, log_probabilities)
+    seen = _marked(tokens, ops.broadcast_to(written, tokens.shape), logits)
+    lower = ops.where(logits > 0, logits / penalty, logits * penalty)
+    return ops.where(seen, lower, logits)
 
 
 def block_repeated_ngrams(log_probabilities, tokens, position, size):

@@ -103,7 +103,7 @@ def sample(
         limits, keys, constants = constants
         logits, cache = decode_step(state.last, state.position, constants, state.cache)
         log_probabilities = ops.log_softmax(logits, axis=-1)  # (B, R, V)
-        scores = process(log_probabilities, state.tokens, state.position, constants)
+        scores = process(logits, state.tokens, state.position, constants)
         scores = _narrowed(scores, temperature, top_k, top_p)
         noise = gumbel(keys, state.position, scores.shape[-1])
         chosen = ops.cast(ops.argmax(scores + noise, axis=-1), "int32")  # (B, R)
@@ -127,7 +127,7 @@ def sample(
             finished=finished,
             done=ops.logical_or(state.done, at_end),
             cache=cache,
-            prefix=with_forced(state, log_probabilities, constants),
+            prefix=with_forced(state, logits, constants),
         )
 
     state = search_loop(

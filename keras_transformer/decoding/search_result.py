@@ -61,17 +61,16 @@ def each(function, result):
     return SearchResult(*map(function, result[:-1]), prefix_log_probabilities=rows)
 
 
-def with_forced(state, log_probabilities, constants):
+def with_forced(state, logits, constants):
     """The `prefix` of a state after one more step: (B,), or `OFF` as before.
 
     Args:
         state: has `prefix` and `position`.
-        log_probabilities: (B, W, V), of the model; rows have their prefix in every
-            hypothesis.
+        logits: (B, W, V), of the model; a row has its prefix in every hypothesis.
         constants: with the `prefix` (B, P).
     """
     if state.prefix is OFF:
         return OFF
-    of_one = log_probabilities[:, 0]
+    of_one = ops.log_softmax(logits[:, 0], axis=-1)
     forced = forced_log_probabilities(of_one, state.position, constants["prefix"])
     return state.prefix + forced

@@ -82,8 +82,10 @@ _BEAM = [
     "After each step a row is done when its n-th finished score >= the best live total "
     "/ penalty(limit), n being the number of translations wanted (usually 1), or when "
     "the live hypotheses have limit ids. What a done row still produces is ignored.",
-    "The translations of a row are its finished hypotheses, best first; where there is "
-    "none, its live ones.",
+    "Where the live hypotheses of a row have limit ids, they are then put to its "
+    "finished ones, with total / penalty(limit) as their scores, and the W best stay, "
+    "equal ones in order of age. A translation whose last id is not ids.end was cut.",
+    "The translations of a row are the best of these, best first.",
 ]
 
 

@@ -38,7 +38,7 @@ def normalized(total, length, normalization, alpha):
 
 
 def processed(
-    log_probabilities,
+    logits,
     tokens,
     end_id,
     suppressed=(),
@@ -49,12 +49,16 @@ def processed(
 ):
     """The scores (V,) of the token after `tokens`."""
     if len(tokens) < len(prefix):
-        scores = np.full(len(log_probabilities), -np.inf)
+        scores = np.full(len(logits), -np.inf)
         scores[prefix[len(tokens)]] = 0.0
         return scores
-    scores = np.array(log_probabilities)
+    scores = np.array(logits)
     for token in set(tokens):
-        scores[token] *= repetition_penalty
+        if scores[token] > 0:
+            scores[token] /= repetition_penalty
+        else:
+            scores[token] *= repetition_penalty
+    scores = log_softmax(scores)
     scores[list(suppressed)] = -np.inf
     if len(tokens) + 1 < min_length:
         scores[end_id] = -np.inf
@@ -82,6 +86,8 @@ def any_beam_search(
 ):
     """Goes on to the limit unless patience ends: nothing is given up for being worse.
 
+    At the limit what has not ended counts as what has.
+
     Args:
         scores_of: processed log-probabilities (V,) after `tokens`.
         score: of a log-probability and a length.
@@ -104,22 +110,19 @@ def any_beam_search(
                         candidates.append((rank, (*tokens, token), before + new))
             candidates = sorted(candidates, key=lambda c: -c[0])[: 2 * width]
             live = [c[1:] for c in candidates if c[1][-1] != end_id][:width]
-            for _, tokens, total in candidates:
-                if tokens[-1] == end_id:
-                    value = score(total, length) + coverage_of(tokens[:-1])
-                    finished.append(Hypothesis(tokens, total, value, True))
-                    num_ended += 1
+            ended = [c[1:] for c in candidates if c[1][-1] == end_id]
+            for tokens, total in ended + (live if length == limit else []):
+                value = score(total, length) + coverage_of(tokens[:-1])
+                is_finished = tokens[-1] == end_id
+                finished.append(Hypothesis(tokens, total, value, is_finished))
+            num_ended += sum(
+                tokens[-1] == end_id for _, tokens, _ in candidates[:width]
+            )
             finished = best_first(finished)[:width]
             for tokens, _ in live:
                 taken[tokens[-1]] = taken.get(tokens[-1], 0) + 1
             groups[number] = live, finished, num_ended
     found = [h for _, finished, _ in groups for h in finished]
-    if not found:
-        found = [
-            Hypothesis(t, total, score(total, len(t)) + coverage_of(t[:-1]), False)
-            for live, _, _ in groups
-            for t, total in live
-        ]
     return best_first(without_repeats(found))[:top_beams]
 
 
@@ -152,13 +155,13 @@ def beam_search(logits_of, limit, beam_size, top_beams, alpha, end_id, suppresse
         bound = live[0][1] / penalty(limit, alpha)
         if len(finished) >= top_beams and finished[top_beams - 1].score >= bound:
             break
-    if not finished:
-        finished = [
-            Hypothesis(tokens, total, total / penalty(length, alpha), False)
+    else:
+        finished += [
+            Hypothesis(tokens, total, total / penalty(limit, alpha), False)
             for tokens, total in live
             if tokens
         ]
-    return finished[:top_beams]
+    return best_first(finished)[:top_beams]
 
 
 def greedy_search(logits_of, limit, alpha, end_id, suppressed=()):
@@ -201,7 +204,7 @@ def kept(scores, top_k, top_p):
 
 
 def sample(
-    log_probabilities_of,
+    logits_of,
     process,
     limit,
     key,
@@ -214,25 +217,27 @@ def sample(
     """Tokens drawn with the noise of a key, and the log-probability of those drawn."""
     tokens, total = (), 0.0
     while len(tokens) < limit and end_id not in tokens:
-        logs = log_probabilities_of(tokens)
-        scores = kept(process(tokens, logs) / temperature, top_k, top_p)
+        logits = logits_of(tokens)
+        logs = log_softmax(logits)
+        scores = kept(process(tokens, logits) / temperature, top_k, top_p)
         noises = [noise(key, len(tokens), token) for token in range(len(logs))]
         tokens += (int(np.argmax(scores + noises)),)
         total += logs[tokens[-1]] if len(tokens) > num_forced else 0.0
     return tokens, total
 
 
-def all_finished(logits_of, limit, vocabulary_size, alpha, end_id):
-    """Every hypothesis that ends within the limit, best first."""
+def all_hypotheses(logits_of, limit, vocabulary_size, alpha, end_id):
+    """Every hypothesis that ends within the limit or is cut by it, best first."""
     others = [token for token in range(vocabulary_size) if token != end_id]
     finished = []
     for length in range(1, limit + 1):
         for prefix in itertools.product(others, repeat=length - 1):
-            tokens = (*prefix, end_id)
-            total = sum(
-                log_softmax(logits_of(tokens[:i]))[token]
-                for i, token in enumerate(tokens)
-            )
-            score = total / penalty(length, alpha)
-            finished.append(Hypothesis(tokens, total, score, True))
+            for last in range(vocabulary_size) if length == limit else [end_id]:
+                tokens = (*prefix, last)
+                total = sum(
+                    log_softmax(logits_of(tokens[:i]))[token]
+                    for i, token in enumerate(tokens)
+                )
+                score = total / penalty(length, alpha)
+                finished.append(Hypothesis(tokens, total, score, last == end_id))
     return best_first(finished)

@@ -50,7 +50,7 @@ def test_a_wide_beam_finds_all_that_is_best(alpha):
         length_penalty=alpha,
     )
     for row, result in enumerate(results):
-        expected = numpy_search.all_finished(
+        expected = numpy_search.all_hypotheses(
             lattice.logits_of(row), limit, vocabulary_size, alpha, END
         )
         assert_same(result, expected[:top_beams])
@@ -94,18 +94,45 @@ def test_a_row_goes_on_until_its_last_hypothesis_is_settled():
     assert [h.tokens for h in two] == [(END,), (a, a, END)]
 
 
-def test_fewer_endings_than_asked_for_give_a_shorter_list():
-    a = 3
-    lattice = Lattice.of({(): {END: 0.3, a: 0.7}, (a,): {a: 1.0}, (a, a): {a: 1.0}}, 5)
-    (result,) = lattice.search([3], beam_size=3, length=5, top_beams=3)
-    # Impossible tokens have a probability too: e^-1e9.
-    assert result[0].tokens == (END,)
-    assert all(h.finished and h.log_probability < -1e8 for h in result[1:])
-
-    suppressed = (0, 1, a, 4)
+def test_fewer_hypotheses_than_asked_for_give_a_shorter_list():
+    lattice = Lattice.of({(): {END: 0.3, 3: 0.7}}, 5)
     (result,) = lattice.search(
-        [3], beam_size=3, length=5, top_beams=3, suppressed=suppressed
+        [3], beam_size=3, length=5, top_beams=3, suppressed=(0, 1, 3, 4)
     )
+    assert [h.tokens for h in result] == [(END,)]
+
+
+@pytest.mark.parametrize("beam_size", [1, 2, 3])
+def test_what_the_limit_cuts_competes_by_its_score(beam_size):
+    """An improbable end does not beat what is nearly sure and only not yet ended."""
+    a = 3
+    sure = Lattice.of({(): {END: 1e-4, a: 1.0}, (a,): {a: 1.0}, (a, a): {a: 1.0}}, 5)
+    options = {"beam_size": beam_size, "length": 5, "top_beams": beam_size}
+    (result,) = sure.search([3], **options)
+    assert (result[0].tokens, result[0].finished) == ((a, a, a), False)
+    np.testing.assert_allclose(result[0].log_probability, 0.0, atol=2e-4)
+    if beam_size > 1:
+        assert (result[1].tokens, result[1].finished) == ((END,), True)
+    # What ends and is better comes first, and equal ones in order of age.
+    other = Lattice.of({(): {END: 0.5, a: 0.5}, (a,): {a: 1.0}, (a, a): {a: 1.0}}, 5)
+    (result,) = other.search([3], length_penalty=0.0, **options)
+    assert [h.tokens for h in result[:2]] == [(END,), (a, a, a)][:beam_size]
+    # Below the limit nothing is cut.
+    (result,) = other.search([1], **options)
+    assert [h.tokens for h in result[:2]] == [(END,), (a,)][:beam_size]
+
+
+def test_patience_counts_what_ends_among_the_best_of_the_beam():
+    a, b = 3, 4
+    ends = {(token,): {END: 1.0} for token in (a, b)}
+    lattice = Lattice.of({(): {a: 0.5, b: 0.3, END: 0.2}, **ends}, 5)
+    options = {"length": 4, "length_penalty": 0.0, "patience": 0.5}
+    # Of the first step the end comes third: of two beams it does not count.
+    (result,) = lattice.search([4], beam_size=2, **options)
+    assert [h.tokens for h in result] == [(a, END)]
+    # Of three it does.
+    options["patience"] = 0.3
+    (result,) = lattice.search([4], beam_size=3, **options)
     assert [h.tokens for h in result] == [(END,)]
 
 

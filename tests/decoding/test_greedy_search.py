@@ -62,7 +62,7 @@ def test_a_row_without_limit_is_empty():
 def test_a_beam_of_one_may_end_where_greedy_goes_on():
     # The end comes second, and still has the best score of all that end.
     a = 3
-    lattice = Lattice.of({(): {END: 0.4, a: 0.6}, (a,): {a: 0.7, END: 0.3}}, 5)
+    lattice = Lattice.of({(): {END: 0.4, a: 0.6}, (a,): {a: 0.6, END: 0.4}}, 5)
     (greedy,) = lattice.search([2], length=2)
     (beam,) = lattice.search([2], length=2, beam_size=1)
     assert greedy[0].tokens == (a, a)

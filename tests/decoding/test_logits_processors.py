@@ -10,9 +10,13 @@ from keras_transformer.decoding import logits_processors
 END, VOCABULARY_SIZE, ROWS, WIDTH, LENGTH = 2, 7, 3, 2, 6
 
 
+def some_logits(seed=0):
+    shape = ROWS, WIDTH, VOCABULARY_SIZE
+    return np.random.default_rng(seed).normal(0, 2, shape).astype("float32")
+
+
 def logs(seed=0):
-    logits = np.random.default_rng(seed).normal(0, 2, (ROWS, WIDTH, VOCABULARY_SIZE))
-    return np.apply_along_axis(numpy_search.log_softmax, -1, logits).astype("float32")
+    return np.apply_along_axis(numpy_search.log_softmax, -1, some_logits(seed))
 
 
 def history(position, seed=0):
@@ -41,10 +45,10 @@ OPTIONS = [
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("position", [0, 2, 5])
 def test_equals_its_definition(options, position):
-    tokens, log_probabilities = history(position, position), logs(position)
+    tokens, logits = history(position, position), some_logits(position)
     process = logits_processors.chain(end_id=END, **options)
     found = process(
-        ops.convert_to_tensor(log_probabilities),
+        ops.convert_to_tensor(logits),
         ops.convert_to_tensor(tokens),
         ops.convert_to_tensor(np.int32(position)),
         None,
@@ -52,7 +56,7 @@ def test_equals_its_definition(options, position):
     expected = [
         [
             numpy_search.processed(
-                log_probabilities[row, beam],
+                logits[row, beam],
                 tuple(tokens[row, beam, :position].tolist()),
                 END,
                 **options,
@@ -61,7 +65,24 @@ def test_equals_its_definition(options, position):
         ]
         for row in range(ROWS)
     ]
-    np.testing.assert_allclose(ops.convert_to_numpy(found), expected, rtol=1e-6)
+    np.testing.assert_allclose(ops.convert_to_numpy(found), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("logit", [9.0, 0.5, -3.0])
+def test_a_repetition_penalty_lowers_a_logit_whatever_its_sign(logit):
+    """A token that is nearly sure has a log-probability of nearly 0, and twice that."""
+    logits = np.full((1, 1, VOCABULARY_SIZE), -1.0, "float32")
+    logits[0, 0, 4] = logit
+    found = logits_processors.chain(repetition_penalty=2.0)(
+        ops.convert_to_tensor(logits),
+        ops.convert_to_tensor(np.full((1, 1, LENGTH), 4, "int32")),
+        ops.convert_to_tensor(np.int32(1)),
+        None,
+    )
+    lower = logits[0, 0].astype("float64")
+    lower[4] = logit / 2 if logit > 0 else logit * 2
+    expected = numpy_search.log_softmax(lower)
+    np.testing.assert_allclose(ops.convert_to_numpy(found)[0, 0], expected, rtol=1e-5)
 
 
 def test_places_of_a_table_that_int32_cannot_count_are_right(monkeypatch):
@@ -111,8 +132,8 @@ def test_a_prefix_knows_no_other_rule():
 
 def test_nothing_is_changed_by_default():
     log_probabilities = ops.convert_to_tensor(logs())
-    process = logits_processors.chain()
-    assert process(log_probabilities, None, None, None) is log_probabilities
+    found = logits_processors.chain()(log_probabilities, None, None, None)
+    np.testing.assert_allclose(ops.convert_to_numpy(found), logs(), atol=1e-6)
 
 
 @pytest.mark.parametrize("count", [1, 3, 6, 7, 50])

@@ -1,7 +1,5 @@
 """Samples: the random numbers, what is drawn, and independence of the batch."""
 
-import functools
-
 import lattices
 import numpy as np
 import numpy_search
@@ -68,10 +66,6 @@ def samples(lattice, limits, keys, **options):
     return lattices.hypotheses(result)
 
 
-def log_probabilities(logits_of, tokens):
-    return numpy_search.log_softmax(logits_of(tokens))
-
-
 @pytest.mark.parametrize(
     "options", [{}, {"temperature": 0.5, "top_k": 4, "top_p": 0.8}]
 )
@@ -83,8 +77,8 @@ def test_what_is_drawn_is_the_maximum_with_noise(options):
     for row, hypotheses in enumerate(found):
         for key, hypothesis in zip(keys[row], hypotheses, strict=True):
             tokens, total = numpy_search.sample(
-                functools.partial(log_probabilities, lattice.logits_of(row)),
-                lambda tokens, scores: scores,
+                lattice.logits_of(row),
+                lambda tokens, logits: numpy_search.log_softmax(logits),
                 limits[row],
                 key,
                 END,

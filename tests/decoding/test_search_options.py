@@ -73,10 +73,8 @@ def reference(lattice, row, prefix=(), rules=(), **options):
     logits_of = lattice.logits_of(row)
 
     def scores_of(tokens):
-        log_probabilities = numpy_search.log_softmax(logits_of(tokens))
-        return numpy_search.processed(
-            log_probabilities, tokens, END, prefix=prefix, **dict(rules)
-        )
+        logits = logits_of(tokens)
+        return numpy_search.processed(logits, tokens, END, prefix=prefix, **dict(rules))
 
     score = functools.partial(
         numpy_search.normalized,
@@ -205,10 +203,8 @@ def test_greedy_follows_rules_and_prefixes():
 def greedy_reference(logits_of, prefix, limit):
     tokens = ()
     while len(tokens) < limit and END not in tokens:
-        log_probabilities = numpy_search.log_softmax(logits_of(tokens))
-        scores = numpy_search.processed(
-            log_probabilities, tokens, END, prefix=prefix, **RULES
-        )
+        logits = logits_of(tokens)
+        scores = numpy_search.processed(logits, tokens, END, prefix=prefix, **RULES)
         tokens += (int(np.argmax(scores)),)
     return tokens
 
@@ -225,7 +221,7 @@ def test_a_wide_beam_finds_all_that_is_best():
         normalization=normalization,
     )
     for row, hypotheses in enumerate(found):
-        every = numpy_search.all_finished(
+        every = numpy_search.all_hypotheses(
             lattice.logits_of(row), limit, vocabulary_size, 0.0, END
         )
         every = [

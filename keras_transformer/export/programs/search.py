@@ -107,8 +107,7 @@ def beam_search(step, limits, start, end, length_penalty, beam_size, top_beams):
     Finished and live hypotheses are kept apart; of all continuations of the live ones
     the best 2W go on, so that W stay alive however many of them end. A row stops when
     its `top_beams`-th finished hypothesis scores at least as well as the best live one
-    could at the row's limit. Live hypotheses at the limit are returned only where none
-    ended.
+    could at the row's limit. At the limit the live ones compete by their scores, too.
 
     Args: those of `greedy_search`, W and how many hypotheses to return.
     """
@@ -123,6 +122,7 @@ def beam_search(step, limits, start, end, length_penalty, beam_size, top_beams):
         state.done |= settled | (position + 1 >= limits)
         if state.done.all():
             break
+    state.cut(limits, length_penalty)
     return [
         state.hypotheses(i, top_beams, end, length_penalty) for i in range(len(limits))
     ]
@@ -170,12 +170,20 @@ class _Beams:
     def _finish(self, length, tokens, totals, alpha):
         """The best of those finished before and those that end now."""
         totals = np.where(self.done[:, None], NEVER, totals)
-        scores = np.concatenate(
-            [self.finished_scores, totals / penalty(length, alpha)], 1
-        )
+        self._keep(tokens, totals, np.full(totals.shape, length), alpha)
+
+    def cut(self, limits, alpha):
+        """What the limit cuts is among the finished ones if its score is as good."""
+        totals = np.where((self.lengths >= limits)[:, None], self.totals, NEVER)
+        lengths = np.repeat(self.lengths[:, None], self.width, axis=1)
+        self._keep(self.tokens, totals, lengths, alpha)
+
+    def _keep(self, tokens, totals, lengths, alpha):
+        """The best of the finished ones and of these, equal ones in order of age."""
+        scores = totals / penalty(lengths, alpha)
+        scores = np.concatenate([self.finished_scores, scores], 1)
         places = _best_places(scores, self.width)
         self.finished_scores = _pick(scores, places)
-        lengths = np.full(totals.shape, length)
         for name, new in (("tokens", tokens), ("totals", totals), ("lengths", lengths)):
             old = getattr(self, f"finished_{name}")
             joined = np.concatenate([old, new], axis=1)
@@ -184,9 +192,6 @@ class _Beams:
     def hypotheses(self, row, count, end, alpha):
         totals, lengths = self.finished_totals[row], self.finished_lengths[row]
         tokens = self.finished_tokens[row]
-        if totals[0] == NEVER:
-            totals, tokens = self.totals[row], self.tokens[row]
-            lengths = np.full(self.width, self.lengths[row])
         scores = totals / penalty(lengths, alpha)
         return [
             _hypothesis(tokens[i, : lengths[i]], totals[i], scores[i], end)

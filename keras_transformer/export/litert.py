@@ -122,7 +122,8 @@ def _functions(translator: Translator) -> dict[str, Any]:
                 options=options,
                 table_length=translator.model.config.longest_sequence,
             )
-            return result._asdict()
+            # Without prefixes the last is no tensor.
+            return dict(list(result._asdict().items())[:-1])
 
         return run, inputs
 

@@ -313,6 +313,10 @@ def _hypotheses(state, limits, score):
     scores = ops.where(cut, scores, NEVER)
     scores = ops.concatenate([state.finished_scores, scores], axis=1)
     scores, places = backends.top_k(scores, width)
+    # A NaN comes before all numbers, and makes NaN of what follows it.
+    broken = state.log_probabilities != state.log_probabilities
+    broken = ops.any(broken, axis=1, keepdims=True)
+    scores = ops.where(broken, float("nan"), scores)
 
     def merge(finished, live):
         return gather(ops.concatenate([finished, live], axis=1), places)
@@ -330,7 +334,7 @@ def _hypotheses(state, limits, score):
 
 def _result(found, state, top_beams, pad_id):
     """The best R of what is found, and nothing in the places that hold nothing."""
-    there = found.scores > NEVER
+    there = found.scores != NEVER
     result = SearchResult(
         tokens=ops.where(ops.expand_dims(there, 2), found.tokens, pad_id),
         lengths=ops.where(there, found.lengths, 0),

@@ -155,7 +155,7 @@ def _log_probabilities(log_probabilities, scores, chosen):
     """Those (B, R, V) of what was chosen: (B, R); `NEVER` where all was forbidden."""
     places = ops.expand_dims(chosen, 2)
     drawn = ops.take_along_axis(log_probabilities, places, axis=2)[:, :, 0]
-    return ops.where(ops.max(scores, axis=-1) > NEVER, drawn, NEVER)
+    return ops.where(ops.max(scores, axis=-1) != NEVER, drawn, NEVER)
 
 
 def _narrowed(scores, temperature, top_k, top_p):

@@ -19,7 +19,7 @@ class SearchResult(NamedTuple):
     """The hypotheses of each row, best first; samples in the order of their keys.
 
     A place that holds no hypothesis has length 0, no tokens but pad_id, and minus
-    infinity for log-probability and score.
+    infinity for log-probability and score. Where a model gave NaN, they are NaN.
     """
 
     tokens: Any  # (B, R, L) int32, without the start token; pad_id after the end
@@ -43,7 +43,7 @@ def result_of(state, pad_id, normalization, alpha):
         alpha: see `normalized`.
     """
     # Minus infinity: every token was forbidden somewhere.
-    there = ops.logical_and(state.lengths > 0, state.log_probabilities > NEVER)
+    there = ops.logical_and(state.lengths > 0, state.log_probabilities != NEVER)
     log_probabilities = ops.where(there, state.log_probabilities, NEVER)
     return SearchResult(
         tokens=ops.where(ops.expand_dims(there, -1), state.tokens, pad_id),

@@ -32,6 +32,7 @@ from keras_transformer.models.search import search
 from keras_transformer.models.search import token_scores
 from keras_transformer.models.translation_model import TranslationModel
 from keras_transformer.models.word_attention import require_attention
+from keras_transformer.translation.finite_numbers import require_numbers
 from keras_transformer.translation.static_shapes import batches_by_length
 from keras_transformer.translation.static_shapes import batches_by_tokens
 from keras_transformer.translation.static_shapes import bucket
@@ -170,8 +171,7 @@ class BatchSearch:
         batch_tokens: int | None = None,
     ) -> list[dict[str, np.ndarray]]:
         """What all layers and heads attend to, see `Hypothesis.attention`."""
-        pairs = sources, targets
-        found = self._read(self._attention, *pairs, batch_size, batch_tokens)
+        found = self._read(self._attention, sources, targets, batch_size, batch_tokens)
         rows = []
         for source, target, weights in zip(sources, targets, found, strict=True):
             S, T = len(source), len(target)
@@ -243,6 +243,7 @@ class BatchSearch:
         parts = [ops.convert_to_numpy(part)[: len(sentences)] for part in result[:-1]]
         prefixes = ops.convert_to_numpy(result.prefix_log_probabilities)
         for number, row in enumerate(zip(*parts, strict=True)):
+            require_numbers(row[3], sentences[number].name, self.model)
             forced = float(prefixes[number]) if sentences[number].prefix else None
             yield _hypotheses(*row, forced)
 
@@ -291,6 +292,7 @@ class BatchSearch:
         for rows, parts in zip(batches, self._map(read, batches), strict=True):
             for place, row in enumerate(rows):
                 found[row] = tree.map_structure(operator.itemgetter(place), parts)
+                require_numbers(found[row], f"pair {row + 1}", self.model)
         return found
 
     def _pad(self, rows: list[list[int]], least: int = 1) -> Any:

@@ -88,8 +88,9 @@ def scan(step, carry, chunks):
 
 
 def update_cache(cache, update, position):
-    start = [0] * cache.ndim
-    start[-2] = position * update.shape[-2]
+    # All of one dtype: with JAX_ENABLE_X64 numbers are int64, positions are not.
+    start = [jnp.int32(0)] * cache.ndim
+    start[-2] = jnp.int32(position * update.shape[-2])
     return jax.lax.dynamic_update_slice(cache, update.astype(cache.dtype), start)
 
 

@@ -16,6 +16,21 @@ from keras_transformer.layers.token_ids import whole_ids
 from keras_transformer.models.fused_training import FusedTraining
 
 
+def _check_precision(policy):
+    """Refuses what would be computed in float32 in places, or fail in the search."""
+    floatx = keras.config.floatx()
+    if floatx != "float32":
+        raise ValueError(
+            f'scores are computed in float32, but set_floatx("{floatx}") is in force; '
+            f'set it back to "float32" and give the model a dtype, as "mixed_bfloat16"'
+        )
+    if "float64" in (policy.compute_dtype, policy.variable_dtype):
+        raise ValueError(
+            f'the dtype "{policy.name}" is more than the model has: softmax, positions '
+            f'and losses are computed in float32; give it the dtype "float32"'
+        )
+
+
 class TranslationModel(FusedTraining):
     """A functional `keras.Model` that gives logits, and trains without holding them.
 
@@ -29,6 +44,10 @@ class TranslationModel(FusedTraining):
         config: of `config_class`, or the dictionary of its fields.
         dtype: a dtype policy; default Keras' global one.
 
+    Raises:
+        ValueError: for float64, or where `keras.config.set_floatx` names anything but
+            float32.
+
     Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762.
     """
 
@@ -37,6 +56,7 @@ class TranslationModel(FusedTraining):
         if not isinstance(config, self.config_class):
             config = self.config_class.from_dict(config)
         policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
+        _check_precision(policy)
         # Past the attribute hooks, which want `super().__init__` first; the weights are
         # tracked through the functional graph.
         vars(self).update(config=config, **self.make_layers(config, policy))

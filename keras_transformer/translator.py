@@ -108,8 +108,8 @@ class Translator:
         """The translation of each line, in order.
 
         Lines are translated in batches of similar length; each is translated as it
-        would be alone. An empty line, or one of white space, gives an empty line,
-        whatever its prefix.
+        would be alone. A line of which the tokenizer's normalization leaves nothing but
+        white space gives an empty line, whatever its prefix.
         Without a GPU, TensorFlow and JAX work on up to four batches of a small model
         at once, in threads: as many as there are processors, or OMP_NUM_THREADS.
 

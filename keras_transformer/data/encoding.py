@@ -40,7 +40,7 @@ class EncodedChunk:
     Args:
         pairs: their ids, in order.
         report: what became of the text.
-        hashes: of each pair's text, (pairs,) uint64; None unless pairs must be unique.
+        hashes: of each pair's ids, (pairs,) uint64; None unless pairs must be unique.
     """
 
     pairs: EncodedPairs
@@ -80,8 +80,9 @@ class PairEncoder:
             _encode(self.source_tokenizer, text.source, first_line),
             _encode(self.target_tokenizer, text.target, first_line),
         )
+        its, other = self.source_tokenizer, self.target_tokenizer
         filled = [
-            bool(source.strip() and target.strip())
+            not its.is_empty(source) and not other.is_empty(target)
             for source, target in zip(text.source, text.target, strict=True)
         ]
         reasons = self.filters.reasons(
@@ -91,7 +92,7 @@ class PairEncoder:
         kept = np.flatnonzero(reasons == 0)
         hashes = None
         if self.filters.unique:
-            hashes = np.array([_hash(text, row) for row in kept], np.uint64)
+            hashes = np.array([_hash(pairs, row) for row in kept], np.uint64)
         report = self.filters.report(reasons, marks)
         return EncodedChunk(pairs.take(kept), report, hashes)
 
@@ -233,6 +234,7 @@ def _encode(tokenizer: Tokenizer, lines: list[str], first_line: int) -> TokenRow
     return TokenRows.from_lists(tokenizer.encode(lines, first_line=first_line))
 
 
-def _hash(text: ParallelText, row: int) -> int:
-    pair = f"{text.source[row]}\n{text.target[row]}".encode()
+def _hash(pairs: EncodedPairs, row: int) -> int:
+    # No id is negative.
+    pair = pairs.source[row].tobytes() + b"\xff" * 4 + pairs.target[row].tobytes()
     return int.from_bytes(hashlib.blake2b(pair, digest_size=8).digest(), "little")

@@ -21,8 +21,8 @@ class Filters:
         min_length: the fewest tokens of either side, without the end token.
         max_ratio: the most tokens of one side for each token of the other, either way
             round; None for any.
-        unique: whether a pair that was there before, character by character, is
-            dropped; `SeenPairs` remembers 8 bytes of each.
+        unique: whether a pair is dropped whose texts were there before, as the
+            tokenizer normalizes them; `SeenPairs` remembers 8 bytes of each.
     """
 
     max_length: int
@@ -36,7 +36,8 @@ class Filters:
         """Why each pair is dropped, by the first filter that drops it; 0 if it is not.
 
         Args:
-            filled: whether both sides have more than white space, (pairs,) bool.
+            filled: whether neither side is empty, see `Tokenizer.is_empty`, (pairs,)
+                bool.
             source_lengths: tokens without the end token, (pairs,).
             target_lengths: see `source_lengths`.
         """
@@ -77,7 +78,8 @@ class CorpusReport:
 
     Args:
         kept: pairs that remain.
-        empty: pairs dropped because a side holds nothing but white space.
+        empty: pairs dropped because a side holds nothing but white space, or what the
+            tokenizer's normalization leaves out.
         too_long: pairs dropped because a side has more than `max_length` tokens.
         max_length: in tokens, with the end token.
         space_marks: lines of either side with U+2581, which reads as a space.

@@ -1,7 +1,8 @@
-"""Text to token ids and back, with nothing lost on the way."""
+"""Text to token ids and back, with nothing lost on the way that shows."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from collections.abc import Sequence
 from numbers import Integral
@@ -20,14 +21,17 @@ from keras_transformer.files.whole_file import write_whole
 #: SentencePiece writes a space as this character, so in a text it becomes a space.
 SPACE_MARK = "\u2581"
 
+_NOTHING = re.compile(r"[\s\0\u200c\u200d]*")
+
 
 class Tokenizer:
     """Byte-pair encoding with byte fallback: every text has ids, and ids give it back.
 
-    A thin cover of SentencePiece. Two kinds of text do not come back as they were:
-    `SPACE_MARK` (U+2581) becomes a space, see `count_space_marks`, and lone surrogates,
-    which no UTF-8 file can hold, are refused. Under `normalization="nmt_nfkc"` what
-    comes back is the normalized text.
+    A thin cover of SentencePiece. What comes back is the text as the tokenizer's own
+    normalization has it, see `train`: by default in single spaces and without
+    characters that show nothing. Under `normalization="identity"` two kinds of text
+    alone do not come back as they were: `SPACE_MARK` (U+2581) becomes a space, see
+    `count_space_marks`, and lone surrogates, which no UTF-8 file can hold, are refused.
 
     Args:
         model: a serialized SentencePiece model, of `train`, `load` or any other source.
@@ -66,23 +70,47 @@ class Tokenizer:
         lines: Iterable[str],
         vocabulary_size: int,
         *,
-        normalization: Literal["identity", "nmt_nfkc"] = "identity",
+        normalization: Literal[
+            "whitespace", "identity", "nfkc", "nmt_nfkc"
+        ] = "whitespace",
         split_digits: bool = False,
+        character_coverage: float = 1.0,
+        user_defined_symbols: Sequence[str] = (),
     ) -> Tokenizer:
         """Learns a vocabulary from text; the same text gives the same bytes.
 
         Args:
             lines: the text, source and target together for a shared vocabulary.
             vocabulary_size: V, with 4 special ids, 256 bytes and each character.
-            normalization: `"identity"` keeps the text as it is, `"nmt_nfkc"` unifies
-                what looks alike (Unicode NFKC).
+            normalization: what of a text is content; the tokenizer keeps it. Under
+                `"whitespace"` every kind of white space is a space, spaces around the
+                text and repeated ones are none, and control and format characters that
+                show nothing go (zero-width space, byte order mark, soft hyphen,
+                direction marks), but not the joiners U+200C and U+200D. `"identity"`
+                keeps all. `"nfkc"` unifies what looks alike (Unicode NFKC), in single
+                spaces. `"nmt_nfkc"` is SentencePiece's own default: NFKC that also
+                drops some characters that show nothing, U+200C among them, on which
+                the spelling of Persian and some Indic languages depends.
             split_digits: whether each digit is a token of its own.
+            character_coverage: the share of the text, 0.98 to 1, whose characters get
+                pieces of their own; rarer ones are spelled in bytes. Below 1 for
+                writing systems of many characters, such as 0.9995 for Chinese.
+            user_defined_symbols: each always one token, whatever stands around it, such
+                as placeholders.
 
         Raises:
             InputError: where `lines` is one string, holds no text or cannot fill the
-                vocabulary, or the vocabulary is too small.
+                vocabulary, the vocabulary is too small, or an option is not right.
         """
-        return cls(train_model(lines, vocabulary_size, normalization, split_digits))
+        model = train_model(
+            lines,
+            vocabulary_size,
+            normalization=normalization,
+            split_digits=split_digits,
+            character_coverage=character_coverage,
+            user_defined_symbols=user_defined_symbols,
+        )
+        return cls(model)
 
     @classmethod
     def load(cls, path: str | Path) -> Tokenizer:
@@ -228,6 +256,30 @@ class Tokenizer:
         """
         return [self._piece(token) for token in self._checked(ids)]
 
+    def normalize(self, line: str) -> str:
+        """What of a line is content, by the tokenizer's own rule.
+
+        Example:
+
+        >>> from keras_transformer.data.tokenizer import Tokenizer
+        >>> tokenizer = Tokenizer.train(["low lower"] * 9, vocabulary_size=270)
+        >>> tokenizer.normalize("  low   lower ")
+        'low lower'
+        """
+        return self._processor.normalize(line).replace(SPACE_MARK, " ")
+
+    def is_empty(self, line: str) -> bool:
+        """Whether nothing of a line is left, by the tokenizer's own rule.
+
+        White space is nothing under any rule, as are NUL and joiners that join nothing.
+        """
+        if line[:1].isalnum():  # as most lines begin
+            return False
+        try:
+            return _NOTHING.fullmatch(self.normalize(line)) is not None
+        except UnicodeEncodeError:  # a lone surrogate, which `encode` refuses
+            return False
+
     def source_words(self, line: str) -> list[int]:
         """The word of a line that each word of its pieces comes from, from 0.
 
@@ -237,7 +289,7 @@ class Tokenizer:
         return [
             number
             for number, word in enumerate(line.split())
-            for _ in self._processor.normalize(word).replace(SPACE_MARK, " ").split()
+            for _ in self.normalize(word).split()
         ]
 
     def ids_of(self, pieces: Sequence[str | int]) -> list[int]:

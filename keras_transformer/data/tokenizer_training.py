@@ -1,10 +1,20 @@
-"""The training of a tokenizer: the options that SentencePiece is given, and why."""
+"""The training of a tokenizer: the options that SentencePiece is given, and why.
+
+`whitespace.tsv` is the default normalization: which characters are white space, and
+which show nothing and go. It is compiled into the tokenizer, so that whatever reads
+the tokenizer follows it. Format characters that a text needs stay: the joiners of
+Persian, Indic scripts and emoji (U+200C, U+200D), the tags of flags, and those that
+show, such as U+06DD. NUL stays too: SentencePiece has no rule for it.
+"""
 
 from __future__ import annotations
 
 import io
 import re
+from collections import Counter
 from collections.abc import Iterable
+from collections.abc import Sequence
+from importlib import resources
 
 import sentencepiece
 
@@ -12,6 +22,11 @@ from keras_transformer.config import UNKNOWN_ID
 from keras_transformer.data.utf8_lines import utf8_lines
 from keras_transformer.errors import InputError
 
+NORMALIZATIONS = ("whitespace", "identity", "nfkc", "nmt_nfkc")
+#: SentencePiece takes no less.
+LEAST_COVERAGE = 0.98
+
+_SPECIAL_PIECE = re.compile("<(pad|s|/s|unk|0x[0-9A-F]{2})>")
 _NUM_SPECIAL_IDS = 4
 _SMALLEST_VOCABULARY = _NUM_SPECIAL_IDS + 256
 _OPTIONS = {
@@ -22,11 +37,10 @@ _OPTIONS = {
     "unk_id": UNKNOWN_ID,
     "pad_piece": "<pad>",
     "unk_surface": "",
-    # What follows makes text -> ids -> text lossless, in TensorFlow Text too.
+    # What follows makes text -> ids -> text lossless, in TensorFlow Text too, but for
+    # the normalization.
     "byte_fallback": True,
-    "character_coverage": 1.0,
     "add_dummy_prefix": False,
-    "remove_extra_whitespaces": False,
     # The largest value allowed: longer lines would be left out without a word.
     "max_sentence_length": 2**30,
     "minloglevel": 2,
@@ -34,14 +48,22 @@ _OPTIONS = {
 
 
 def train_model(
-    lines: Iterable[str], vocabulary_size: int, normalization: str, split_digits: bool
+    lines: Iterable[str],
+    vocabulary_size: int,
+    *,
+    normalization: str,
+    split_digits: bool,
+    character_coverage: float,
+    user_defined_symbols: Sequence[str],
 ) -> bytes:
     """A serialized SentencePiece model; see `Tokenizer.train`.
 
     Raises:
-        InputError: where `lines` hold no text or cannot fill the vocabulary, or the
-            vocabulary is too small.
+        InputError: where `lines` hold no text or cannot fill the vocabulary, the
+            vocabulary is too small, or an option is not right.
     """
+    _check(normalization, character_coverage)
+    check_symbols(user_defined_symbols)
     if vocabulary_size < _SMALLEST_VOCABULARY:
         raise InputError(
             f"vocabulary_size {vocabulary_size} is too small; give at least "
@@ -49,18 +71,63 @@ def train_model(
             f"ids) and room for the characters of the text"
         )
     model = io.BytesIO()
+    rules = resources.files(__package__) / "whitespace.tsv"
     try:
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=utf8_lines(lines),
-            model_writer=model,
-            vocab_size=vocabulary_size,
-            normalization_rule_name=normalization,
-            split_digits=split_digits,
-            **_OPTIONS,
-        )
+        with resources.as_file(rules) as path:
+            rule = {"normalization_rule_name": normalization}
+            if normalization == "whitespace":
+                rule = {"normalization_rule_tsv": str(path)}
+            sentencepiece.SentencePieceTrainer.train(
+                sentence_iterator=utf8_lines(lines),
+                model_writer=model,
+                vocab_size=vocabulary_size,
+                remove_extra_whitespaces=normalization != "identity",
+                split_digits=split_digits,
+                character_coverage=character_coverage,
+                user_defined_symbols=list(user_defined_symbols),
+                **rule,
+                **_OPTIONS,
+            )
     except RuntimeError as error:
         raise InputError(_explain(str(error), vocabulary_size)) from None
     return model.getvalue()
+
+
+def check_symbols(symbols: Sequence[str]) -> None:
+    """Refuses user-defined symbols that could not stay whole.
+
+    Raises:
+        InputError: where they are one string, one is there twice, is no text, holds
+            white space, or is a special piece.
+    """
+    if isinstance(symbols, str | bytes):
+        raise InputError(
+            f"user_defined_symbols must be a list of strings, got {symbols!r}"
+        )
+    for symbol, count in Counter(symbols).items():
+        if not isinstance(symbol, str) or not symbol:
+            why = "is no text"
+        elif count > 1:
+            why = "is there twice"
+        elif re.search(r"[\s\0\u2581]", symbol):
+            why = "holds white space, at which texts are divided"
+        elif _SPECIAL_PIECE.fullmatch(symbol):
+            why = "is the name of a special piece"
+        else:
+            continue
+        raise InputError(f"the user-defined symbol {symbol!r} {why}; remove it")
+
+
+def _check(normalization: str, character_coverage: float) -> None:
+    if normalization not in NORMALIZATIONS:
+        raise InputError(
+            f"normalization {normalization!r} is not one of {', '.join(NORMALIZATIONS)}"
+        )
+    if not LEAST_COVERAGE <= character_coverage <= 1:
+        raise InputError(
+            f"character_coverage {character_coverage} must lie between "
+            f"{LEAST_COVERAGE} and 1"
+        )
 
 
 def _explain(message: str, vocabulary_size: int) -> str:

@@ -23,9 +23,10 @@ FORMAT_VERSION = 1
 
 _TEXT = [
     "A line is split into pieces by SentencePiece (files.source_tokenizer) and mapped "
-    "to ids; ids.end follows where source_end is true. An empty line, or one of white "
-    "space, is translated as an empty line, without the model. A source of more than "
-    "limits.longest_sequence ids is refused.",
+    "to ids; ids.end follows where source_end is true. A line is empty if "
+    "SentencePiece's normalization leaves nothing of it but white space, NUL, U+200C "
+    "and U+200D; it is translated as an empty line, without the model. A source of "
+    "more than limits.longest_sequence ids is refused.",
     "Rows of a batch are filled up to S ids with ids.pad.",
     "A translation has at most limit = min(source ids without ids.end + "
     "limits.extra_length, limits.longest_sequence) ids, its ids.end included.",

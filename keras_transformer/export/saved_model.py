@@ -116,7 +116,8 @@ def export(
     output = Path(os.path.abspath(output))  # "." has a name then
     version = _version(output, version)
     n_best = n_best_size(beam_size)
-    lines = _samples(translator) if warm_up is None else _first(warm_up)
+    is_empty = translator.tokenizer.is_empty
+    lines = _samples(translator) if warm_up is None else _first(warm_up, is_empty)
     with new_folder(output / str(version), "a version") as folder:
         options = (beam_size, n_best, float(length_penalty))
         answer = _write(translator, folder, options, lines)
@@ -207,9 +208,9 @@ def _write(translator, folder, options, lines):
     }
 
 
-def _first(lines):
+def _first(lines, is_empty):
     """Eight lines with text, or as many as there are."""
-    if found := [line for line in lines if line.strip()][:8]:
+    if found := [line for line in lines if not is_empty(line)][:8]:
         return found
     raise InputError("no line for the warm-up requests has text; give at least one")
 

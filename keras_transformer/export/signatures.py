@@ -25,6 +25,7 @@ from keras_transformer.translator import Translator
 
 #: The score where there is no hypothesis: JSON has no infinity.
 NO_SCORE = tf.float32.min
+_NOTHING = r"\x00\x{200c}\x{200d}"  # NUL and joiners: nothing, where they are alone
 _TEXT = tf.TensorSpec((None,), tf.string)
 _IDS = tf.TensorSpec((None, None), tf.int32)
 _LENGTHS = tf.TensorSpec((None,), tf.int32)
@@ -154,9 +155,13 @@ class Signatures:
 
     def _read(self, text, side):
         """Ids (B, S), tokens (B,) without the end, cut (B,), blank (B,)."""
-        blank = tf.strings.regex_full_match(text, f"[{_white_space()}]*")
-        text = tf.where(blank, "", text)
-        return *self._tokenize(text, side), blank
+        tokenizer = getattr(self.module, f"{side}_tokenizer")
+        ids = tokenizer.tokenize(text)
+        # What the tokenizer's own normalization leaves, as `Tokenizer.is_empty` has it.
+        left = tokenizer.detokenize(ids)
+        blank = tf.strings.regex_full_match(left, f"[{_white_space()}{_NOTHING}]*")
+        lengths = tf.where(blank, 0, tf.cast(ids.row_lengths(), tf.int32))
+        return *self._close(ids.to_tensor(), lengths, side), blank
 
     def _tokenize(self, text, side):
         """Ids (B, S), tokens (B,) without the end, cut (B,)."""

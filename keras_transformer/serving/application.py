@@ -123,7 +123,8 @@ class _Routes:
     ) -> list[list[Hypothesis]]:
         """Hypotheses of each text; an empty one has an empty translation."""
         found = [[empty()] for _ in work.texts]
-        filled = [i for i, text in enumerate(work.texts) if text.strip()]
+        is_empty = self._service.engine.is_empty
+        filled = [i for i, text in enumerate(work.texts) if not is_empty(text)]
         if not filled:
             return found
         # Of all texts, so that a message counts the lines as the client does.

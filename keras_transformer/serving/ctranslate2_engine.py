@@ -84,6 +84,10 @@ class CTranslate2Engine:
             why = " ".join(str(error).split())
             raise InputError(f"{folder} cannot be used: {why}") from None
 
+    def is_empty(self, text: str) -> bool:
+        """See `Engine.is_empty`."""
+        return self._source.is_empty(text)
+
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Source tokens of each sentence, the end token included."""
         counts = [len(ids) + self.source_end for ids in self._source.encode(texts)]

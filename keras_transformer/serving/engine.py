@@ -30,6 +30,9 @@ class Engine(Protocol):
     beam_size: int
     source_end: bool
 
+    def is_empty(self, text: str) -> bool:
+        """Whether nothing of a text is left to translate; any thread may call this."""
+
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Source tokens of each sentence; any thread may call this.
 

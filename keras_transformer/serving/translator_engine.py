@@ -85,6 +85,10 @@ class TranslatorEngine:
             functools.partial(reread_attention, model), model
         )
 
+    def is_empty(self, text: str) -> bool:
+        """See `Engine.is_empty`."""
+        return self._translator.tokenizer.is_empty(text)
+
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Source tokens of each sentence, the end token included."""
         counts = [len(ids) for ids in self._lines.encode(texts)]

@@ -110,7 +110,8 @@ class SourceLines:
             check_texts(lines=lines, prefixes=prefixes)
             prefixes = list(prefixes)
         lines = list(lines)  # a column of a table looks its rows up by their labels
-        filled = [row for row, line in enumerate(lines) if line.strip()]
+        is_empty = self._tokenizer.is_empty
+        filled = [row for row, line in enumerate(lines) if not is_empty(line)]
         numbers = [first_line + row for row in filled]
         encoded = self.encode([lines[row] for row in filled], numbers)
         starts: list[list[int]] = [[] for _ in filled]
@@ -169,7 +170,7 @@ class SourceLines:
                 return len(self.encode([text], [number])[0]) <= longest
 
             for part in split_line(line, fits):
-                if part.text.strip():
+                if not self._tokenizer.is_empty(part.text):
                     part_ids = self.encode([part.text], [number])[0]
                     if len(part_ids) > longest:
                         raise InputError(

@@ -181,8 +181,9 @@ def _encoded(translator, sources, targets) -> list[tuple[list[int], list[int]]]:
     encoded = zip(*lines.encode_pairs(sources, targets), strict=True)
     pairs = [
         ids
-        for ids, *texts in zip(encoded, sources, targets, strict=True)
-        if all(text.strip() for text in texts)
+        for ids, source, target in zip(encoded, sources, targets, strict=True)
+        if not translator.tokenizer.is_empty(source)
+        and not translator.target_tokenizer.is_empty(target)
     ]
     if not pairs:
         raise InputError("there is no sentence with a translation; give at least one")

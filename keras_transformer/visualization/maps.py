@@ -168,7 +168,7 @@ def attention_maps(
     """
     model, config = translator.model, translator.model.config
     check_model(model)
-    if not text.strip():
+    if translator.tokenizer.is_empty(text):
         raise InputError("the text is empty; give a sentence to look at")
     lines = SourceLines(translator.tokenizer, translator.target_tokenizer, config)
     if translation is None:

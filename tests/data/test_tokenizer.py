@@ -1,4 +1,8 @@
-"""Text to ids and back: nothing is lost, and what cannot work is refused."""
+"""Text to ids and back: nothing is lost, and what cannot work is refused.
+
+Nothing is lost under the normalization "identity"; the default one, and what it takes
+for white space, is that of test_white_space.py.
+"""
 
 import hashlib
 import pickle
@@ -55,7 +59,7 @@ HARD = {
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    return Tokenizer.train(TEXT, 320)
+    return Tokenizer.train(TEXT, 320, normalization="identity")
 
 
 def round_trip(tokenizer, lines):
@@ -89,7 +93,8 @@ def test_real_text_comes_back(shared_data):
     folder = shared_data / "multi30k" / "raw"
     lines = read_lines(folder / "train.en.gz")[:10_000]
     lines += read_lines(folder / "train.de.gz")[:10_000]
-    assert round_trip(Tokenizer.train(lines, 8000), lines) == lines
+    tokenizer = Tokenizer.train(lines, 8000, normalization="identity")
+    assert round_trip(tokenizer, lines) == lines
 
 
 @no_backend
@@ -185,10 +190,12 @@ def test_the_same_text_gives_the_same_bytes(run_python, tokenizer):
     code = (
         "import hashlib\n"
         "from keras_transformer.data.tokenizer import Tokenizer\n"
-        f"model = Tokenizer.train({TEXT!r}, 320).model\n"
+        f"lines = {TEXT!r}\n"
+        "model = Tokenizer.train(lines, 320, normalization='identity').model\n"
         "print(hashlib.sha256(model).hexdigest())"
     )
-    here = hashlib.sha256(Tokenizer.train(iter(TEXT), 320).model).hexdigest()
+    again = Tokenizer.train(iter(TEXT), 320, normalization="identity")
+    here = hashlib.sha256(again.model).hexdigest()
     assert {run_python(code).strip() for _ in range(2)} == {here}
     assert hashlib.sha256(tokenizer.model).hexdigest() == here
 
@@ -238,6 +245,8 @@ def test_long_lines_are_trained_on():
 
 @no_backend
 def test_normalization(tokenizer):
+    compatible = Tokenizer.train(TEXT, 320, normalization="nfkc")
+    assert round_trip(compatible, [" ﬁ  ① Cafe\u0301\u200c"]) == ["fi 1 Café\u200c"]
     folded = Tokenizer.train(TEXT, 320, normalization="nmt_nfkc")
     assert round_trip(folded, ["ﬁ ① Cafe\u0301"]) == ["fi 1 Café"]
     assert round_trip(tokenizer, ["ﬁ ①"]) == ["ﬁ ①"]
@@ -266,6 +275,53 @@ def test_split_digits():
     split = Tokenizer.train(text, 266, split_digits=True)
     assert max(map(len, whole.pieces(range(4 + 256, 272)))) > 2
     assert split.pieces(split.encode(["37000"])[0]) == list("37000")
+
+
+@no_backend
+def test_rare_characters_are_spelled_in_bytes_below_full_coverage():
+    text = ["The quick brown fox " * 9] * 9 + ["ß"]
+    full = Tokenizer.train(text, 300)
+    most = Tokenizer.train(text, 300, character_coverage=0.99)
+    assert full.pieces(full.encode(["ß"])[0]) == ["ß"]
+    assert most.pieces(most.encode(["ß"])[0]) == ["<0xC3>", "<0x9F>"]
+    assert round_trip(most, ["ß fox"]) == ["ß fox"]
+
+
+@no_backend
+def test_user_defined_symbols_are_always_one_piece():
+    symbols = ["%s", "{}", "\u00ad"]
+    for normalization in ("whitespace", "identity", "nfkc", "nmt_nfkc"):
+        tokenizer = Tokenizer.train(
+            TEXT, 320, normalization=normalization, user_defined_symbols=symbols
+        )
+        line = "fox%sfox {}\u00ad{}"
+        pieces = tokenizer.pieces(tokenizer.encode([line])[0])
+        assert [piece for piece in pieces if piece in symbols] == [
+            "%s",
+            "{}",
+            "\u00ad",
+            "{}",
+        ]
+        assert round_trip(tokenizer, [line]) == [line]
+
+
+@no_backend
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"normalization": "nfc"}, "'nfc' is not one of whitespace, identity, nfkc"),
+        ({"character_coverage": 0.9}, r"0\.9 must lie between 0\.98 and 1"),
+        ({"user_defined_symbols": "%s"}, "must be a list of strings, got '%s'"),
+        ({"user_defined_symbols": ["a b"]}, "'a b' holds white space"),
+        ({"user_defined_symbols": ["a", "a"]}, "'a' is there twice"),
+        ({"user_defined_symbols": [""]}, "'' is no text"),
+        ({"user_defined_symbols": ["<s>"]}, "'<s>' is the name of a special piece"),
+        ({"user_defined_symbols": ["<0x41>"]}, "is the name of a special piece"),
+    ],
+)
+def test_options_that_are_not_right_are_refused(options, message):
+    with pytest.raises(InputError, match=message):
+        Tokenizer.train(TEXT, 320, **options)
 
 
 @no_backend

@@ -36,6 +36,9 @@ class FakeEngine:
     def source_end(self):
         return self.end is not None
 
+    def is_empty(self, text):
+        return not text.strip()
+
     def count_tokens(self, texts):
         counts = [len(text.split()) + 1 for text in texts]
         check_lengths(counts, LONGEST)

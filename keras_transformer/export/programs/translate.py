@@ -8,6 +8,7 @@ that trained the model. `model.json` says what happens here in words.
 
 import argparse
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -52,7 +53,7 @@ class Translator:
         beam_size = defaults["beam_size"] if beam_size is None else beam_size
         if length_penalty is None:
             length_penalty = defaults["length_penalty"]
-        filled = [number for number, line in enumerate(lines) if line.strip()]
+        filled = [n for n, line in enumerate(lines) if not self._is_empty(line)]
         sources = [self._encode(lines[number], number + 1) for number in filled]
         found = [[] for _ in lines]
         # Lines of similar length share a batch.
@@ -78,6 +79,11 @@ class Translator:
         end = self.description["ids"]["end"]
         ids = [token for token in hypothesis.ids if token != end]
         return self.target.decode(ids).replace("\n", " ")
+
+    def _is_empty(self, line):
+        """Whether the tokenizer's normalization leaves nothing of a line."""
+        left = self.source.normalize(line).replace("\u2581", " ")
+        return re.fullmatch(r"[\s\0\u200c\u200d]*", left) is not None
 
     def _encode(self, line, number):
         ids = self.source.encode(line)

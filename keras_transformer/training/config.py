@@ -130,8 +130,12 @@ class RunConfig(Section):
                         f"training.{key} needs to know what is best; give "
                         f"data.validation"
                     )
-        size = self.tokenizer.vocabulary_size or VOCABULARY_SIZE
-        self.translation_config(size, size)
+        tokenizer = self.tokenizer
+        size = tokenizer.vocabulary_size or VOCABULARY_SIZE
+        self.translation_config(
+            tokenizer.source_vocabulary_size or size,
+            tokenizer.target_vocabulary_size or size,
+        )
         return self
 
     def translation_config(
@@ -221,6 +225,11 @@ def _may(key: str, more_steps: bool) -> bool:
 def _changes(before: RunConfig, after: RunConfig) -> Iterator[tuple[str, str]]:
     """Keys and lines, without those that change no number of the training."""
     old, new = (dict(_flat(_plain(config))) for config in (before, after))
+    # Runs of before wrote down what was the default then. What a run has is in its
+    # tokenizer, which is kept.
+    rule = "tokenizer.normalization"
+    if old.get(rule) == "identity" and rule not in new:
+        del old[rule]
     for key in {**old, **new}:
         was, is_now = old.get(key), new.get(key)
         if was != is_now and not _NO_EFFECT_ON_TRAINING.fullmatch(key):

@@ -249,22 +249,28 @@ def _make(
     text = sample()
     if section.shared:
         return [_train(section, text.source + text.target, "")]
-    sides = {"source: ": text.source, "target: ": text.target}
+    sides = {"source": text.source, "target": text.target}
     return [_train(section, lines, side) for side, lines in sides.items()]
 
 
-def _train(section: TokenizerSection, lines: list[str], where: str) -> Tokenizer:
+def _train(section: TokenizerSection, lines: list[str], side: str) -> Tokenizer:
+    """Of one side, or of both where `side` is empty."""
+    key = "vocabulary_size"
+    own = side and getattr(section, f"{side}_{key}")
+    options = {"normalization": section.normalization} if section.normalization else {}
     try:
         return Tokenizer.train(
             lines,
-            section.vocabulary_size,
-            normalization=section.normalization,
+            own or section.vocabulary_size,
             split_digits=section.split_digits,
+            character_coverage=section.character_coverage,
+            user_defined_symbols=section.user_defined_symbols,
+            **options,
         )
     except InputError as error:
-        key = "vocabulary_size"
-        message = str(error).replace(key, f"tokenizer.{key}", 1)
-        raise InputError(f"{where}{message}") from None
+        name = f"tokenizer.{side}_{key}" if own else f"tokenizer.{key}"
+        message = str(error).replace(key, name, 1)
+        raise InputError(f"{side}: {message}" if side else message) from None
 
 
 def _files(corpus: Corpus) -> CorpusFiles:

@@ -15,6 +15,9 @@ import pydantic
 from keras_transformer.data.columns import FORMATS
 from keras_transformer.data.columns import columns_fault
 from keras_transformer.data.phrasebook import LANGUAGES
+from keras_transformer.data.tokenizer_training import LEAST_COVERAGE
+from keras_transformer.data.tokenizer_training import NORMALIZATIONS
+from keras_transformer.data.tokenizer_training import check_symbols
 from keras_transformer.training.section import Count
 from keras_transformer.training.section import Section
 from keras_transformer.training.section import expanded
@@ -66,7 +69,47 @@ def _pair(value: Any) -> Any:
 
 
 File = Annotated[Path, pydantic.BeforeValidator(_absolute)]
+_SIZES = ("vocabulary_size", "source_vocabulary_size", "target_vocabulary_size")
+_TRAINING_OPTIONS = {
+    "split_digits": False,
+    "character_coverage": 1.0,
+    "user_defined_symbols": (),
+}
+# 256 bytes and 4 special ids are in every vocabulary.
+VocabularySize = Annotated[int, pydantic.Field(ge=260)]
+
 Files = Annotated[tuple[File, ...], pydantic.BeforeValidator(_as_files)]
+
+
+def _as_symbols(value: Any) -> Any:
+    if not isinstance(value, list | tuple):
+        raise ValueError(f"expected a list of strings, got {value!r}")
+    return tuple(value)
+
+
+def _checked_symbols(value: tuple[str, ...]) -> tuple[str, ...]:
+    check_symbols(value)
+    return value
+
+
+def _resolved_sizes(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The vocabulary sizes of tokenizers to train, and whether they are one."""
+    own = [key for key in _SIZES[1:] if key in given]
+    if not own:
+        return {"vocabulary_size": VOCABULARY_SIZE, "shared": True}
+    if len(own) == 1:
+        raise ValueError(
+            "source_vocabulary_size and target_vocabulary_size belong together; give "
+            "both, or vocabulary_size"
+        )
+    if "vocabulary_size" in given:
+        raise ValueError("give either vocabulary_size or one for each side, not both")
+    if given.get("shared"):
+        raise ValueError(
+            "shared true does not go with source_vocabulary_size; remove it, or give "
+            "vocabulary_size"
+        )
+    return {"shared": False}
 
 
 class TokenizerSection(Section):
@@ -74,22 +117,42 @@ class TokenizerSection(Section):
 
     Args:
         vocabulary_size: V of a tokenizer to train; 37000.
+        source_vocabulary_size: V of a tokenizer for the source alone, with
+            `target_vocabulary_size` instead of `vocabulary_size`.
+        target_vocabulary_size: see `source_vocabulary_size`.
         path: a trained one for source and target.
         source_path: a trained one for the source, with `target_path`.
         target_path: see `source_path`.
-        shared: one vocabulary for source and target; true without `source_path`.
-        normalization: `"identity"` (the default) or `"nmt_nfkc"`.
+        shared: one vocabulary for source and target; true, unless source and target
+            have paths or vocabulary sizes of their own.
+        normalization: `"whitespace"`, `"identity"`, `"nfkc"` or `"nmt_nfkc"`, see
+            `Tokenizer.train`. Left out: `"whitespace"`, or in a run that was begun, its
+            tokenizer's own.
         split_digits: each digit a piece of its own; false.
+        character_coverage: the share of the text whose characters get pieces; 1.
+        user_defined_symbols: each always one piece; none.
     """
 
-    # 256 bytes and 4 special ids are in every vocabulary.
-    vocabulary_size: Annotated[int, pydantic.Field(ge=260)] | None = None
+    vocabulary_size: VocabularySize | None = None
+    source_vocabulary_size: VocabularySize | None = None
+    target_vocabulary_size: VocabularySize | None = None
     path: File | None = None
     source_path: File | None = None
     target_path: File | None = None
     shared: bool | None = None
-    normalization: Literal["identity", "nmt_nfkc"] | None = None
+    normalization: Literal[NORMALIZATIONS] | None = None
     split_digits: bool | None = None
+    character_coverage: (
+        Annotated[float, pydantic.Field(ge=LEAST_COVERAGE, le=1)] | None
+    ) = None
+    user_defined_symbols: (
+        Annotated[
+            tuple[str, ...],
+            pydantic.BeforeValidator(_as_symbols),
+            pydantic.AfterValidator(_checked_symbols),
+        ]
+        | None
+    ) = None
 
     @pydantic.model_validator(mode="before")
     @classmethod
@@ -99,14 +162,12 @@ class TokenizerSection(Section):
         given = {key: value for key, value in fields.items() if value is not None}
         paths = [key for key in ("path", "source_path", "target_path") if key in given]
         if not paths:
-            options = {"normalization": "identity", "split_digits": False}
-            defaults = {"vocabulary_size": VOCABULARY_SIZE, "shared": True, **options}
-            return {**defaults, **given}
+            return {**_resolved_sizes(given), **_TRAINING_OPTIONS, **given}
         if "path" in paths and len(paths) > 1:
             raise ValueError(f"give either path or {paths[1]}, not both")
         if len(paths) == 1 and "path" not in paths:
             raise ValueError("source_path and target_path belong together; give both")
-        for key in ("vocabulary_size", "normalization", "split_digits"):
+        for key in (*_SIZES, "normalization", *_TRAINING_OPTIONS):
             if key in given:
                 raise ValueError(
                     f"{paths[0]} names a trained tokenizer, which {key} cannot "

@@ -31,6 +31,9 @@ def load(tmp_path):
         DATA + "tokenizer: {path: t}\noutput: '1e5'",
         DATA + "tokenizer: {source_path: s, target_path: t}\n"
         "model: {tie_embeddings: target, attention_window: 5}",
+        DATA + "tokenizer: {source_vocabulary_size: 300, target_vocabulary_size: 400, "
+        "user_defined_symbols: ['%s', '{}'], character_coverage: 0.9995}\n"
+        "model: {tie_embeddings: target}",
         "data: {phrasebook: fr-de}\ntraining: {learning_rate: 1e-7}\noutput: 'on'",
         "data: {train: [{tsv: [a, ü b]}], validation: {tsv: v}, test: {tsv: t}}",
         "data: {train: [{tsv: a, weight: 2}, {tsv: b, weight: 0.1}], workers: 3, "
@@ -81,6 +84,17 @@ def test_steps_may_become_more_and_bookkeeping_may_change(load):
             )
         ),
     ]
+
+
+def test_a_run_keeps_the_normalization_that_was_the_default_when_it_began(load):
+    """Its config says so, and what a user writes does not; the tokenizer is kept."""
+    before = load(DATA + "tokenizer: {normalization: identity}")
+    assert difference(before, load(DATA)) == []
+    assert difference(load(DATA), load(DATA)) == []
+    other = load(DATA + "tokenizer: {normalization: nfkc}")
+    rule = "tokenizer.normalization"
+    assert difference(before, other) == [f"{rule}: identity -> nfkc"]
+    assert difference(other, load(DATA)) == [f"{rule}: nfkc -> None"]
 
 
 def test_where_texts_lie_is_no_difference(load):

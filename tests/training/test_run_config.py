@@ -40,8 +40,9 @@ def test_every_key_but_the_texts_has_the_default_of_the_paper(load):
     assert config.tokenizer.model_dump(exclude_none=True) == {
         "vocabulary_size": 37_000,
         "shared": True,
-        "normalization": "identity",
         "split_digits": False,
+        "character_coverage": 1.0,
+        "user_defined_symbols": (),
     }
     assert config.training.model_dump() == {
         "steps": 100_000,
@@ -252,7 +253,27 @@ def test_bad_overrides_are_refused(override, message, load):
         (DATA + "tokenizer: {path: t, source_path: t}", "either path or source_path"),
         (DATA + "tokenizer: {target_path: t}", "belong together; give both"),
         (DATA + "tokenizer: {path: t, shared: false}", "shared false does not go wit"),
-        (DATA + "tokenizer: {normalization: nfkc}", "'identity' or 'nmt_nfkc', got"),
+        (DATA + "tokenizer: {normalization: nfc}", "'nfkc' or 'nmt_nfkc', got 'nfc'"),
+        (
+            DATA + "tokenizer: {character_coverage: 0.5}",
+            "greater than or equal to 0.98",
+        ),
+        (
+            DATA + "tokenizer: {user_defined_symbols: '%s'}",
+            "expected a list of strings",
+        ),
+        (DATA + "tokenizer: {user_defined_symbols: [a b]}", "'a b' holds white space"),
+        (DATA + "tokenizer: {source_vocabulary_size: 300}", "belong together; give bo"),
+        (
+            DATA + "tokenizer: {source_vocabulary_size: 300, vocabulary_size: 300, "
+            "target_vocabulary_size: 400}",
+            "either vocabulary_size or one for each side",
+        ),
+        (
+            DATA + "tokenizer: {source_vocabulary_size: 300, shared: true, "
+            "target_vocabulary_size: 400}",
+            "shared true does not go with source_vocabulary_size",
+        ),
         (
             DATA + "tokenizer: {shared: false}",
             'tokenizer.shared is false, but model.tie_embeddings "all" needs one',

@@ -11,10 +11,43 @@ import math
 from keras import ops
 
 from keras_transformer import backends
+from keras_transformer.errors import InputError
 
 # Tokens in a chunk where the number of tokens is known, and chunks where it is not.
 CHUNK_TOKENS = backends.chunk_tokens
 NUM_CHUNKS = 8
+
+
+class PaddingOfModel:
+    """The `pad_id` of a loss or metric: as given, or of the model that compiles it.
+
+    Without either it is 0.
+    """
+
+    def set_pad_id(self, pad_id):
+        """Sets what was given; None leaves it to the model."""
+        self.pad_id = 0 if pad_id is None else pad_id
+        self._given = pad_id is not None
+        self._taken = False
+
+    def take_pad_id(self, pad_id):
+        """Takes that of a model, where none was given.
+
+        Raises:
+            InputError: where it has taken another model's.
+        """
+        if self._taken and pad_id != self.pad_id:
+            raise InputError(
+                f"{self.name} belongs to a model with pad_id {self.pad_id}, but this "
+                f"one has {pad_id}; make another {type(self).__name__} for it"
+            )
+        if not self._given:
+            self.pad_id, self._taken = pad_id, True
+
+    @property
+    def known_pad_id(self):
+        """For `get_config`: None where neither user nor model has said it."""
+        return self.pad_id if self._given or self._taken else None
 
 
 def token_mask(labels, pad_id):

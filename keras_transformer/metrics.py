@@ -10,8 +10,8 @@ B batch, T target positions, D hidden_dim, V vocabulary.
 import keras
 from keras import ops
 
+from keras_transformer.fused_cross_entropy import PaddingOfModel
 from keras_transformer.fused_cross_entropy import token_mask
-from keras_transformer.losses import PaddingOfModel
 from keras_transformer.losses import TokenStatistics
 from keras_transformer.losses import token_losses
 

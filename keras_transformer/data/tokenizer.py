@@ -5,26 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from collections.abc import Sequence
-from numbers import Integral
 from pathlib import Path
 from typing import Any
 from typing import Literal
 
-import sentencepiece
-
 from keras_transformer.data.piece_kinds import user_defined_ids
+from keras_transformer.data.piece_table import SPACE_MARK
+from keras_transformer.data.piece_table import PieceTable
 from keras_transformer.data.tokenizer_training import train_model
 from keras_transformer.data.utf8_lines import utf8_lines
 from keras_transformer.errors import InputError
 from keras_transformer.files.whole_file import write_whole
 
-#: SentencePiece writes a space as this character, so in a text it becomes a space.
-SPACE_MARK = "\u2581"
-
 _NOTHING = re.compile(r"[\s\0\u200c\u200d]*")
 
 
-class Tokenizer:
+class Tokenizer(PieceTable):
     """Byte-pair encoding with byte fallback: every text has ids, and ids give it back.
 
     A thin cover of SentencePiece. What comes back is the text as the tokenizer's own
@@ -50,19 +46,6 @@ class Tokenizer:
     Reference: Sennrich et al., 2016, https://arxiv.org/abs/1508.07909; Kudo and
     Richardson, 2018, https://arxiv.org/abs/1808.06226.
     """
-
-    def __init__(self, model: bytes) -> None:
-        self.model = model
-        try:
-            if not model:  # an empty model loads, and fails at its first use
-                raise RuntimeError
-            self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
-        # A model's bytes may spoil the text of the error that SentencePiece gives.
-        except (RuntimeError, UnicodeDecodeError):
-            raise InputError(
-                "the tokenizer is not a SentencePiece model, or is cut off; "
-                "train it again or copy it again"
-            ) from None
 
     @classmethod
     def train(
@@ -139,47 +122,6 @@ class Tokenizer:
                 f"cannot write the tokenizer {path}: {error.strerror}; check the folder"
             ) from None
 
-    @property
-    def vocabulary_size(self) -> int:
-        """V: the number of ids, special ids included, and an appended padding."""
-        return self._processor.vocab_size() + self._appends_padding
-
-    @property
-    def special_ids(self) -> dict[str, int]:
-        """`pad_id`, `start_id` and `end_id`, as configs and `TokenBatches` take them.
-
-        A SentencePiece model without a padding gets one behind its last id, and one
-        without a start, such as T5's, starts with the padding.
-
-        Raises:
-            InputError: where the model has no end.
-
-        Example:
-
-        >>> from keras_transformer.data.tokenizer import Tokenizer
-        >>> Tokenizer.train(["low lower"] * 9, vocabulary_size=270).special_ids
-        {'pad_id': 0, 'start_id': 1, 'end_id': 2}
-        """
-        processor, size = self._processor, self._processor.vocab_size()
-        end = processor.eos_id()
-        if end < 0:
-            raise InputError(
-                "the tokenizer has no end (SentencePiece's eos_id), which every "
-                "translation needs; train it with one"
-            )
-        pad = size if self._appends_padding else processor.pad_id()
-        start = pad if processor.bos_id() < 0 else processor.bos_id()
-        return {"pad_id": pad, "start_id": start, "end_id": end}
-
-    @property
-    def unknown_id(self) -> int:
-        """The id of what the tokenizer cannot spell; with byte fallback, of nothing."""
-        return self._processor.unk_id()
-
-    @property
-    def _appends_padding(self) -> bool:
-        return self._processor.pad_id() < 0
-
     def __reduce__(self) -> tuple[type[Tokenizer], tuple[bytes]]:
         return type(self), (self.model,)
 
@@ -248,14 +190,6 @@ class Tokenizer:
             rows = [[token for token in row if token != padding] for row in rows]
         return self._processor.decode(rows) if rows else []
 
-    def pieces(self, ids: Sequence[int]) -> list[str]:
-        """How each id is spelled, for people: `▁` is a space, `<0xE2>` a byte.
-
-        Raises:
-            InputError: where an id lies outside of the vocabulary.
-        """
-        return [self._piece(token) for token in self._checked(ids)]
-
     def normalize(self, line: str) -> str:
         """What of a line is content, by the tokenizer's own rule.
 
@@ -266,7 +200,8 @@ class Tokenizer:
         >>> tokenizer.normalize("  low   lower ")
         'low lower'
         """
-        return self._processor.normalize(line).replace(SPACE_MARK, " ")
+        (text,) = utf8_lines([line])
+        return self._processor.normalize(text.decode()).replace(SPACE_MARK, " ")
 
     def is_empty(self, line: str) -> bool:
         """Whether nothing of a line is left, by the tokenizer's own rule.
@@ -277,7 +212,7 @@ class Tokenizer:
             return False
         try:
             return _NOTHING.fullmatch(self.normalize(line)) is not None
-        except UnicodeEncodeError:  # a lone surrogate, which `encode` refuses
+        except InputError:  # a lone surrogate, which `encode` refuses
             return False
 
     def source_words(self, line: str) -> list[int]:
@@ -292,73 +227,6 @@ class Tokenizer:
             for _ in self.normalize(word).split()
         ]
 
-    def ids_of(self, pieces: Sequence[str | int]) -> list[int]:
-        """The ids of pieces, spelled as `pieces` does; ids, also in digits, stay ids.
-
-        Raises:
-            InputError: where the vocabulary has no such piece or id.
-        """
-        if isinstance(pieces, str):
-            raise InputError(f"expected a list of pieces, got {pieces!r}")
-        return self._checked(
-            [
-                self._id_of(piece) if isinstance(piece, str) else piece
-                for piece in pieces
-            ]
-        )
-
-    def _piece(self, token: int) -> str:
-        processor = self._processor
-        if token < processor.vocab_size():
-            return processor.id_to_piece(token)
-        # A name that no other piece has.
-        taken = processor.piece_to_id("<pad>") != processor.unk_id()
-        return "<appended pad>" if taken else "<pad>"
-
-    def _id_of(self, piece: str) -> int:
-        token = self._processor.piece_to_id(piece)
-        if self._processor.id_to_piece(token) == piece:
-            return token
-        if piece.isascii() and piece.isdigit():
-            return int(piece)
-        if self._appends_padding and piece == self._piece(self.vocabulary_size - 1):
-            return self.vocabulary_size - 1
-        raise InputError(
-            f"the tokenizer has no piece {piece!r}; spell it as the tokenizer does, "
-            f"{SPACE_MARK} for a space, or give its id"
-        )
-
-    def check(
-        self,
-        *,
-        vocabulary_size: int,
-        pad_id: int,
-        start_id: int,
-        end_id: int,
-        where: str,
-    ) -> None:
-        """Refuses a tokenizer that is not the one of a config.
-
-        Args:
-            vocabulary_size: V of the config.
-            pad_id: of the config, as are `start_id` and `end_id`.
-            start_id: see `pad_id`.
-            end_id: see `pad_id`.
-            where: what the message begins with, such as the path of the folder.
-
-        Raises:
-            InputError: where size or special ids differ, or it has no end.
-        """
-        found = {"vocabulary_size": self.vocabulary_size, **self.special_ids}
-        wanted = {"pad_id": pad_id, "start_id": start_id, "end_id": end_id}
-        for name, expected in {"vocabulary_size": vocabulary_size, **wanted}.items():
-            if found[name] != expected:
-                raise InputError(
-                    f"{where}: the tokenizer has {name} {found[name]} but the config "
-                    f"says {expected}; use the tokenizer that the model was trained "
-                    f"with, or make the config of its vocabulary_size and special_ids"
-                )
-
     def to_keras_nlp(self) -> Any:
         """The same tokenizer for `tf.data` pipelines and KerasHub, with equal ids.
 
@@ -368,18 +236,6 @@ class Tokenizer:
         import keras_nlp
 
         return keras_nlp.tokenizers.SentencePieceTokenizer(proto=self.model)
-
-    def _checked(self, ids: Sequence[int]) -> list[int]:
-        if isinstance(ids, str | bytes | Integral):
-            raise InputError(f"expected a list of ids, got {ids!r}")
-        row = [int(token) for token in ids]
-        if row and not (min(row) >= 0 and max(row) < self.vocabulary_size):
-            wrong = next(i for i in row if not 0 <= i < self.vocabulary_size)
-            raise InputError(
-                f"id {wrong} is outside of the tokenizer's vocabulary of "
-                f"{self.vocabulary_size} entries; use the model's own tokenizer"
-            )
-        return row
 
 
 def count_space_marks(lines: Iterable[str]) -> int:

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from keras_transformer.data.tokenizer import SPACE_MARK
+from keras_transformer.data.piece_table import SPACE_MARK
 
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 

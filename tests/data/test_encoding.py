@@ -61,7 +61,7 @@ def test_a_line_of_100_000_characters_is_dropped_and_counted(tokenizer):
 
 
 def test_space_marks_are_counted(tokenizer):
-    text = ParallelText(["a\u2581b", "c"], ["\u2581\u2581", "d\u2581"])
+    text = ParallelText(["a\u2581b", "c"], ["\u2581e", "d\u2581"])
     _, report = encode_pairs(text, tokenizer, tokenizer, 128)
     assert report.space_marks == 3
     assert str(report) == "2 pairs kept, 0 dropped; U+2581 became a space in 3 lines"

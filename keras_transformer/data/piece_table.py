@@ -1,0 +1,165 @@
+"""The pieces of a SentencePiece model: their ids, their spelling, the special ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral
+
+import sentencepiece
+
+from keras_transformer.errors import InputError
+
+#: SentencePiece writes a space as this character, so in a text it becomes a space.
+SPACE_MARK = "\u2581"
+
+
+class PieceTable:
+    """The vocabulary of a SentencePiece model, with a padding where it has none.
+
+    Args:
+        model: serialized.
+
+    Raises:
+        InputError: where `model` is none.
+    """
+
+    def __init__(self, model: bytes) -> None:
+        self.model = model
+        try:
+            if not model:  # an empty model loads, and fails at its first use
+                raise RuntimeError
+            self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+        # A model's bytes may spoil the text of the error that SentencePiece gives.
+        except (RuntimeError, UnicodeDecodeError):
+            raise InputError(
+                "the tokenizer is not a SentencePiece model, or is cut off; "
+                "train it again or copy it again"
+            ) from None
+
+    @property
+    def vocabulary_size(self) -> int:
+        """V: the number of ids, special ids included, and an appended padding."""
+        return self._processor.vocab_size() + self._appends_padding
+
+    @property
+    def special_ids(self) -> dict[str, int]:
+        """`pad_id`, `start_id` and `end_id`, as configs and `TokenBatches` take them.
+
+        A SentencePiece model without a padding gets one behind its last id, and one
+        without a start, such as T5's, starts with the padding.
+
+        Raises:
+            InputError: where the model has no end.
+
+        Example:
+
+        >>> from keras_transformer.data.tokenizer import Tokenizer
+        >>> Tokenizer.train(["low lower"] * 9, vocabulary_size=270).special_ids
+        {'pad_id': 0, 'start_id': 1, 'end_id': 2}
+        """
+        processor, size = self._processor, self._processor.vocab_size()
+        end = processor.eos_id()
+        if end < 0:
+            raise InputError(
+                "the tokenizer has no end (SentencePiece's eos_id), which every "
+                "translation needs; train it with one"
+            )
+        pad = size if self._appends_padding else processor.pad_id()
+        start = pad if processor.bos_id() < 0 else processor.bos_id()
+        return {"pad_id": pad, "start_id": start, "end_id": end}
+
+    @property
+    def unknown_id(self) -> int:
+        """The id of what the tokenizer cannot spell; with byte fallback, of nothing."""
+        return self._processor.unk_id()
+
+    @property
+    def _appends_padding(self) -> bool:
+        return self._processor.pad_id() < 0
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        """How each id is spelled, for people: `▁` is a space, `<0xE2>` a byte.
+
+        Raises:
+            InputError: where an id lies outside of the vocabulary.
+        """
+        return [self._piece(token) for token in self._checked(ids)]
+
+    def ids_of(self, pieces: Sequence[str | int]) -> list[int]:
+        """The ids of pieces, spelled as `pieces` does; ids, also in digits, stay ids.
+
+        Raises:
+            InputError: where the vocabulary has no such piece or id.
+        """
+        if isinstance(pieces, str):
+            raise InputError(f"expected a list of pieces, got {pieces!r}")
+        return self._checked(
+            [
+                self._id_of(piece) if isinstance(piece, str) else piece
+                for piece in pieces
+            ]
+        )
+
+    def _piece(self, token: int) -> str:
+        processor = self._processor
+        if token < processor.vocab_size():
+            return processor.id_to_piece(token)
+        # A name that no other piece has.
+        taken = processor.piece_to_id("<pad>") != processor.unk_id()
+        return "<appended pad>" if taken else "<pad>"
+
+    def _id_of(self, piece: str) -> int:
+        token = self._processor.piece_to_id(piece)
+        if self._processor.id_to_piece(token) == piece:
+            return token
+        if piece.isascii() and piece.isdigit():
+            return int(piece)
+        if self._appends_padding and piece == self._piece(self.vocabulary_size - 1):
+            return self.vocabulary_size - 1
+        raise InputError(
+            f"the tokenizer has no piece {piece!r}; spell it as the tokenizer does, "
+            f"{SPACE_MARK} for a space, or give its id"
+        )
+
+    def check(
+        self,
+        *,
+        vocabulary_size: int,
+        pad_id: int,
+        start_id: int,
+        end_id: int,
+        where: str,
+    ) -> None:
+        """Refuses a tokenizer that is not the one of a config.
+
+        Args:
+            vocabulary_size: V of the config.
+            pad_id: of the config, as are `start_id` and `end_id`.
+            start_id: see `pad_id`.
+            end_id: see `pad_id`.
+            where: what the message begins with, such as the path of the folder.
+
+        Raises:
+            InputError: where size or special ids differ, or it has no end.
+        """
+        found = {"vocabulary_size": self.vocabulary_size, **self.special_ids}
+        wanted = {"pad_id": pad_id, "start_id": start_id, "end_id": end_id}
+        for name, expected in {"vocabulary_size": vocabulary_size, **wanted}.items():
+            if found[name] != expected:
+                raise InputError(
+                    f"{where}: the tokenizer has {name} {found[name]} but the config "
+                    f"says {expected}; use the tokenizer that the model was trained "
+                    f"with, or make the config of its vocabulary_size and special_ids"
+                )
+
+    def _checked(self, ids: Sequence[int]) -> list[int]:
+        if isinstance(ids, str | bytes | Integral):
+            raise InputError(f"expected a list of ids, got {ids!r}")
+        row = [int(token) for token in ids]
+        if row and not (min(row) >= 0 and max(row) < self.vocabulary_size):
+            wrong = next(i for i in row if not 0 <= i < self.vocabulary_size)
+            raise InputError(
+                f"id {wrong} is outside of the tokenizer's vocabulary of "
+                f"{self.vocabulary_size} entries; use the model's own tokenizer"
+            )
+        return row

@@ -4,6 +4,7 @@ import contextlib
 import contextvars
 import functools
 import threading
+import types
 
 import keras
 import numpy as np
@@ -164,6 +165,16 @@ def symbolic_build(default, model, iterator, data_batch):
     return default(iterator, data_batch)
 
 
+_tuned = PyDatasetAdapter.get_tf_dataset
+_feeding = types.SimpleNamespace(lock=threading.Lock(), count=0)
+
+
+def _untuned(adapter):
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    return _tuned(adapter).with_options(options)
+
+
 @contextlib.contextmanager
 def feeding():
     """Without tf.data's search for better settings while it runs.
@@ -171,18 +182,17 @@ def feeding():
     The search has a thread that sleeps ever longer, up to a minute, and an iterator
     that is dropped before its end, as `fit` does with steps_per_epoch, waits for it.
     """
-    default = PyDatasetAdapter.get_tf_dataset
-
-    def get_tf_dataset(adapter):
-        options = tf.data.Options()
-        options.autotune.enabled = False
-        return default(adapter).with_options(options)
-
-    PyDatasetAdapter.get_tf_dataset = get_tf_dataset
+    # Several threads may feed at once: the first one replaces, the last one restores.
+    with _feeding.lock:
+        _feeding.count += 1
+        PyDatasetAdapter.get_tf_dataset = _untuned
     try:
         yield
     finally:
-        PyDatasetAdapter.get_tf_dataset = default
+        with _feeding.lock:
+            _feeding.count -= 1
+            if not _feeding.count:
+                PyDatasetAdapter.get_tf_dataset = _tuned
 
 
 def train_step(model, default, data):

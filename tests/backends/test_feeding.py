@@ -38,6 +38,21 @@ def test_no_thread_looks_for_better_settings():
     assert adapter.get_tf_dataset().options().autotune.enabled is None
 
 
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="tf.data")
+def test_two_fits_at_once_leave_nothing_patched():
+    from keras.src.trainers.data_adapters.py_dataset_adapter import PyDatasetAdapter
+
+    default = PyDatasetAdapter.get_tf_dataset
+    adapter = PyDatasetAdapter(Batches(workers=0))
+    first, second = contextlib.ExitStack(), contextlib.ExitStack()
+    first.enter_context(backends.feeding())
+    second.enter_context(backends.feeding())
+    first.close()  # the one that began first ends first
+    assert adapter.get_tf_dataset().options().autotune.enabled is False
+    second.close()
+    assert PyDatasetAdapter.get_tf_dataset is default
+
+
 def test_fit_and_evaluate_read_their_batches_in_this_context(monkeypatch):
     entered = []
 

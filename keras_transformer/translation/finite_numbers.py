@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from keras import tree
 
-from keras_transformer.errors import InputError
+from keras_transformer.errors import ModelError
 from keras_transformer.models.weights import first_broken
 from keras_transformer.models.weights import weight_values
 
@@ -19,17 +19,17 @@ def require_numbers(values: Any, name: str, model: Any) -> None:
         model: whose weights are looked at for the cause; an `Ensemble` too.
 
     Raises:
-        InputError: where one is NaN.
+        ModelError: where one is NaN.
     """
     if not any(np.isnan(part).any() for part in tree.flatten(values)):
         return
     for member in getattr(model, "models", [model]):
         if broken := first_broken(weight_values(member)):
-            raise InputError(
+            raise ModelError(
                 f"{name}: the model gives NaN, for its weight {broken!r} holds numbers "
                 f"that are not finite; train it anew, or take an earlier checkpoint"
             )
-    raise InputError(
+    raise ModelError(
         f"{name}: the model gives NaN, though all its weights are finite: numbers on "
         f"the way are too large; load it with a dtype of more range, such as float32"
     )

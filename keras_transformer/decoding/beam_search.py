@@ -32,6 +32,7 @@ from keras_transformer.decoding.search_loop import search_loop
 from keras_transformer.decoding.search_result import OFF
 from keras_transformer.decoding.search_result import SearchResult
 from keras_transformer.decoding.search_result import each
+from keras_transformer.decoding.search_result import nan_of
 from keras_transformer.decoding.search_result import with_forced
 
 
@@ -148,7 +149,7 @@ def beam_search(
         added = OFF if coverage is None else split(coverage(cache, constants))
         candidates = _continue(state, split(logs), added, 2 * width, choose)
         state = _keep_finished(state, candidates, end_id, score)
-        state, beams = _keep_live(state, candidates, end_id)
+        state, beams = _keep_live(state, candidates, end_id, split(nan_of(logits)))
         cache = reorder(cache, beam_groups.of_all(beams, num_beam_groups))
         position = state.position + 1
         state = state._replace(position=position, cache=cache, prefix=forced)
@@ -260,10 +261,10 @@ def _keep_finished(state, candidates, end_id, score):
     )
 
 
-def _keep_live(state, candidates, end_id):
+def _keep_live(state, candidates, end_id, nan):
     """The best W continuations that have not ended; rows that are done stay.
 
-    Also which hypotheses (B, W) they continue.
+    Also which hypotheses (B, W) they continue. A NaN of any of them is one of all.
     """
     width = state.log_probabilities.shape[1]
     going = ops.where(candidates.last == end_id, NEVER, candidates.ranks)
@@ -271,6 +272,7 @@ def _keep_live(state, candidates, end_id):
     if candidates.ranks is not candidates.log_probabilities:
         chosen = ops.take_along_axis(candidates.log_probabilities, places, axis=1)
         log_probabilities = ops.where(log_probabilities > NEVER, chosen, NEVER)
+    log_probabilities = log_probabilities + ops.sum(nan, axis=1, keepdims=True)
     beams = ops.take_along_axis(candidates.beams, places, axis=1)
     done = ops.expand_dims(state.done, 1)
     if state.coverage is not OFF:
@@ -313,7 +315,6 @@ def _hypotheses(state, limits, score):
     scores = ops.where(cut, scores, NEVER)
     scores = ops.concatenate([state.finished_scores, scores], axis=1)
     scores, places = backends.top_k(scores, width)
-    # A NaN comes before all numbers, and makes NaN of what follows it.
     broken = state.log_probabilities != state.log_probabilities
     broken = ops.any(broken, axis=1, keepdims=True)
     scores = ops.where(broken, float("nan"), scores)

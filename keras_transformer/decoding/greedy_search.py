@@ -12,6 +12,7 @@ from keras_transformer.decoding.logits_processors import chain
 from keras_transformer.decoding.search_loop import search_loop
 from keras_transformer.decoding.search_result import OFF
 from keras_transformer.decoding.search_result import each
+from keras_transformer.decoding.search_result import nan_of
 from keras_transformer.decoding.search_result import result_of
 from keras_transformer.decoding.search_result import with_forced
 
@@ -92,6 +93,7 @@ def greedy_search(
         tokens = ops.expand_dims(state.tokens, 1)
         scores = process(logits, tokens, state.position, constants)
         chosen, best = _best(scores[:, 0])
+        best = best + nan_of(logits)[:, 0]
         chosen = ops.where(state.done, pad_id, chosen)
         best = ops.where(state.done, 0.0, best)
         here = ops.arange(length, dtype="int32") == state.position  # (L,)

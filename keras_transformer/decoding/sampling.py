@@ -21,6 +21,7 @@ from keras_transformer.decoding.logits_processors import keep_top_k
 from keras_transformer.decoding.logits_processors import keep_top_p
 from keras_transformer.decoding.search_loop import search_loop
 from keras_transformer.decoding.search_result import OFF
+from keras_transformer.decoding.search_result import nan_of
 from keras_transformer.decoding.search_result import result_of
 from keras_transformer.decoding.search_result import with_forced
 
@@ -112,7 +113,7 @@ def sample(
             forced = forced_tokens(state.position, constants["prefix"])
             drawn = ops.where(ops.expand_dims(forced == FREE, 1), drawn, 0.0)
         chosen = ops.where(state.done, pad_id, chosen)
-        drawn = ops.where(state.done, 0.0, drawn)
+        drawn = ops.where(state.done, 0.0, drawn + nan_of(logits))
         here = ops.arange(length, dtype="int32") == state.position  # (L,)
         ended = ops.logical_and(chosen == end_id, ops.logical_not(state.done))
         finished = ops.logical_or(state.finished, ended)

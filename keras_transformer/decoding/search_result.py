@@ -61,6 +61,15 @@ def each(function, result):
     return SearchResult(*map(function, result[:-1]), prefix_log_probabilities=rows)
 
 
+def nan_of(logits):
+    """What makes NaN of a sum where one of the logits (B, W, V) is it, else 0: (B, W).
+
+    No choice among logits does so on every backend: some pass a NaN over.
+    """
+    first = ops.log_softmax(logits, axis=-1)[..., 0]  # of a NaN, all are
+    return ops.where(first != first, first, 0.0)
+
+
 def with_forced(state, logits, constants):
     """The `prefix` of a state after one more step: (B,), or `OFF` as before.
 

@@ -58,6 +58,7 @@ ACTING_TOO: dict[str, str] = {
     "data/tokenizer_bounds.py": "looks through what `data/tokenizer.py` is to read",
     "files/plain_file.py": "looks at files of strangers before they are read",
     "files/whole_file.py": "how all of these write a file: under a temporary name",
+    "files/removal.py": "removes what a killed or damaged run left",
     "files/digest.py": "reads a file for its SHA-256",
     "files/output_folder.py": "a part of `Translator.save` and `export/`",
     "model_folder.py": "what `Translator.save` and `load` stand for",

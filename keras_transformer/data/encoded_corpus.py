@@ -2,7 +2,9 @@
 
 A cache folder holds one folder for each set of files, tokenizers and filters:
 `manifest.json`, and of either side `source.ids` and `source.offsets`, the arrays of
-`TokenRows`. It is written under a hidden name and renamed when it is whole.
+`TokenRows`; `checksums` has one of each block of them, which is verified when the block
+is first read. Folders of earlier versions have none. A folder is written under a hidden
+name and renamed when it is whole.
 """
 
 from __future__ import annotations
@@ -11,18 +13,24 @@ import contextlib
 import dataclasses
 import hashlib
 import json
-import shutil
+import os
 from collections.abc import Callable
 from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
 from pathlib import Path
 
 import filelock
 import numpy as np
+import pydantic
 
+from keras_transformer.data.checksums import BLOCK_BYTES
+from keras_transformer.data.checksums import CheckedBlocks
 from keras_transformer.data.corpus import CorpusFiles
+from keras_transformer.data.encoded_writer import CHECKSUMS
+from keras_transformer.data.encoded_writer import FILES
 from keras_transformer.data.encoded_writer import MANIFEST
-from keras_transformer.data.encoded_writer import SIDES
+from keras_transformer.data.encoded_writer import manifest_digest
 from keras_transformer.data.encoded_writer import write_corpora
 from keras_transformer.data.encoded_writer import write_manifest
 from keras_transformer.data.encoding import PairEncoder
@@ -32,8 +40,12 @@ from keras_transformer.data.line_reader import same_content_now
 from keras_transformer.data.token_rows import EncodedPairs
 from keras_transformer.data.token_rows import TokenRows
 from keras_transformer.errors import InputError
+from keras_transformer.files.plain_file import plain_file
+from keras_transformer.files.removal import remove
 
 _FORMAT_VERSION = 1
+_RECORDS = pydantic.TypeAdapter(tuple[FileRecord, ...])
+_REPORTS = pydantic.TypeAdapter(tuple[CorpusReport, ...])
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -44,11 +56,14 @@ class EncodedCorpora:
         pairs: of all corpora, mapped from files.
         reports: of each corpus, what became of it; `kept` says how many are its pairs.
         files: the files as they were when they were encoded, in order.
+        digest: the SHA-256 of the checksums of all blocks, by which other ids show;
+            None where an earlier version encoded them.
     """
 
     pairs: EncodedPairs
     reports: tuple[CorpusReport, ...]
     files: tuple[FileRecord, ...]
+    digest: str | None
 
     @property
     def report(self) -> CorpusReport:
@@ -63,6 +78,7 @@ def encode_corpora(
     *,
     workers: int | None = None,
     say: Callable[[str], None] = lambda text: None,
+    records: Mapping[str, FileRecord] | None = None,
 ) -> EncodedCorpora:
     """Opens the encoded corpora of a cache folder, or encodes them into it.
 
@@ -77,6 +93,8 @@ def encode_corpora(
         encoder: tokenizers and filters.
         workers: processes; None for one on each core, 1 for this process alone.
         say: is given a line of progress now and then.
+        records: what is known of the files already, by their absolute paths; of others
+            size and times are compared with those of then.
 
     Raises:
         InputError: where a file cannot be read, a corpus has no pair to use, or the
@@ -84,20 +102,25 @@ def encode_corpora(
     """
     settings = _settings(corpora, encoder)
     key = hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:16]
-    path = Path(folder, key)
-    if (found := _open(path, settings)) is not None:
+    path, records = Path(folder, key), records or {}
+    if (found := _open(path, settings, records)) is not None:
+        if found.digest is None:
+            say(f"{path} has no checksums, as of an earlier version: read unchecked")
         return found
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with filelock.FileLock(path.with_name(f".{key}.lock")):
-            if (found := _open(path, settings)) is not None:
+            if (found := _open(path, settings, records)) is not None:
                 return found  # another process was waited for
-            if path.exists():
-                say(f"the text has changed since {path} was written: encoding it again")
+            if os.path.lexists(path):
+                say(
+                    f"the text has changed since {path} was written, or that is "
+                    f"damaged: encoding it again"
+                )
             with _replacing(path) as new:
                 manifest = write_corpora(new, corpora, encoder, workers, say)
                 write_manifest(new, {"settings": settings, **manifest})
-            if (found := _open(path, settings)) is not None:
+            if (found := _open(path, settings, records)) is not None:
                 return found
     except OSError as error:
         raise InputError(
@@ -124,39 +147,90 @@ def _settings(corpora: Sequence[CorpusFiles], encoder: PairEncoder) -> dict:
     }
 
 
-def _open(path: Path, settings: dict) -> EncodedCorpora | None:
+def _open(
+    path: Path, settings: dict, records: Mapping[str, FileRecord]
+) -> EncodedCorpora | None:
     """What lies there; None where it is missing, damaged, or of other content."""
     try:
-        manifest = json.loads((path / MANIFEST).read_bytes())
+        manifest = json.loads(plain_file(path, MANIFEST).read_bytes())
         if manifest["settings"] != settings:
             return None
-        files = [FileRecord(**record) for record in manifest["files"]]
-        now = [same_content_now(record) for record in files]
+        # An earlier version wrote no digests.
+        if manifest.get("sha256", manifest_digest(manifest)) != manifest_digest(
+            manifest
+        ):
+            return None
+        files = _RECORDS.validate_json(json.dumps(manifest["files"]), strict=True)
+        now = [_now(record, records) for record in files]
         if None in now:
             return None
-        pairs = EncodedPairs(*(_map(path, side, manifest) for side in SIDES))
-        reports = tuple(CorpusReport(**report) for report in manifest["reports"])
-    except (OSError, ValueError, KeyError, TypeError):
+        pairs = _map(path, manifest)
+        reports = _REPORTS.validate_json(json.dumps(manifest["reports"]), strict=True)
+        if sum(report.kept for report in reports) != len(pairs):
+            return None
+    except (
+        *(AttributeError, KeyError, OSError, OverflowError, RecursionError),
+        *(TypeError, ValueError),  # with pydantic's, and `InputError`
+    ):
         return None
-    if now != files:  # of another time: the next start need not read them
-        manifest["files"] = list(map(dataclasses.asdict, now))
+    kept = list(map(dataclasses.asdict, now))
+    if kept != list(map(dataclasses.asdict, files)):
+        # Of another time: the next start need not read them.
+        manifest["files"] = kept
         with contextlib.suppress(OSError):
             write_manifest(path, manifest)
-    return EncodedCorpora(pairs, reports, tuple(now))
+    digest = manifest.get("checksums_sha256")
+    return EncodedCorpora(pairs, reports, tuple(now), digest)
 
 
-def _map(path: Path, side: str, manifest: dict) -> TokenRows:
-    arrays = []
-    for name, dtype, count in (
-        ("ids", manifest["dtype"], manifest[f"{side}_ids"]),
-        ("offsets", "int64", manifest["pairs"] + 1),
-    ):
-        file = path / f"{side}.{name}"
-        if file.stat().st_size != count * np.dtype(dtype).itemsize:
+def _now(then: FileRecord, known: Mapping[str, FileRecord]) -> FileRecord | None:
+    """The record of a file today; None where it has other content than then."""
+    now = known.get(then.path)
+    if now is None:
+        return same_content_now(then)
+    return now if now.same_content(then) else None
+
+
+def _map(path: Path, manifest: dict) -> EncodedPairs:
+    """The arrays of a folder; `ValueError` where one cannot be what was written."""
+    arrays, counts = [], []
+    for name in FILES:
+        side, kind = name.split(".")
+        dtype = np.dtype(manifest["dtype"] if kind == "ids" else "int64")
+        count = manifest[f"{side}_ids"] if kind == "ids" else manifest["pairs"] + 1
+        file = plain_file(path, name)
+        if file.stat().st_size != count * dtype.itemsize:
             raise ValueError(f"{file} is cut off")
         # As a plain array, which is indexed three times faster.
         arrays.append(np.asarray(np.memmap(file, dtype, "r", shape=(count,))))
-    return TokenRows(*arrays)
+        counts.append(-(-count * dtype.itemsize // BLOCK_BYTES))
+    blocks = [None] * len(FILES)
+    if "checksums_sha256" in manifest:
+        checksums = np.split(_read_checksums(path, manifest), np.cumsum(counts)[:-1])
+        blocks = [
+            CheckedBlocks(path / name, array, own)
+            for name, array, own in zip(FILES, arrays, checksums, strict=True)
+        ]
+    sides = []
+    for (ids, offsets), (own, whole) in zip(
+        (arrays[:2], arrays[2:]), (blocks[:2], blocks[2:]), strict=True
+    ):
+        if whole is not None:
+            whole.check_all()  # every start reads all of them
+        elif offsets[0] or offsets[-1] != len(ids) or (np.diff(offsets) < 0).any():
+            raise ValueError(f"{path} has offsets that are none")
+        sides.append(TokenRows(ids, offsets, own))
+    return EncodedPairs(*sides)
+
+
+def _read_checksums(path: Path, manifest: dict) -> np.ndarray:
+    content = plain_file(path, CHECKSUMS).read_bytes()
+    if (
+        manifest["block_bytes"] != BLOCK_BYTES
+        or hashlib.sha256(content).hexdigest() != manifest["checksums_sha256"]
+    ):
+        raise ValueError(f"{path / CHECKSUMS} is damaged")
+    return np.frombuffer(content, "<u4")
 
 
 @contextlib.contextmanager
@@ -164,13 +238,13 @@ def _replacing(path: Path) -> Iterator[Path]:
     """A new folder that becomes `path` if all goes well, and nothing if not."""
     new, old = path.with_name(f".{path.name}.new"), path.with_name(f".{path.name}.old")
     for left in (new, old):  # by a process that was killed
-        shutil.rmtree(left, ignore_errors=True)
+        remove(left)
     new.mkdir()
     try:
         yield new
-        if path.exists():
+        if os.path.lexists(path):
             path.rename(old)
         new.rename(path)
     finally:
         for left in (new, old):
-            shutil.rmtree(left, ignore_errors=True)
+            remove(left)

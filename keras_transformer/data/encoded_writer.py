@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import hashlib
 import json
 import os
 import time
@@ -13,6 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
+from keras_transformer.data.checksums import BLOCK_BYTES
+from keras_transformer.data.checksums import ChecksumWriter
 from keras_transformer.data.corpus import CorpusFiles
 from keras_transformer.data.corpus import read_shards
 from keras_transformer.data.encoding import PairEncoder
@@ -26,6 +29,8 @@ from keras_transformer.files.whole_file import write_whole
 
 MANIFEST = "manifest.json"
 SIDES = ("source", "target")
+CHECKSUMS = "checksums"  # of all blocks of the files in `FILES`, one after the other
+FILES = tuple(f"{side}.{kind}" for side in SIDES for kind in ("ids", "offsets"))
 
 _INTERVAL = 10.0  # seconds between two lines of progress
 
@@ -67,18 +72,31 @@ def write_corpora(
             report = CorpusReport.total(found)
             check_not_empty(str(corpus), report)
             reports.append(report)
+    checksums = np.concatenate(
+        [file.checksums() for side in sides for file in (side.ids, side.offsets)]
+    ).tobytes()
+    (folder / CHECKSUMS).write_bytes(checksums)
     return {
         "files": [dataclasses.asdict(reader.record()) for reader in readers],
         "reports": list(map(dataclasses.asdict, reports)),
         "dtype": dtype,
         "pairs": sum(report.kept for report in reports),
         **{f"{side.name}_ids": side.total for side in sides},
+        "block_bytes": BLOCK_BYTES,
+        "checksums_sha256": hashlib.sha256(checksums).hexdigest(),
     }
 
 
 def write_manifest(folder: Path, manifest: dict) -> None:
-    """Writes the manifest of a folder, whole or not at all."""
+    """Writes the manifest of a folder, whole or not at all, with its own SHA-256."""
+    manifest = {**manifest, "sha256": manifest_digest(manifest)}
     write_whole(folder / MANIFEST, json.dumps(manifest, indent=1).encode())
+
+
+def manifest_digest(manifest: dict) -> str:
+    """The SHA-256 of what a manifest says, but for the key `sha256`."""
+    content = {key: value for key, value in manifest.items() if key != "sha256"}
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 class _Side:
@@ -87,26 +105,34 @@ class _Side:
     def __init__(self, folder: Path, name: str, dtype: str) -> None:
         self.name = name
         self.total = 0
+        self.ids = ChecksumWriter()
+        self.offsets = ChecksumWriter()
         self._folder = folder
         self._dtype = dtype
 
     def __enter__(self) -> _Side:
         with contextlib.ExitStack() as stack:
-            self._ids, self._offsets = (
+            self._files = [
                 stack.enter_context(open(self._folder / f"{self.name}.{kind}", "wb"))
                 for kind in ("ids", "offsets")
-            )
+            ]
             self._stack = stack.pop_all()
-        self._offsets.write(np.zeros(1, np.int64).tobytes())
+        self._write(b"", np.zeros(1, np.int64).tobytes())
         return self
 
     def __exit__(self, *error: object) -> None:
         self._stack.close()
 
     def write(self, rows: TokenRows) -> None:
-        self._ids.write(rows.ids.astype(self._dtype).tobytes())
-        self._offsets.write((rows.offsets[1:] + self.total).tobytes())
+        offsets = rows.offsets[1:] + self.total
+        self._write(rows.ids.astype(self._dtype).tobytes(), offsets.tobytes())
         self.total += len(rows.ids)
+
+    def _write(self, *contents: bytes) -> None:
+        checksums = (self.ids, self.offsets)
+        for file, sums, content in zip(self._files, checksums, contents, strict=True):
+            file.write(content)
+            sums.add(content)
 
 
 class _Progress:

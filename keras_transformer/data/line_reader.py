@@ -39,6 +39,8 @@ class FileRecord:
         mtime_ns: the time of its last change.
         lines: its lines.
         sha256: of its bytes.
+        ctime_ns: when it became what it is, which no program sets as it likes, unlike
+            `mtime_ns`; None in records of earlier versions.
     """
 
     path: str
@@ -46,18 +48,22 @@ class FileRecord:
     mtime_ns: int
     lines: int
     sha256: str
+    ctime_ns: int | None = dataclasses.field(default=None, compare=False)
 
     def same_content(self, other: FileRecord) -> bool:
         """Whether both have the same bytes, wherever they lie and of any age."""
         return (self.size, self.sha256) == (other.size, other.sha256)
 
     def is_untouched(self) -> bool:
-        """Whether the file still has its size and time; it is not read."""
+        """Whether the file still has its size and times; it is not read."""
         try:
             status = os.stat(self.path)
         except OSError:
             return False
-        return (status.st_size, status.st_mtime_ns) == (self.size, self.mtime_ns)
+        known = (self.size, self.mtime_ns, self.ctime_ns)
+        if self.ctime_ns is None:
+            known = (*known[:2], status.st_ctime_ns)
+        return known == (status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
     def __str__(self) -> str:
         return f"{self.lines} lines, {self.size} bytes, sha256 {self.sha256[:12]}"
@@ -206,8 +212,9 @@ class LineReader:
             InputError: where the file changed while it was read.
         """
         size, time = self._status.st_size, self._status.st_mtime_ns
-        path = os.path.abspath(self.path)
-        record = FileRecord(path, size, time, self.lines, self._hash.hexdigest())
+        path, digest = os.path.abspath(self.path), self._hash.hexdigest()
+        changed = self._status.st_ctime_ns
+        record = FileRecord(path, size, time, self.lines, digest, changed)
         if self.bytes_read != size or not record.is_untouched():
             raise InputError(
                 f"{self.path} changed while it was read; start again when it is whole"
@@ -229,7 +236,7 @@ def record_of(path: str | Path) -> FileRecord:
 def same_content_now(record: FileRecord) -> FileRecord | None:
     """The file's record of today, where it still has the content of then.
 
-    Where size and time are those of then, the file is not read.
+    Where size and times are those of then, the file is not read.
     """
     if record.is_untouched():
         return record

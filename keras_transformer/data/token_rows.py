@@ -10,6 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from keras_transformer.data.checksums import CheckedBlocks
 from keras_transformer.errors import InputError
 
 
@@ -20,10 +21,13 @@ class TokenRows:
     Args:
         ids: all rows, (number of ids,), of an integer type that holds them.
         offsets: row i is `ids[offsets[i]:offsets[i + 1]]`, (rows + 1,) int64.
+        blocks: verifies `ids` that are mapped from a file as their rows are read; None
+            where there is nothing to verify.
     """
 
     ids: np.ndarray
     offsets: np.ndarray
+    blocks: CheckedBlocks | None = None
 
     @classmethod
     def from_lists(cls, rows: Sequence[Sequence[int]]) -> TokenRows:
@@ -35,6 +39,8 @@ class TokenRows:
     @classmethod
     def concatenate(cls, parts: Sequence[TokenRows]) -> TokenRows:
         """All rows of all parts, in order."""
+        for part in parts:
+            part.check()
         lengths = np.concatenate([part.lengths for part in parts])
         return cls(np.concatenate([part.ids for part in parts]), _offsets(lengths))
 
@@ -43,6 +49,8 @@ class TokenRows:
 
     def __getitem__(self, row: int) -> np.ndarray:
         row = range(len(self))[row]
+        if self.blocks is not None:
+            self.blocks.check(self.offsets[row : row + 1], self.offsets[row + 1 :][:1])
         return self.ids[self.offsets[row] : self.offsets[row + 1]]
 
     @property
@@ -61,12 +69,20 @@ class TokenRows:
     def take(self, rows: np.ndarray) -> TokenRows:
         """The rows with these numbers, in this order."""
         starts, lengths = self.offsets[rows], self.lengths_of(rows)
+        if self.blocks is not None:
+            self.blocks.check(starts, starts + lengths)
         offsets = _offsets(lengths)
         positions = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
         return TokenRows(self.ids[positions], offsets)
 
+    def check(self) -> None:
+        """Verifies all of `ids`; `InputError` where they are damaged."""
+        if self.blocks is not None:
+            self.blocks.check_all()
+
     def lists(self) -> list[list[int]]:
         """The rows as lists of Python's integers."""
+        self.check()
         ids = self.ids.tolist()
         return [ids[start:end] for start, end in pairwise(self.offsets.tolist())]
 
@@ -103,6 +119,13 @@ class EncodedPairs:
 
     def __len__(self) -> int:
         return len(self.source)
+
+    @property
+    def fault(self) -> InputError | None:
+        """What is damaged of files that the ids are mapped from; None so far."""
+        blocks = (self.source.blocks, self.target.blocks)
+        faults = (side.fault for side in blocks if side is not None)
+        return next((fault for fault in faults if fault is not None), None)
 
     def take(self, rows: np.ndarray) -> EncodedPairs:
         """The pairs with these numbers, in this order."""

@@ -31,6 +31,7 @@ class Parts(NamedTuple):
     translator: Translator
     validation: Validation | None
     test: ParallelText | None
+    encoded: str | None  # the digest of the training text's ids, where it is known
 
 
 def build_parts(config, distribution, say):
@@ -94,7 +95,7 @@ def build_parts(config, distribution, say):
         f"{len(batches.shapes)} shapes of about "
         f"{batches.num_tokens / len(batches):.0f} target tokens"
     )
-    return Parts(batches, translator, validation, corpora.test)
+    return Parts(batches, translator, validation, corpora.test, text.digest)
 
 
 def _encoded(config, distribution, say):
@@ -110,7 +111,9 @@ def _encoded(config, distribution, say):
     else:
         run_folder.check_corpus(folder, corpora)
         tokenizers = load_tokenizers(config.tokenizer, folder)
-    text = corpora.encode(*tokenizers, folder / "encoded", config.longest, say)
+    cache = folder / run_folder.ENCODED
+    text = corpora.encode(*tokenizers, cache, config.longest, say)
+    run_folder.check_encoded(folder, text.digest)
     if distribution.is_chief:
         distribution.wait()
     return corpora, tokenizers, text

@@ -5,7 +5,6 @@ has the SHA-256 of all three. Versions before this one wrote none; such a checkp
 read as it is.
 """
 
-import contextlib
 import hashlib
 import json
 import os
@@ -21,6 +20,7 @@ from keras_transformer import backends
 from keras_transformer.errors import InputError
 from keras_transformer.files.digest import sha256_of
 from keras_transformer.files.plain_file import plain_file
+from keras_transformer.files.removal import remove
 from keras_transformer.models.weights import assign
 from keras_transformer.models.weights import check_fit
 from keras_transformer.models.weights import read_arrays
@@ -76,7 +76,7 @@ def save_checkpoint(folder, snapshot, step, state):
     try:
         path.parent.mkdir(exist_ok=True)
         for old in path.parent.glob(".step-*"):  # left by a run that was killed
-            _delete(old)
+            remove(old)
         new = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
         write_arrays(snapshot.weights, new / _WEIGHTS)
         write_arrays(snapshot.others, new / _OTHERS)
@@ -240,18 +240,9 @@ def remove_checkpoints(folder, keep):
 def _remove(path):
     """Under another name first: a checkpoint that is there is whole."""
     hidden = path.with_name(f".{path.name}")
-    _delete(hidden)
+    remove(hidden)
     path.rename(hidden)
-    _delete(hidden)
-
-
-def _delete(path):
-    """Removes a folder, or what lies where one is meant, as far as it can be."""
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        with contextlib.suppress(OSError):
-            path.unlink()
+    remove(hidden)
 
 
 def metric_variables(model):

@@ -45,12 +45,15 @@ class TrainingPairs:
         pairs: the sentence pairs, in their plain segmentation.
         report: what was dropped.
         shares: of each corpus its pairs and its weight.
+        digest: of the ids, where they are mapped from a cache that has checksums; None
+            where not.
         bpe_dropout: None where the config wants none.
     """
 
     pairs: EncodedPairs
     report: CorpusReport
     shares: list[Share]
+    digest: str | None
     bpe_dropout: BPEDropout | None
 
 
@@ -73,6 +76,7 @@ class Corpora:
 
     def __init__(self, data: DataSection) -> None:
         self._data = data
+        self._records: dict[str, FileRecord] = {}
         self._train = tuple(map(_files, data.train or ()))
         if data.phrasebook is None:
             self.validation, self.test = _read(data.validation), _read(data.test)
@@ -121,13 +125,15 @@ class Corpora:
             pairs, report = encode_pairs(
                 self._phrases, *tokenizers, data.max_length, **filters
             )
-            return TrainingPairs(pairs, report, [(len(pairs), 1.0)], dropout)
+            shares = [(len(pairs), 1.0)]
+            return TrainingPairs(pairs, report, shares, None, dropout)
         encoded = encode_corpora(
             data.cache or folder,
             self._train,
             PairEncoder(*tokenizers, Filters(data.max_length, **filters)),
             workers=None if data.workers == "all" else data.workers,
             say=say,
+            records=self._records,
         )
         if len(self._train) > 1:
             for files, report in zip(self._train, encoded.reports, strict=True):
@@ -135,14 +141,16 @@ class Corpora:
         weights = [corpus.weight for corpus in data.train]
         kept = [report.kept for report in encoded.reports]
         shares = list(zip(kept, weights, strict=True))
-        return TrainingPairs(encoded.pairs, encoded.report, shares, dropout)
+        return TrainingPairs(
+            encoded.pairs, encoded.report, shares, encoded.digest, dropout
+        )
 
     def fingerprint(self, known: Fingerprint | None = None) -> Fingerprint:
         """What the files are now, as JSON can hold it.
 
         Args:
-            known: an earlier fingerprint: of a file that still has its size and time
-                nothing is read.
+            known: an earlier fingerprint: of a file that still has its size and times
+                nothing is read. `encode` then takes only such texts.
 
         Raises:
             InputError: where a file cannot be read.
@@ -151,13 +159,12 @@ class Corpora:
             FileRecord(**file) for part in (known or {}).values() for file in part
         ]
         untouched = {record.path: record for record in records if record.is_untouched()}
-        return {
-            part: [
-                dataclasses.asdict(untouched.get(str(path)) or record_of(path))
-                for path in paths
-            ]
+        now = {
+            part: [untouched.get(str(path)) or record_of(path) for path in paths]
             for part, paths in self._paths().items()
         }
+        self._records = {file.path: file for file in now.get("train", ())}
+        return {part: list(map(dataclasses.asdict, own)) for part, own in now.items()}
 
     def _paths(self) -> dict[str, list[Path]]:
         if self._data.phrasebook is not None:

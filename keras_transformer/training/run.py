@@ -84,6 +84,8 @@ def train(config):
         parts = build_parts(config, distribution, say)
         state, metrics = restored(config, parts.translator.model, say, before)
         state.files = run_folder.file_digests(config.output)
+        if parts.encoded:
+            state.files[run_folder.ENCODED] = parts.encoded
         if distribution.is_chief:
             log = stack.enter_context(RunLog(config.output, state.step, say))
         return Run(config, distribution, parts, state, metrics, log, say).train()
@@ -110,7 +112,7 @@ class Run:
         self.config = config
         self.folder = config.output
         self.distribution = distribution
-        self.batches, self.translator, self.validation, self.test_text = parts
+        self.batches, self.translator, self.validation, self.test_text, _ = parts
         self.model = self.translator.model
         self.state = state
         self.metrics = metrics
@@ -183,13 +185,18 @@ class Run:
         nan = StopOnNaN()
         progress = [self.progress] if self.distribution.is_chief else []
         began = time.monotonic()
-        history = self.model.fit(
-            self.batches.from_step(state.step, part=self.distribution.part),
-            steps_per_epoch=end - state.step,
-            shuffle=False,
-            verbose=0,
-            callbacks=[*progress, resume, nan, stop],
-        )
+        try:
+            history = self.model.fit(
+                self.batches.from_step(state.step, part=self.distribution.part),
+                steps_per_epoch=end - state.step,
+                shuffle=False,
+                verbose=0,
+                callbacks=[*progress, resume, nan, stop],
+            )
+        except Exception:
+            if fault := self.batches.pairs.fault:  # TensorFlow has made another of it
+                raise fault from None
+            raise
         seconds = time.monotonic() - began
         if nan.batch is not None:
             self._refuse_nan(state.step + nan.batch, "the loss of")

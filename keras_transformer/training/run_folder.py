@@ -37,11 +37,13 @@ from keras_transformer.training.run_state import newest_state
 _CONFIG = "config.yaml"
 _CORPUS = "corpus.json"
 _BATCH_TOKENS = "batch_tokens"
+#: The cache of the encoded text, and the key of its digest in a `State`.
+ENCODED = "encoded"
 _LOCK = ".lock"
 _MODELS = ("best", "averaged")
-_FOLDERS = ("checkpoints", "encoded", "logs", *_MODELS)
+_FOLDERS = ("checkpoints", ENCODED, "logs", *_MODELS)
 #: What is made of the config and the texts before the first checkpoint.
-_MADE = (_CORPUS, _BATCH_TOKENS, *TOKENIZER_FILES, "encoded", "logs")
+_MADE = (_CORPUS, _BATCH_TOKENS, *TOKENIZER_FILES, ENCODED, "logs")
 
 _RECORDS = pydantic.TypeAdapter(dict[str, list[FileRecord]])
 
@@ -115,12 +117,18 @@ def keep_corpus(folder: Path, corpora: Corpora) -> None:
         InputError: where a text has changed since, and there is a checkpoint.
     """
     if (folder / _CORPUS).exists():
-        if _has_weights(folder):
-            return check_corpus(folder, corpora)
-        if not _changes(folder, corpora):
+        known = _read_corpus(folder)
+        now = corpora.fingerprint(known)
+        lines = changes(known, now)
+        if lines and _has_weights(folder):
+            raise _other_corpus(folder, lines)
+        if now == known:
             return
-        _begin_anew(folder)
-    write(folder / _CORPUS, json.dumps(corpora.fingerprint(), indent=2) + "\n")
+        if lines:
+            _begin_anew(folder)
+    else:
+        now = corpora.fingerprint()
+    write(folder / _CORPUS, json.dumps(now, indent=2) + "\n")
 
 
 def check_corpus(folder: Path, corpora: Corpora) -> None:
@@ -135,16 +143,16 @@ def check_corpus(folder: Path, corpora: Corpora) -> None:
             f"{folder} lacks {_CORPUS}, which the first process wrote; give all "
             f"processes the same folder, on a disk that all hosts share"
         )
-    if lines := _changes(folder, corpora):
-        raise InputError(
-            f"{folder} was begun with another corpus ({'; '.join(lines)}); choose "
-            f"another output, or go back to that corpus"
-        )
-
-
-def _changes(folder: Path, corpora: Corpora) -> list[str]:
     known = _read_corpus(folder)
-    return changes(known, corpora.fingerprint(known))
+    if lines := changes(known, corpora.fingerprint(known)):
+        raise _other_corpus(folder, lines)
+
+
+def _other_corpus(folder: Path, lines: list[str]) -> InputError:
+    return InputError(
+        f"{folder} was begun with another corpus ({'; '.join(lines)}); choose another "
+        f"output, or go back to that corpus"
+    )
 
 
 def _read_corpus(folder: Path) -> Fingerprint:
@@ -193,6 +201,8 @@ def check_files(folder: Path) -> None:
         return
     found = file_digests(folder)
     for name, digest in state.files.items():
+        if name == ENCODED:
+            continue
         if name not in found:
             raise InputError(
                 f"{folder / name} is missing; copy it again, or choose another output"
@@ -225,6 +235,25 @@ def batch_tokens(
     if distribution.is_chief:
         write(path, f"{found}\n")
     return found
+
+
+def check_encoded(folder: Path, digest: str | None) -> None:
+    """Refuses other ids than those that the newest checkpoint was trained with.
+
+    Args:
+        folder: of the run.
+        digest: of the ids; None where it is not known.
+
+    Raises:
+        InputError: where another one is known.
+    """
+    state = newest_state(folder)
+    known = state.files.get(ENCODED) if state and state.files else None
+    if digest and known and digest != known:
+        raise InputError(
+            f"the encoded text of {folder} is not the one that its checkpoints were "
+            f"trained with; copy that again, or choose another output"
+        )
 
 
 def _read_number(path: Path) -> int:

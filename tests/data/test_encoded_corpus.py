@@ -1,18 +1,17 @@
 """The cache of encoded corpora: written once and whole, used for nothing else."""
 
 import dataclasses
-import gzip
 import json
 import os
 import threading
 
 import numpy as np
 import pytest
+from cached_text import folders
+from cached_text import lists
 
 from keras_transformer.data import encoded_corpus
 from keras_transformer.data import encoded_writer
-from keras_transformer.data import line_reader
-from keras_transformer.data.corpus import CorpusFiles
 from keras_transformer.data.corpus import read_parallel
 from keras_transformer.data.encoded_corpus import encode_corpora
 from keras_transformer.data.encoding import PairEncoder
@@ -22,70 +21,6 @@ from keras_transformer.data.tokenizer import Tokenizer
 from keras_transformer.errors import InputError
 
 pytestmark = pytest.mark.no_backend
-
-WORDS = "a b c d e f g h"
-
-
-@pytest.fixture(scope="module")
-def tokenizer():
-    return Tokenizer.train([WORDS], 269)
-
-
-@pytest.fixture
-def corpora(tmp_path):
-    """Two corpora: of two shards, one gzipped; and of columns. The last pair twice."""
-
-    def write(name, lines, pack=bytes):
-        path = tmp_path / name
-        path.write_bytes(pack("".join(f"{line}\n" for line in lines).encode()))
-        return path
-
-    first = [f"{number} {WORDS}" for number in range(30)]
-    sources = (write("1.en", first[:20]), write("2.en.gz", first[20:], gzip.compress))
-    targets = (write("1.de", first[10:]), write("2.de", first[:10]))
-    columns = write("3.tsv", ["x\ty", "\tz", "x\ty", f"{first[29]}\t{first[9]}"])
-    return [CorpusFiles(sources, targets), CorpusFiles(tsv=(columns,))]
-
-
-@pytest.fixture
-def encode(tmp_path, corpora, tokenizer):
-    """Encodes into one folder; says what it was told."""
-
-    def encode_them(corpora=corpora, tokenizer=tokenizer, **filters):
-        said = []
-        encoder = PairEncoder(tokenizer, tokenizer, Filters(99, **filters))
-        folder = tmp_path / "cache"
-        found = encode_corpora(folder, corpora, encoder, workers=1, say=said.append)
-        found_again.append(said)
-        return found
-
-    found_again = []
-    encode_them.said = found_again
-    return encode_them
-
-
-@pytest.fixture
-def no_encoding(monkeypatch):
-    """From here on, encoding and reading are faults."""
-
-    def forbid():
-        for module, name in (
-            (encoded_corpus, "write_corpora"),
-            (line_reader.LineReader, "__enter__"),
-        ):
-            monkeypatch.setattr(module, name, lambda *arguments: pytest.fail("reads"))
-
-    return forbid
-
-
-def lists(pairs):
-    return list(zip(pairs.source.lists(), pairs.target.lists(), strict=True))
-
-
-def folders(tmp_path):
-    names = os.listdir(tmp_path / "cache")
-    return [name for name in names if not name.endswith(".lock")]
-
 
 # === What is in it ===
 
@@ -181,6 +116,28 @@ def test_another_tokenizer_filter_or_corpus_has_a_cache_of_its_own(
     assert lists(encode(corpora=corpora[::-1]).pairs)[3:] == before[:30]
     assert len(folders(tmp_path)) == 5
     assert lists(encode().pairs) == before
+
+
+def test_text_of_the_same_size_and_time_is_not_taken_for_the_same(corpora, encode):
+    before = lists(encode().pairs)
+    path = corpora[1].tsv[0]
+    status = os.stat(path)
+    path.write_text(path.read_text().replace("x", "w"))
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert lists(encode().pairs) != before
+    assert "the text has changed" in encode.said[1][0]
+
+
+def test_what_is_known_of_the_text_is_what_the_cache_must_be_of(
+    corpora, tokenizer, tmp_path
+):
+    encoder = PairEncoder(tokenizer, tokenizer, Filters(99))
+    found = encode_corpora(tmp_path / "cache", corpora, encoder, workers=1)
+    known = {file.path: file for file in found.files}
+    path = found.files[0].path
+    known[path] = dataclasses.replace(known[path], sha256="0" * 64)
+    with pytest.raises(InputError, match="the text changed while it was encoded"):
+        encode_corpora(tmp_path / "cache", corpora, encoder, workers=1, records=known)
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,13 @@ def terminating_at(step, number=signal.SIGTERM):
     return Terminating
 
 
+def flip(path, offset):
+    """Flips a bit of a file."""
+    content = bytearray(path.read_bytes())
+    content[offset % len(content)] ^= 4
+    path.write_bytes(content)
+
+
 def weights_of(folder):
     return read_arrays(folder / "model.weights.h5")
 

@@ -5,14 +5,13 @@ import os
 import shutil
 from pathlib import Path
 
-import digit_text
 import h5py
 import numpy as np
 import pytest
-import small_run
 from small_run import assert_equal
 from small_run import assert_equal_runs
 from small_run import assert_mean
+from small_run import flip
 from small_run import weights_of
 
 from keras_transformer.backends.distribution import Distribution
@@ -28,22 +27,7 @@ from keras_transformer.training.assembly import build_parts
 from keras_transformer.training.run_folder import opened
 from keras_transformer.training.run_state import restored
 
-pytestmark = pytest.mark.one_backend
-
 FILES = ("model.weights.h5", "state.h5", "state.json")
-
-
-@pytest.fixture(scope="module")
-def project(tmp_path_factory):
-    """A folder with texts, config and a run that has the checkpoints 2, 4 and 6."""
-    folder = tmp_path_factory.mktemp("project")
-    digit_text.write_files(folder, "train", 60)
-    digit_text.write_files(folder, "val", 3, seed=2)
-    (folder / "small.yaml").write_text(small_run.CONFIG)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        train(load_config("small.yaml", ["output=run"]))
-    return folder
 
 
 @pytest.fixture(scope="module")
@@ -52,13 +36,6 @@ def whole(project):
     config = load_config(project / "small.yaml", [f"output={project / 'run'}"])
     parts = build_parts(config, Distribution(), lambda text: None)
     return config, parts.translator.model
-
-
-@pytest.fixture
-def run(project, tmp_path, monkeypatch):
-    """A copy of the run, to damage."""
-    monkeypatch.chdir(project)
-    return shutil.copytree(project / "run", tmp_path / "run")
 
 
 @pytest.fixture
@@ -90,12 +67,7 @@ def edit_state(checkpoint, change, digests=True):
     path.write_text(json.dumps(state))
 
 
-def flip(path, offset):
-    content = bytearray(path.read_bytes())
-    content[offset % len(content)] ^= 4
-    path.write_bytes(content)
-
-
+@pytest.mark.one_backend
 @pytest.mark.parametrize("file", FILES)
 @pytest.mark.parametrize("share", [0.3, 0.6, 0.999])
 def test_a_flipped_bit_is_named_and_the_checkpoint_before_is_taken(
@@ -173,6 +145,7 @@ DAMAGES = {
 }
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_checkpoint_of_any_wrong_form_is_passed_over(damage, newest, resume, run):
     DAMAGES[damage](newest)
@@ -184,6 +157,7 @@ def test_a_checkpoint_of_any_wrong_form_is_passed_over(damage, newest, resume, r
     assert "step-0000006" in lines[0]
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize("file", ["model.weights.h5", "state.h5"])
 def test_a_missing_array_is_noticed_without_digests(file, newest, resume):
     edit_state(newest, lambda state: state, digests=False)
@@ -194,6 +168,7 @@ def test_a_missing_array_is_noticed_without_digests(file, newest, resume):
     assert str(newest / file) in said
 
 
+@pytest.mark.one_backend
 def test_no_damaged_checkpoint_is_averaged(newest, run):
     """The one in the middle, when those around it are whole."""
     middle = newest.with_name("step-0000004")
@@ -207,6 +182,7 @@ def test_no_damaged_checkpoint_is_averaged(newest, run):
         average(run, 3, run / "more")
 
 
+@pytest.mark.one_backend
 def test_the_mean_at_the_end_of_a_run_is_of_whole_checkpoints(
     run, project, monkeypatch, capsys
 ):
@@ -227,6 +203,7 @@ def test_the_mean_at_the_end_of_a_run_is_of_whole_checkpoints(
     assert_mean(found, [weights_of(kept[step]) for step in (2, 6)])
 
 
+@pytest.mark.one_backend
 def test_a_run_of_an_earlier_version_goes_on_with_one_line_about_it(
     run, project, capsys
 ):
@@ -260,6 +237,7 @@ REPLACED = {
 }
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize("name", REPLACED)
 def test_a_replaced_file_of_the_run_folder_is_refused(name, run):
     file = next(word for word in name.split() if "." in word)
@@ -271,6 +249,7 @@ def test_a_replaced_file_of_the_run_folder_is_refused(name, run):
         average(run, 2, run / "mean")
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize("content", ["", "many", "-3"])
 def test_a_damaged_token_budget_is_refused(content, project, monkeypatch):
     monkeypatch.chdir(project)
@@ -281,6 +260,7 @@ def test_a_damaged_token_budget_is_refused(content, project, monkeypatch):
         train(config)
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize("name", ["checkpoints", "encoded", "logs", "averaged", "best"])
 def test_a_file_where_the_run_needs_a_folder_is_refused_before_a_step(
     name, run, capsys
@@ -291,6 +271,7 @@ def test_a_file_where_the_run_needs_a_folder_is_refused_before_a_step(
         train(load_config("small.yaml", [f"output={run}"]))
 
 
+@pytest.mark.one_backend
 def test_a_pipe_for_the_log_is_refused(run):
     (run / "logs" / "metrics.jsonl").unlink()
     os.mkfifo(run / "logs" / "metrics.jsonl")
@@ -298,6 +279,7 @@ def test_a_pipe_for_the_log_is_refused(run):
         train(load_config("small.yaml", [f"output={run}"]))
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize(
     "change", [lambda a: a[..., :1], lambda a: a[0], lambda a: a[None]]
 )
@@ -316,6 +298,7 @@ def test_weights_of_other_shapes_are_not_averaged(change, run, newest):
     assert not (run / "mean").exists()
 
 
+@pytest.mark.one_backend
 def test_a_checkpoint_of_another_model_is_not_averaged(run, newest):
     arrays = weights_of(newest)
     arrays["foreign"] = arrays.pop(min(arrays))
@@ -325,6 +308,7 @@ def test_a_checkpoint_of_another_model_is_not_averaged(run, newest):
         average(run, 2, run / "mean")
 
 
+@pytest.mark.one_backend
 def test_a_whole_checkpoint_is_read_without_a_word(newest, resume, whole):
     state, said = resume()
     assert (state.step, said) == (6, "resumed from step 6")

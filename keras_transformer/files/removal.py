@@ -1,0 +1,14 @@
+"""The removal of a file or folder, whichever it is."""
+
+import contextlib
+import shutil
+from pathlib import Path
+
+
+def remove(path: Path) -> None:
+    """Removes a file, a link or a whole folder, as far as it can be."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with contextlib.suppress(OSError):
+            path.unlink()

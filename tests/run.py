@@ -3,8 +3,8 @@
     python3 tests/run.py                       everything: three backends, no TensorFlow
     python3 tests/run.py --backend jax --quick -- -k attention
 
-Makes its virtual environments in `.venv`, with the exact versions of
-`constraints.txt`, and makes them again when that file or `pyproject.toml` changes.
+Makes its virtual environments in `.venv`, with the exact versions and hashes of
+`requirements`, and makes them again when those or `pyproject.toml` change.
 """
 
 from __future__ import annotations
@@ -32,10 +32,9 @@ WORKERS = min(os.cpu_count() or 1, 4)  # each holds a framework and what it comp
 
 @dataclasses.dataclass(frozen=True)
 class Environment:
-    """A virtual environment below `.venv`, and the extras installed in it."""
+    """A virtual environment below `.venv`: `requirements/NAME.txt` and PyTorch."""
 
     name: str
-    extras: str
 
     @property
     def folder(self) -> Path:
@@ -49,8 +48,9 @@ class Environment:
 
     def install(self) -> int:
         """Makes the environment unless it is there already, made from the same."""
-        parts = (sys.version, str(ROOT), self.extras)
-        files = (CONSTRAINTS, ROOT / "pyproject.toml")
+        requirements = ROOT / "requirements" / f"{self.name}.txt"
+        parts = (sys.version, str(ROOT))
+        files = (CONSTRAINTS, requirements, ROOT / "pyproject.toml")
         digest = hashlib.sha256("\n".join(parts).encode())
         for file in files:
             digest.update(file.read_bytes())
@@ -58,18 +58,21 @@ class Environment:
         if stamp.exists() and stamp.read_text() == digest.hexdigest():
             return 0
         venv.create(self.folder, clear=True, symlinks=os.name != "nt", with_pip=True)
-        # First, so that the pinned build decides what comes with it.
-        code = self._pip("torch")
-        code = code or self._pip("-e", f".[{self.extras}]")
+        steps = (
+            ("install", "--require-hashes", "--no-deps", "-r", requirements),
+            # Without what it names: builds for GPUs bring gigabytes.
+            ("install", "--no-deps", "-c", CONSTRAINTS, "torch"),
+            ("install", "--no-deps", "--no-build-isolation", "-e", "."),
+        )
+        code = next(filter(None, map(self._pip, steps)), 0)
         if code == 0:
             stamp.write_text(digest.hexdigest())
         return code
 
-    def _pip(self, *packages: str) -> int:
-        quiet = ("-q", "--disable-pip-version-check")
-        command = [self.python, "-m", "pip", "install", *quiet, "-c", CONSTRAINTS]
+    def _pip(self, arguments: tuple[str | Path, ...]) -> int:
+        command = [self.python, "-m", "pip", "-q", "--disable-pip-version-check"]
         done = subprocess.run(
-            [*command, *packages],
+            [*command, *arguments],
             cwd=ROOT,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -81,8 +84,8 @@ class Environment:
         return done.returncode
 
 
-FULL = Environment("test", "all,ray,test")
-NO_TENSORFLOW = Environment("no-tensorflow", "jax,torch,plot,test")
+FULL = Environment("test")
+NO_TENSORFLOW = Environment("no-tensorflow")
 
 
 class Run:

@@ -34,7 +34,8 @@ NAMES = {
         WorkerLost adam average load_config open_distribution paper_optimizer train
     """,
     "keras_transformer.losses": """
-        LabelSmoothedCrossEntropy TokenStatistics default_weights token_losses
+        LabelSmoothedCrossEntropy PaddingOfModel TokenStatistics default_weights
+        token_losses
     """,
     "keras_transformer.evaluation": """
         Comparison METRICS Score TOKENIZATIONS compare evaluate

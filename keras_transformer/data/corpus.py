@@ -231,10 +231,10 @@ def read_pairs(
     Example:
 
     >>> import pathlib, tempfile
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> path = pathlib.Path(folder.name, "a.jsonl")
-    >>> _ = path.write_text('{"en": "A man.", "de": "Ein Mann."}')
-    >>> read_pairs([path], "jsonl", ("en", "de"))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "a.jsonl")
+    ...     _ = path.write_text('{"en": "A man.", "de": "Ein Mann."}')
+    ...     read_pairs([path], "jsonl", ("en", "de"))
     ParallelText(source=['A man.'], target=['Ein Mann.'])
     """
     if format not in FORMATS:

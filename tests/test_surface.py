@@ -34,8 +34,7 @@ NAMES = {
         WorkerLost adam average load_config open_distribution paper_optimizer train
     """,
     "keras_transformer.losses": """
-        LabelSmoothedCrossEntropy PaddingOfModel TokenStatistics default_weights
-        token_losses
+        LabelSmoothedCrossEntropy TokenStatistics default_weights token_losses
     """,
     "keras_transformer.evaluation": """
         Comparison METRICS Score TOKENIZATIONS compare evaluate

@@ -27,8 +27,9 @@ from keras_transformer.files.plain_file import MOST_CONFIG_BYTES
 from keras_transformer.files.plain_file import data_bytes
 from keras_transformer.files.plain_file import plain_file
 from keras_transformer.layers import initial_values
-from keras_transformer.models import KINDS
 from keras_transformer.models import weights
+from keras_transformer.models.kinds import KINDS
+from keras_transformer.models.kinds import refuse_subclass
 from keras_transformer.models.translation_model import TranslationModel
 from keras_transformer.models.weights import assign
 from keras_transformer.models.weights import first_broken
@@ -64,8 +65,10 @@ def write(folder: str | Path, contents: Contents, card: str) -> None:
     """Writes a model folder under a temporary name and renames it.
 
     Raises:
-        InputError: where the folder holds something else, or cannot be written.
+        InputError: where the folder holds something else, or cannot be written, or the
+            model is of a subclass, which a folder could not name.
     """
+    refuse_subclass(contents.model, "a model folder holds")
     markers, others = ("config.json", _WEIGHTS), ("README.md", *TOKENIZER_FILES)
     with new_folder(folder, "a model folder", markers, others) as new:
         _write_files(new, contents, card)

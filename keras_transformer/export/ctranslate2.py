@@ -8,6 +8,7 @@ from keras_transformer.export.ctranslate2_spec import specification
 from keras_transformer.export.description import describe_translator
 from keras_transformer.export.description import export_folder
 from keras_transformer.export.description import write_common
+from keras_transformer.models.kinds import refuse_subclass
 from keras_transformer.models.weights import weight_values
 from keras_transformer.translator import Translator
 
@@ -51,6 +52,7 @@ def export(
     checks.check_quantization(what, quantization, QUANTIZATIONS)
     checks.check_translator(translator)
     checks.require_transformer(what, translator.model)
+    refuse_subclass(translator.model, f"{what} takes")
     checks.require_packages(what, "ctranslate2", extras="ctranslate2")
     config = translator.model.config
     if config.attention_window is not None:

@@ -6,6 +6,8 @@ B batch, T target positions, S source positions, D hidden_dim, V target vocabula
 beam width.
 """
 
+import inspect
+
 import keras
 from keras import ops
 
@@ -14,6 +16,8 @@ from keras_transformer.decoding.beam_groups import gather_all
 from keras_transformer.errors import InputError
 from keras_transformer.layers.token_ids import whole_ids
 from keras_transformer.models.fused_training import FusedTraining
+
+_PACKAGE = __name__.partition(".")[0] + "."
 
 
 def _check_precision(policy):
@@ -39,6 +43,9 @@ class TranslationModel(FusedTraining):
     among them; `decode(target, memory, source_mask, training)` (B, T, D); and the
     decoding contract `encode`, `start`, `decode_step`, whose first part gives memory
     (B, S, D) and source mask (B, S) and whose constants have a `bias` (B, 1, 1, S).
+
+    A subclass of a kind of this package goes through `model.save` and `get_config` as
+    itself. A model folder, which names a kind alone, refuses it.
 
     Args:
         config: of `config_class`, or the dictionary of its fields.
@@ -111,12 +118,41 @@ class TranslationModel(FusedTraining):
             )
 
     def get_config(self):
+        self._check_arguments()
         return {
             "config": self.config.model_dump(),
             "dtype": keras.dtype_policies.serialize(self.dtype_policy),
             "name": self.name,
             "trainable": self.trainable,
         }
+
+    def _check_arguments(self):
+        """Refuses to leave out arguments that a subclass has and gives back nowhere."""
+        if type(self).get_config is not TranslationModel.get_config:
+            return
+        parameters = inspect.signature(type(self).__init__).parameters.values()
+        variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+        names = {p.name for p in parameters if p.kind not in variadic}
+        lost = sorted(names - {"self", "config", "dtype", "name", "trainable"})
+        if lost:
+            raise NotImplementedError(
+                f"{type(self).__name__} takes {', '.join(lost)}, without which it "
+                f"would be loaded again; give it a get_config that adds them to those "
+                f"of super().get_config()"
+            )
+
+    def _run_through_graph(self, inputs, *arguments, **options):
+        # `keras.models.clone_model`, which alone gives a `call_fn` here once the model
+        # is built, makes a plain functional model of the graph: what a subclass
+        # overrides beside its layers would be gone.
+        own = type(self).__module__.startswith(_PACKAGE)
+        if not own and self.built and "call_fn" in options:
+            raise TypeError(
+                f"keras.models.clone_model would make a plain model of "
+                f"{type(self).__name__}; use "
+                f"{type(self).__name__}.from_config(model.get_config())"
+            )
+        return super()._run_through_graph(inputs, *arguments, **options)
 
     @classmethod
     def from_config(cls, config, custom_objects=None):

@@ -1,0 +1,31 @@
+"""The kinds of models that files name, and what no file of a kind can hold."""
+
+from keras_transformer.errors import InputError
+from keras_transformer.models.convolutional import ConvolutionalModel
+from keras_transformer.models.recurrent import RecurrentModel
+from keras_transformer.models.transformer import Transformer
+
+#: By the kind of their config, as runs and model folders name it.
+KINDS = {
+    model.config_class.kind: model
+    for model in (Transformer, RecurrentModel, ConvolutionalModel)
+}
+
+
+def refuse_subclass(model, what):
+    """Refuses a model whose class a file of its kind would not bring back.
+
+    Args:
+        model: of this package, or of a subclass.
+        what: the beginning of the message, such as "a model folder holds".
+
+    Raises:
+        InputError: with both classes, for a subclass.
+    """
+    own, kind = type(model), KINDS[model.config.kind]
+    if own is not kind:
+        raise InputError(
+            f"{what} a {kind.__name__} alone, and {own.__name__} is a class of its "
+            f"own, which would be lost; save the model with model.save (.keras), or "
+            f"give its weights to a {kind.__name__}"
+        )

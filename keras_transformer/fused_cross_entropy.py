@@ -56,6 +56,16 @@ def token_mask(labels, pad_id):
     return ops.cast(tokens, "float32")
 
 
+def rows_of_labels(labels, pad_id, vocabulary_size):
+    """The row of each label: itself, and 0 where padding is no id of the vocabulary.
+
+    An index outside of the vocabulary would be an error on PyTorch, and NaN on JAX.
+    """
+    if pad_id is None or 0 <= pad_id < vocabulary_size:
+        return labels
+    return ops.where(ops.equal(labels, pad_id), 0, labels)
+
+
 def label_scores(logits, labels):
     """(..., V), (...) -> (...): the logit of each label."""
     scores = ops.take_along_axis(logits, ops.expand_dims(labels, -1), axis=-1)
@@ -158,6 +168,7 @@ class FusedCrossEntropy:
         )
         states, labels, weights = (ops.reshape(c, (-1, *c.shape[2:])) for c in chunks)
         weights = ops.expand_dims(weights, -1)  # (M, 1)
+        labels = rows_of_labels(labels, self.pad_id, vocabulary_size)
         target = self._target(matrix, means[0], labels)
         hidden_gradient = ops.reshape(states_gradient, ops.shape(states))
         hidden_gradient = hidden_gradient - ops.cast(weights, matrix.dtype) * target
@@ -207,7 +218,7 @@ class FusedCrossEntropy:
         mean_row, mean_bias = means
         mean = ops.sum(ops.cast(states, "float32") * mean_row, axis=-1) + mean_bias
         losses, log_likelihoods, right = token_terms(
-            label_scores(logits, labels),
+            label_scores(logits, rows_of_labels(labels, self.pad_id, matrix.shape[0])),
             highest,
             highest + ops.log(total),
             mean,

@@ -17,6 +17,7 @@ from keras_transformer.fused_cross_entropy import FusedCrossEntropy
 from keras_transformer.fused_cross_entropy import PaddingOfModel
 from keras_transformer.fused_cross_entropy import label_scores
 from keras_transformer.fused_cross_entropy import pairs_in_chunks
+from keras_transformer.fused_cross_entropy import rows_of_labels
 from keras_transformer.fused_cross_entropy import token_mask
 from keras_transformer.fused_cross_entropy import token_terms
 
@@ -33,7 +34,7 @@ class TokenStatistics(NamedTuple):
     num_tokens: Any
 
 
-def token_losses(logits, labels, label_smoothing=0.0):
+def token_losses(logits, labels, label_smoothing=0.0, pad_id=None):
     """Loss, log-likelihood and rightness of each token, in float32.
 
     loss = log Σ exp z - (1 - ε) z_y - ε mean(z): the cross-entropy against
@@ -43,15 +44,21 @@ def token_losses(logits, labels, label_smoothing=0.0):
         logits: (..., V).
         labels: (...) int.
         label_smoothing: ε.
+        pad_id: the label of padding, where it may be none of 0 .. V - 1, such as -100.
 
     Returns:
-        Three tensors (...) in float32.
+        Three tensors (...) in float32. What they hold at padding means nothing.
+
+    Raises:
+        ValueError: the labels have another shape than the logits.
 
     Reference: Szegedy et al., 2016, https://arxiv.org/abs/1512.00567, section 7;
     Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 5.4.
     """
+    check_labels(labels, logits.shape[:-1])
     logits = ops.cast(logits, "float32")
-    score = label_scores(logits, ops.cast(labels, "int32"))
+    rows = rows_of_labels(ops.cast(labels, "int32"), pad_id, logits.shape[-1])
+    score = label_scores(logits, rows)
     highest, log_normalizer = ops.max(logits, axis=-1), ops.logsumexp(logits, axis=-1)
     mean = ops.mean(logits, axis=-1) if label_smoothing else 0.0
     return token_terms(score, highest, log_normalizer, mean, label_smoothing)
@@ -72,6 +79,56 @@ def default_weights(labels, pad_id, num_tokens=None):
     return mask / ops.maximum(num_tokens, 1.0)
 
 
+def token_weights(labels, pad_id, sample_weight, vocabulary_size):
+    """The weight of each token's loss, which broadcasts to the labels: float32.
+
+    Args:
+        labels: (B, T) int.
+        pad_id: the label that does not count.
+        sample_weight: (B, T), taken as they are; (B, 1), one for each token of a
+            sentence, of which padding gets none; None for `default_weights`.
+        vocabulary_size: V. Where the padding is no id of it, it never has a weight.
+
+    Raises:
+        ValueError: the weights have another shape.
+    """
+    if sample_weight is None:
+        return default_weights(labels, pad_id)
+    shape, wanted = tuple(sample_weight.shape), tuple(labels.shape)
+    a_sentence = len(shape) == 2 and shape[1] == 1 != wanted[1]
+    rows = wanted[:1] if a_sentence else wanted
+    if len(shape) != 2 or _differ(shape[: len(rows)], rows):
+        raise ValueError(
+            f"sample_weight has the shape {shape} and the labels {wanted}; give a "
+            f"weight for each label, or one for each sentence in the shape "
+            f"{(*wanted[:1], 1)}"
+        )
+    weights = ops.cast(sample_weight, "float32")
+    if a_sentence or not 0 <= pad_id < vocabulary_size:
+        weights = weights * token_mask(labels, pad_id)
+    return weights
+
+
+def check_labels(labels, expected):
+    """Refuses labels that do not have the shape (B, T) of what they are labels of.
+
+    Raises:
+        ValueError: with both shapes.
+    """
+    shape, expected = tuple(labels.shape), tuple(expected)
+    if len(shape) != len(expected) or _differ(shape, expected):
+        raise ValueError(
+            f"the labels have the shape {shape}, but the model's output is for labels "
+            f"{expected}; give one label for each position of the target"
+        )
+
+
+def _differ(shape, expected):
+    """Whether sizes differ that are both known."""
+    pairs = zip(shape, expected, strict=True)
+    return any(None not in pair and pair[0] != pair[1] for pair in pairs)
+
+
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class LabelSmoothedCrossEntropy(PaddingOfModel, keras.losses.Loss):
     """The sum of weight * cross-entropy against smoothed labels, per target token.
@@ -86,8 +143,9 @@ class LabelSmoothedCrossEntropy(PaddingOfModel, keras.losses.Loss):
 
     Args:
         label_smoothing: ε, in [0, 1); the paper's is 0.1.
-        pad_id: the label that does not count. Default: that of the model of this
-            package that is compiled with it; 0 with any other.
+        pad_id: the label that does not count; also one that is no id, such as -100.
+            Default: that of the model of this package that is compiled with it; 0 with
+            any other.
         r_drop: α of R-Drop, 0 for none; its paper translates with 5. In `fit`, a model
             of this package then works each sentence off twice, under two dropout
             masks, and the loss is the mean of both plus α / 4 times the divergence of
@@ -97,7 +155,10 @@ class LabelSmoothedCrossEntropy(PaddingOfModel, keras.losses.Loss):
     Call arguments:
         y_true: labels (B, T) int.
         y_pred: logits (B, T, V).
-        sample_weight: (B, T) float32.
+        sample_weight: (B, T) float32, or (B, 1) for one of each token of a sentence.
+
+    Raises:
+        ValueError: labels or weights have another shape.
 
     Example:
 
@@ -131,12 +192,13 @@ class LabelSmoothedCrossEntropy(PaddingOfModel, keras.losses.Loss):
         self.r_drop = r_drop
 
     def __call__(self, y_true, y_pred, sample_weight=None):
-        if sample_weight is None:
-            sample_weight = default_weights(y_true, self.pad_id)
-        return super().__call__(y_true, y_pred, sample_weight)
+        check_labels(y_true, y_pred.shape[:-1])
+        size = y_pred.shape[-1]
+        weights = token_weights(y_true, self.pad_id, sample_weight, size)
+        return super().__call__(y_true, y_pred, weights)
 
     def call(self, y_true, y_pred):
-        return token_losses(y_pred, y_true, self.label_smoothing)[0]
+        return token_losses(y_pred, y_true, self.label_smoothing, self.pad_id)[0]
 
     def fused(self, hidden, matrix, bias, labels, sample_weight=None, training=True):
         """The same loss from hidden states and output matrix.
@@ -147,16 +209,19 @@ class LabelSmoothedCrossEntropy(PaddingOfModel, keras.losses.Loss):
             matrix: (V, D).
             bias: (V,) or None.
             labels: (B, T) int.
-            sample_weight: (B, T) float32 or None.
+            sample_weight: (B, T) or (B, 1) float32, or None.
             training: whether gradients are wanted.
 
         Returns:
             The loss, a float32 scalar, and `TokenStatistics`, under R-Drop of both.
         """
         labels = ops.cast(labels, "int32")
-        if sample_weight is None:
-            sample_weight = default_weights(labels, self.pad_id)
         r_drop = self.r_drop if training else 0.0
+        if not r_drop:
+            check_labels(labels, hidden.shape[:-1])
+        sample_weight = token_weights(
+            labels, self.pad_id, sample_weight, matrix.shape[0]
+        )
         if r_drop:
             labels = ops.repeat(labels, 2, axis=0)
             sample_weight = ops.repeat(sample_weight, 2, axis=0) / 2

@@ -39,7 +39,7 @@ class TokenMetric(PaddingOfModel, keras.metrics.Metric):
         self.num_tokens = self._sum("num_tokens")
 
     def update_state(self, y_true, y_pred, sample_weight=None):
-        _, log_likelihoods, right = token_losses(y_pred, y_true)
+        _, log_likelihoods, right = token_losses(y_pred, y_true, pad_id=self.pad_id)
         mask = token_mask(y_true, self.pad_id)
         self.update_statistics(
             TokenStatistics(

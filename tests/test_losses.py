@@ -8,6 +8,7 @@ from keras import ops
 from keras_transformer import fused_cross_entropy
 from keras_transformer.losses import LabelSmoothedCrossEntropy
 from keras_transformer.losses import token_losses
+from keras_transformer.metrics import NegativeLogLikelihood
 from reference import autodiff
 from reference.numpy_layers import softmax
 from reference.numpy_transformer import cross_entropy
@@ -118,6 +119,81 @@ def test_config_round_trip():
 def test_smoothing_outside_its_range_is_refused(label_smoothing):
     with pytest.raises(ValueError, match=rf"in \[0, 1\), got {label_smoothing}"):
         LabelSmoothedCrossEntropy(label_smoothing)
+
+
+# === Padding, weights and shapes ===
+
+
+@pytest.mark.parametrize("pad_id", [-100, VOCABULARY_SIZE])
+@pytest.mark.parametrize(
+    "weights", [None, WEIGHTS, WEIGHTS + 1.0], ids=["mean", "weights", "everywhere"]
+)
+def test_padding_that_is_no_id_indexes_nothing_and_weighs_nothing(pad_id, weights):
+    labels = np.where(LABELS == 0, pad_id, LABELS)
+    loss = LabelSmoothedCrossEntropy(0.1, pad_id=pad_id)
+    masked = None if weights is None else weights * (LABELS != 0)
+
+    def gradients(loss, labels, weights):
+        def function(*tensors):
+            value, statistics = loss.fused(*tensors, None, labels, weights)
+            return value, tuple(statistics)
+
+        labels = ops.convert_to_tensor(labels)
+        return autodiff.of_tensors(function, [HIDDEN, MATRIX])
+
+    expected = gradients(LabelSmoothedCrossEntropy(0.1), LABELS, masked)
+    found = gradients(loss, labels, weights)
+    for got, wanted in zip(
+        keras.tree.flatten(found), keras.tree.flatten(expected), strict=True
+    ):
+        np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6)
+    logits = ops.matmul(HIDDEN, MATRIX.T)
+    unfused = numpy(loss(ops.convert_to_tensor(labels), logits, weights))
+    np.testing.assert_allclose(unfused, found[0][0], rtol=1e-5)
+    metric = NegativeLogLikelihood(pad_id=pad_id)
+    metric.update_state(ops.convert_to_tensor(labels), logits)
+    log_likelihood, _, num_tokens = found[0][1]
+    mean = -log_likelihood / num_tokens
+    np.testing.assert_allclose(numpy(metric.result()), mean, rtol=1e-5)
+
+
+def test_a_weight_a_sentence_is_that_of_each_of_its_tokens():
+    weights = np.array([[0.5], [2.0], [0.0], [1.0], [3.0]], "float32")
+    each = weights * (LABELS != 0)
+    loss = LabelSmoothedCrossEntropy(0.1)
+    expected, found = both(loss, each, True), both(loss, weights, True)
+    for got, wanted in zip(
+        keras.tree.flatten(found), keras.tree.flatten(expected), strict=True
+    ):
+        np.testing.assert_allclose(got, wanted, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (WEIGHTS[:, 0], r"shape \(5,\) and the labels \(5, 7\); .* \(5, 1\)"),
+        (WEIGHTS[:, :-1], r"shape \(5, 6\) and the labels \(5, 7\)"),
+        (WEIGHTS[:1, :1], r"shape \(1, 1\) and the labels \(5, 7\)"),
+        (WEIGHTS[..., None], r"shape \(5, 7, 1\) and the labels \(5, 7\)"),
+    ],
+    ids=["a row", "a column less", "one", "three axes"],
+)
+def test_weights_of_another_shape_are_refused_in_one_sentence(weights, message):
+    loss, labels = LabelSmoothedCrossEntropy(0.1), ops.convert_to_tensor(LABELS)
+    with pytest.raises(ValueError, match=message):
+        loss(labels, ops.convert_to_tensor(LOGITS), weights)
+    with pytest.raises(ValueError, match=message):
+        loss.fused(ops.convert_to_tensor(HIDDEN), MATRIX, None, labels, weights)
+
+
+@pytest.mark.parametrize("labels", [LABELS[:, :-1], LABELS[..., None], LABELS[:1]])
+def test_labels_of_another_shape_are_refused_in_one_sentence(labels):
+    loss, labels = LabelSmoothedCrossEntropy(0.1), ops.convert_to_tensor(labels)
+    message = r"the labels have the shape .* is for labels \(5, 7\); give one label"
+    with pytest.raises(ValueError, match=message):
+        loss(labels, ops.convert_to_tensor(LOGITS))
+    with pytest.raises(ValueError, match=message):
+        loss.fused(ops.convert_to_tensor(HIDDEN), MATRIX, None, labels)
 
 
 # === Fused ===

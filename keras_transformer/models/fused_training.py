@@ -20,6 +20,7 @@ B batch, T target positions, D hidden_dim, V target vocabulary.
 
 import contextlib
 import contextvars
+import warnings
 from typing import Any
 from typing import NamedTuple
 
@@ -35,6 +36,10 @@ from keras_transformer.losses import default_weights
 from keras_transformer.metrics import GradientNorm
 from keras_transformer.metrics import TokenMetric
 from keras_transformer.metrics import global_norm
+
+_PACKAGE = __name__.partition(".")[0] + "."
+#: The methods of a model from hidden states to loss, which a fused step does without.
+_BETWEEN = ("call", "logits", "compute_loss", "compute_metrics")
 
 
 class _Step(NamedTuple):
@@ -61,8 +66,10 @@ class FusedTraining(keras.Model):
     Under `LabelSmoothedCrossEntropy`, the training and test steps of plain `fit` and
     `evaluate` take the hidden states (B, T, D) before the output matrix and compute
     loss, gradients and token metrics in chunks: B x T x V logits never exist. Metrics
-    that need logits, and float16, turn this off. A call, and `predict`, give logits
-    always.
+    that need logits, float16 and `loss_weights` turn this off, and so does a subclass
+    that overrides what is between hidden states and loss (`call`, `logits`,
+    `compute_loss`, `compute_metrics`), with a warning. A call, and `predict`, give
+    logits always.
 
     A subclass has `hidden_states(inputs, training)`, `logits(hidden)`, and an
     `output_embedding` with `embeddings` (V, D) and a `bias`, (V,) or None.
@@ -124,32 +131,62 @@ class FusedTraining(keras.Model):
         loss=None,
         metrics=None,
         weighted_metrics=None,
+        loss_weights=None,
         **kwargs,
     ):
         """`keras.Model.compile`; see the class for what is fused."""
         compiled = tree.flatten([metrics, weighted_metrics])
-        self._token_metrics = [m for m in compiled if isinstance(m, TokenMetric)]
+        self._token_metrics = [
+            m
+            for m in compiled
+            if isinstance(m, TokenMetric) and _is_ours(m, "update_state")
+        ]
         self._gradient_norms = [m for m in compiled if isinstance(m, GradientNorm)]
         others = [m for m in compiled if m not in [None, *self.fed_metrics]]
-        # In float16 gradients underflow before a loss scale could save them.
-        wide = self.compute_dtype != "float16"
         fusing = isinstance(loss, LabelSmoothedCrossEntropy)
-        for part in [*self._token_metrics, *[loss] * fusing]:
-            part.take_pad_id(self.config.pad_id)
-        self._fused = fusing and wide and not others
-        if fusing and loss.r_drop and not self._fused:
-            reason = f"the metrics {others}" if wide else "float16"
+        for part in compiled:
+            if isinstance(part, TokenMetric):
+                part.take_pad_id(self.config.pad_id)
+        if fusing:
+            loss.take_pad_id(self.config.pad_id)
+        hindrance = self._hindrance(loss, others, loss_weights) if fusing else None
+        self._fused = fusing and hindrance is None
+        if fusing and loss.r_drop and hindrance:
             raise InputError(
-                f"r_drop {loss.r_drop} needs the fused loss, which {reason} turn off; "
-                f"train without them, or set r_drop to 0"
+                f"r_drop {loss.r_drop} needs the fused loss, which {hindrance} turn "
+                f"off; train without them, or set r_drop to 0"
             )
         super().compile(
             optimizer=optimizer,
             loss=loss,
+            loss_weights=loss_weights,
             metrics=metrics,
             weighted_metrics=weighted_metrics,
             **kwargs,
         )
+
+    def _hindrance(self, loss, metrics, loss_weights):
+        """What of `compile` or of a subclass turns the fusion off; None if nothing."""
+        if self.compute_dtype == "float16":
+            # Gradients underflow before a loss scale could save them.
+            return "float16"
+        if metrics:
+            return f"the metrics {metrics}"
+        if loss_weights is not None:
+            return "loss_weights"
+        methods = [(self, name) for name in _BETWEEN]
+        if _is_ours(loss, "fused"):
+            methods += [(loss, "call"), (loss, "__call__")]
+        for owner, name in methods:
+            if not _is_ours(owner, name):
+                method = f"{type(owner).__name__}.{name}"
+                warnings.warn(
+                    f"{method} is not the package's own, so that the loss is not fused "
+                    f"with the output matrix: the logits of a whole batch are held",
+                    stacklevel=3,
+                )
+                return method
+        return None
 
     def compile_from_config(self, config):
         self.compile(**keras.saving.deserialize_keras_object(config))
@@ -173,6 +210,8 @@ class FusedTraining(keras.Model):
         )
         for metric in self._token_metrics:
             metric.update_statistics(statistics)
+        for added in self.losses:  # by `add_loss` and regularizers
+            loss = loss + self._aggregate_additional_loss(added)
         return loss
 
     def compute_metrics(self, x, y, y_pred, sample_weight=None):
@@ -276,3 +315,8 @@ class FusedTraining(keras.Model):
         if weights is None:
             weights = default_weights(labels, self.loss.pad_id, step.num_tokens)
         return weights if step.num_shares == 1 else weights * step.num_shares
+
+
+def _is_ours(owner, method):
+    """Whether a method is this package's own, not one of a subclass."""
+    return getattr(type(owner), method).__module__.startswith(_PACKAGE)

@@ -52,7 +52,7 @@ def test_is_what_the_formula_says():
     result, attention = tree.map_structure(
         ops.convert_to_numpy, compiled(SOURCE, LIMITS)
     )
-    _, lengths, log_probabilities, scores, _ = result
+    _, lengths, log_probabilities, scores, *_ = result
     for rank, weights in enumerate(attention):
         for row, length in enumerate(lengths[:, rank]):
             if not length:

@@ -56,6 +56,26 @@ def token_mask(labels, pad_id):
     return ops.cast(tokens, "float32")
 
 
+def check_labels(labels, expected):
+    """Refuses labels that do not have the shape (B, T) of what they are labels of.
+
+    Raises:
+        ValueError: with both shapes.
+    """
+    shape, expected = tuple(labels.shape), tuple(expected)
+    if len(shape) != len(expected) or shapes_differ(shape, expected):
+        raise ValueError(
+            f"the labels have the shape {shape}, but the model's output is for labels "
+            f"{expected}; give one label for each position of the target"
+        )
+
+
+def shapes_differ(shape, expected):
+    """Whether sizes differ that are both known."""
+    pairs = zip(shape, expected, strict=True)
+    return any(None not in pair and pair[0] != pair[1] for pair in pairs)
+
+
 def rows_of_labels(labels, pad_id, vocabulary_size):
     """The row of each label: itself, and 0 where padding is no id of the vocabulary.
 

@@ -15,9 +15,11 @@ from keras import ops
 from keras_transformer import backends
 from keras_transformer.fused_cross_entropy import FusedCrossEntropy
 from keras_transformer.fused_cross_entropy import PaddingOfModel
+from keras_transformer.fused_cross_entropy import check_labels
 from keras_transformer.fused_cross_entropy import label_scores
 from keras_transformer.fused_cross_entropy import pairs_in_chunks
 from keras_transformer.fused_cross_entropy import rows_of_labels
+from keras_transformer.fused_cross_entropy import shapes_differ
 from keras_transformer.fused_cross_entropy import token_mask
 from keras_transformer.fused_cross_entropy import token_terms
 
@@ -79,7 +81,7 @@ def default_weights(labels, pad_id, num_tokens=None):
     return mask / ops.maximum(num_tokens, 1.0)
 
 
-def token_weights(labels, pad_id, sample_weight, vocabulary_size):
+def _token_weights(labels, pad_id, sample_weight, vocabulary_size):
     """The weight of each token's loss, which broadcasts to the labels: float32.
 
     Args:
@@ -97,7 +99,7 @@ def token_weights(labels, pad_id, sample_weight, vocabulary_size):
     shape, wanted = tuple(sample_weight.shape), tuple(labels.shape)
     a_sentence = len(shape) == 2 and shape[1] == 1 != wanted[1]
     rows = wanted[:1] if a_sentence else wanted
-    if len(shape) != 2 or _differ(shape[: len(rows)], rows):
+    if len(shape) != 2 or shapes_differ(shape[: len(rows)], rows):
         raise ValueError(
             f"sample_weight has the shape {shape} and the labels {wanted}; give a "
             f"weight for each label, or one for each sentence in the shape "
@@ -107,26 +109,6 @@ def token_weights(labels, pad_id, sample_weight, vocabulary_size):
     if a_sentence or not 0 <= pad_id < vocabulary_size:
         weights = weights * token_mask(labels, pad_id)
     return weights
-
-
-def check_labels(labels, expected):
-    """Refuses labels that do not have the shape (B, T) of what they are labels of.
-
-    Raises:
-        ValueError: with both shapes.
-    """
-    shape, expected = tuple(labels.shape), tuple(expected)
-    if len(shape) != len(expected) or _differ(shape, expected):
-        raise ValueError(
-            f"the labels have the shape {shape}, but the model's output is for labels "
-            f"{expected}; give one label for each position of the target"
-        )
-
-
-def _differ(shape, expected):
-    """Whether sizes differ that are both known."""
-    pairs = zip(shape, expected, strict=True)
-    return any(None not in pair and pair[0] != pair[1] for pair in pairs)
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -194,7 +176,7 @@ class LabelSmoothedCrossEntropy(PaddingOfModel, keras.losses.Loss):
     def __call__(self, y_true, y_pred, sample_weight=None):
         check_labels(y_true, y_pred.shape[:-1])
         size = y_pred.shape[-1]
-        weights = token_weights(y_true, self.pad_id, sample_weight, size)
+        weights = _token_weights(y_true, self.pad_id, sample_weight, size)
         return super().__call__(y_true, y_pred, weights)
 
     def call(self, y_true, y_pred):
@@ -219,7 +201,7 @@ class LabelSmoothedCrossEntropy(PaddingOfModel, keras.losses.Loss):
         r_drop = self.r_drop if training else 0.0
         if not r_drop:
             check_labels(labels, hidden.shape[:-1])
-        sample_weight = token_weights(
+        sample_weight = _token_weights(
             labels, self.pad_id, sample_weight, matrix.shape[0]
         )
         if r_drop:

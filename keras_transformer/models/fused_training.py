@@ -36,6 +36,7 @@ from keras_transformer.losses import default_weights
 from keras_transformer.metrics import GradientNorm
 from keras_transformer.metrics import TokenMetric
 from keras_transformer.metrics import global_norm
+from keras_transformer.models.checked_model import CheckedModel
 
 _PACKAGE = __name__.partition(".")[0] + "."
 #: The methods of a model from hidden states to loss, which a fused step does without.
@@ -60,7 +61,7 @@ class _Step(NamedTuple):
 _running_step = contextvars.ContextVar("running_step", default=None)
 
 
-class FusedTraining(keras.Model):
+class FusedTraining(CheckedModel):
     """A `keras.Model` whose loss is fused with its output matrix.
 
     Under `LabelSmoothedCrossEntropy`, the training and test steps of plain `fit` and
@@ -236,24 +237,6 @@ class FusedTraining(keras.Model):
             for metric in self._gradient_norms:
                 metric.update_norm(norm)
 
-    def fit(self, *arguments, **options):
-        """`keras.Model.fit`.
-
-        Raises:
-            InputError: where `TokenBatches` have other special ids than the model.
-        """
-        backends.note_work()
-        self._check_special_ids(*arguments[:1], options.get("x"))
-        with backends.feeding():
-            return super().fit(*arguments, **options)
-
-    def evaluate(self, *arguments, **options):
-        """`keras.Model.evaluate`; see `fit`."""
-        backends.note_work()
-        self._check_special_ids(*arguments[:1], options.get("x"))
-        with backends.feeding():
-            return super().evaluate(*arguments, **options)
-
     def train_step(self, *arguments):
         with self._running(arguments[-1], training=True):
             return backends.train_step(self, super().train_step, *arguments)
@@ -283,17 +266,6 @@ class FusedTraining(keras.Model):
             yield
         finally:
             _running_step.reset(token)
-
-    def _check_special_ids(self, *inputs):
-        """Refuses batches with which the model would learn, but nothing of use."""
-        for batches in inputs:
-            theirs = getattr(batches, "special_ids", None)
-            if theirs is not None and theirs != self.config.special_ids:
-                raise InputError(
-                    f"the batches have {theirs}, but the model's config says "
-                    f"{self.config.special_ids}; make TokenBatches with "
-                    f"**model.config.special_ids"
-                )
 
     def _check_parts(self, num_rows):
         parts = self.micro_batches

@@ -13,8 +13,8 @@ from keras import ops
 
 from keras_transformer import backends
 from keras_transformer.decoding.beam_groups import gather_all
-from keras_transformer.errors import InputError
 from keras_transformer.layers.token_ids import whole_ids
+from keras_transformer.models.checked_data import check_ids
 from keras_transformer.models.fused_training import FusedTraining
 
 _PACKAGE = __name__.partition(".")[0] + "."
@@ -79,7 +79,8 @@ class TranslationModel(FusedTraining):
 
     def call(self, inputs, training=None, mask=None):
         for side in ("source", "target"):
-            self._check_ids(side, inputs[side])
+            size = getattr(self.config, f"{side}_vocabulary_size")
+            check_ids(side, inputs[side], size)  # not every backend would
         inputs = {
             side: ops.cast(whole_ids(inputs[side], side), "int32")
             for side in ("source", "target")
@@ -105,17 +106,6 @@ class TranslationModel(FusedTraining):
     def reorder(self, cache, beams):
         """The cache after which hypothesis w continues `beams[:, w]`: (B, W) int32."""
         return gather_all(cache, beams)
-
-    def _check_ids(self, side, ids):
-        """Refuses ids outside of the vocabulary: not every backend would."""
-        ids = backends.concrete(ids)
-        size = getattr(self.config, f"{side}_vocabulary_size")
-        if ids is not None and ids.size and not 0 <= ids.min() <= ids.max() < size:
-            wrong = ids.min() if ids.min() < 0 else ids.max()
-            raise InputError(
-                f"{side} holds the id {wrong}, outside of the vocabulary of {size} "
-                f"entries; encode it with the model's own tokenizer"
-            )
 
     def get_config(self):
         self._check_arguments()

@@ -1,0 +1,156 @@
+"""What `fit`, `evaluate` and `predict` get, looked at before a step has it.
+
+Inside a compiled step an id outside of the vocabulary is no error: JAX gives NaN or the
+last row, XLA another row, TensorFlow on a GPU zeros. So ids are looked at on the host,
+where they lie as arrays: a few microseconds a batch.
+
+B batch, S source positions, T target positions, V vocabulary.
+"""
+
+import contextlib
+from collections.abc import Generator
+from collections.abc import Mapping
+from typing import Any
+
+import keras
+
+from keras_transformer import backends
+from keras_transformer.errors import InputError
+from keras_transformer.fused_cross_entropy import check_labels
+
+
+def check_ids(name: str, ids: Any, size: int, besides: int | None = None) -> None:
+    """Refuses ids outside of the vocabulary, where they are known on the host.
+
+    Args:
+        name: of the ids, for the message.
+        ids: (B, T), or any other shape.
+        size: V.
+        besides: an id that is allowed outside of it, as that of padding.
+
+    Raises:
+        InputError: naming the id.
+    """
+    ids = backends.concrete(ids)
+    if ids is None or not ids.size or ids.dtype.kind not in "iuf":
+        return
+    if 0 <= ids.min() <= ids.max() < size:
+        return
+    wrong = ids[((ids < 0) | (ids >= size)) & (ids != besides)]
+    if wrong.size:
+        raise InputError(
+            f"{name} holds the id {wrong[0]}, outside of the vocabulary of {size} "
+            f"entries; encode it with the model's own tokenizer"
+        )
+
+
+class CheckedData:
+    """Data for `fit`, looked at on their way: ids (B, S), (B, T) and labels (B, T).
+
+    Arrays are looked at as a whole, at once, and a `PyDataset` or a generator batch by
+    batch. What else Keras reads, such as a `tf.data.Dataset`, is passed on as it is.
+
+    Args:
+        sizes: V by side, `source` and `target`.
+        longest: the most positions of a side; None: any number.
+        labels: whether the labels are ids.
+        pad_id: the label that may lie outside of the vocabulary.
+        special_ids: those of the model's config, which `TokenBatches` must share.
+
+    Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.4.
+    """
+
+    def __init__(self, sizes, longest, labels, pad_id, special_ids):
+        self.sizes = sizes
+        self.longest = longest
+        self.labels = labels
+        self.pad_id = pad_id
+        self.special_ids = special_ids
+        self.error = None  # on TensorFlow, Keras raises another one in its place
+
+    def of(self, inputs, labels=None):
+        """The inputs to give to Keras; arrays are checked."""
+        self._check_special_ids(inputs)
+        if isinstance(inputs, keras.utils.PyDataset):
+            return _CheckedDataset(inputs, self)
+        if isinstance(inputs, Generator):
+            return (self.batch(batch) for batch in inputs)
+        self._check(inputs, labels)
+        return inputs
+
+    def batch(self, batch):
+        """A batch (inputs, labels, weights), or a part of it, that is checked."""
+        inputs, labels, _ = keras.utils.unpack_x_y_sample_weight(batch)
+        try:
+            self._check(inputs, labels)
+        except ValueError as error:
+            self.error = error
+            raise
+        return batch
+
+    @contextlib.contextmanager
+    def told(self):
+        """Within it, what a check raised is raised, not what Keras made of it."""
+        try:
+            yield
+        except Exception:
+            if self.error is None:
+                raise
+            raise self.error from None
+
+    def _check(self, inputs, labels):
+        if not isinstance(inputs, Mapping):
+            return
+        for side, size in self.sizes.items():
+            if side in inputs:
+                check_ids(side, inputs[side], size)
+                self._check_length(side, inputs[side])
+        if self.labels and hasattr(labels, "shape"):
+            if hasattr(inputs.get("target"), "shape"):
+                check_labels(labels, inputs["target"].shape)
+            check_ids("labels", labels, self.sizes["target"], self.pad_id)
+
+    def _check_length(self, side, ids):
+        length = getattr(ids, "shape", (0,))[-1]
+        if self.longest is not None and length > self.longest:
+            raise InputError(
+                f"{side} has {length} positions, but the model has learned "
+                f"{self.longest}; shorten it, or train with a larger "
+                f"max_sequence_length"
+            )
+
+    def _check_special_ids(self, batches):
+        """Refuses batches with which the model would learn, but nothing of use."""
+        theirs = getattr(batches, "special_ids", None)
+        if theirs is not None and theirs != self.special_ids:
+            raise InputError(
+                f"the batches have {theirs}, but the model's config says "
+                f"{self.special_ids}; make TokenBatches with "
+                f"**model.config.special_ids"
+            )
+
+
+class _CheckedDataset(keras.utils.PyDataset):
+    """A data set whose batches are looked at."""
+
+    def __init__(self, dataset, checked):
+        super().__init__(
+            workers=dataset.workers,
+            use_multiprocessing=dataset.use_multiprocessing,
+            max_queue_size=dataset.max_queue_size,
+        )
+        self._dataset = dataset
+        self._checked = checked
+
+    def __getitem__(self, index):
+        return self._checked.batch(self._dataset[index])
+
+    @property
+    def num_batches(self):
+        return self._dataset.num_batches
+
+    def on_epoch_begin(self):
+        self._dataset.on_epoch_begin()
+
+    def on_epoch_end(self):
+        self._dataset.on_epoch_end()

@@ -1,0 +1,87 @@
+"""The methods of a `keras.Model` that take data, which are looked at first.
+
+B batch, S source positions, T target positions.
+"""
+
+import keras
+
+from keras_transformer import backends
+from keras_transformer.losses import LabelSmoothedCrossEntropy
+from keras_transformer.models.checked_data import CheckedData
+
+
+class CheckedModel(keras.Model):
+    """A `keras.Model` whose ids (B, S) and (B, T) are looked at before a step.
+
+    Arrays, a `PyDataset` and a generator are, on the host; a `tf.data.Dataset` and what
+    is inside of a program of the user's own are not: there an id outside of the
+    vocabulary gives what the backend makes of it.
+
+    A subclass has a `config`.
+
+    Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.4.
+    """
+
+    def fit(self, x=None, y=None, *arguments, validation_data=None, **options):
+        """`keras.Model.fit`.
+
+        Raises:
+            InputError: where `TokenBatches` have other special ids than the model, or
+                data on the host hold ids outside of its vocabulary.
+        """
+        backends.note_work()
+        checked = self._checked_data()
+        x = checked.of(x, y)
+        if isinstance(validation_data, (tuple, list)) and len(validation_data) > 1:
+            checked.of(*validation_data[:2])
+        elif validation_data is not None:
+            validation_data = checked.of(validation_data)
+        if validation_data is not None:  # else it may be among the arguments
+            options["validation_data"] = validation_data
+        with backends.feeding(), checked.told():
+            return super().fit(x, y, *arguments, **options)
+
+    def evaluate(self, x=None, y=None, *arguments, **options):
+        """`keras.Model.evaluate`; see `fit`."""
+        backends.note_work()
+        checked = self._checked_data()
+        x = checked.of(x, y)
+        with backends.feeding(), checked.told():
+            return super().evaluate(x, y, *arguments, **options)
+
+    def predict(self, x, *arguments, **options):
+        """`keras.Model.predict`; see `fit`."""
+        checked = self._checked_data()
+        x = checked.of(x)
+        with checked.told():
+            return super().predict(x, *arguments, **options)
+
+    def train_on_batch(self, x, y=None, *arguments, **options):
+        """`keras.Model.train_on_batch`; see `fit`."""
+        self._checked_data().of(x, y)
+        return super().train_on_batch(x, y, *arguments, **options)
+
+    def test_on_batch(self, x, y=None, *arguments, **options):
+        """`keras.Model.test_on_batch`; see `fit`."""
+        self._checked_data().of(x, y)
+        return super().test_on_batch(x, y, *arguments, **options)
+
+    def predict_on_batch(self, x):
+        """`keras.Model.predict_on_batch`; see `fit`."""
+        return super().predict_on_batch(self._checked_data().of(x))
+
+    def _checked_data(self):
+        config, loss = self.config, self.loss if self.compiled else None
+        labels = isinstance(loss, LabelSmoothedCrossEntropy)
+        learned = getattr(config, "position", None) == "learned"
+        sizes = {
+            side: getattr(config, f"{side}_vocabulary_size")
+            for side in ("source", "target")
+        }
+        return CheckedData(
+            sizes,
+            longest=config.longest_sequence if learned else None,
+            labels=labels,
+            pad_id=loss.pad_id if labels else None,
+            special_ids=config.special_ids,
+        )

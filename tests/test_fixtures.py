@@ -67,6 +67,7 @@ def assert_same_model(model, name, exact=EXACT):
 
 @pytest.mark.parametrize("name", MODELS)
 def test_keras_files_of_earlier_versions_load(name):
+    pytest.importorskip("torch")  # Keras names the optimizer of the backend that saved
     model = keras.saving.load_model(FIXTURES / "keras_files" / f"{name}.keras")
     assert_same_model(model, name, exact=False)  # compiled, it rounds otherwise
     assert isinstance(model.loss, kt.training.LabelSmoothedCrossEntropy)

@@ -50,7 +50,9 @@ def folder(tmp_path):
     shutil.copy(PROGRAM, folder)
     (folder / "engine.py").write_text(ENGINE)
     (folder / "step.onnx").write_bytes(b"a graph")
-    Tokenizer.train(["a b c ä"] * 9, 266).save(folder / "tokenizer.model")
+    Tokenizer.train(["a b c ä"] * 9, 266, normalization="identity").save(
+        folder / "tokenizer.model"
+    )
     describe(folder)
     return folder
 

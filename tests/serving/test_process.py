@@ -24,6 +24,12 @@ PROGRAM = Path(__file__).with_name("fake_engine.py")
 ROOT = Path(keras_transformer.__file__).parents[1]
 SERVE = ["-m", "keras_transformer.cli.main", "serve", FOLDER, "--port", "0"]
 RUN = "runpy.run_path(sys.argv[0], run_name='__main__')"
+#: The tests themselves may run under nohup, whose rule children inherit.
+HANGUP = [
+    "-c",
+    f"import runpy, signal, sys; signal.signal(signal.SIGHUP, signal.SIG_DFL); "
+    f"sys.argv.pop(0); {RUN}",
+]
 NOHUP = [
     "-c",
     f"import runpy, signal, sys; signal.signal(signal.SIGHUP, signal.SIG_IGN); "
@@ -156,7 +162,7 @@ def test_a_server_of_an_export_to_ctranslate2_loads_no_keras(run_python):
 @pytest.mark.no_backend
 @pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="Windows has no SIGHUP")
 def test_a_terminal_that_hangs_up_ends_it_as_sigterm_does(start):
-    process, port, _ = start()
+    process, port, _ = start(program=[*HANGUP, str(PROGRAM), "127.0.0.1", "0"])
     answers = []
 
     def client():

@@ -15,8 +15,12 @@ from keras_transformer.backends.chunked_top_k import chunked
 from keras_transformer.backends.host_threads import num_threads
 from keras_transformer.backends.jax_distribution import distributions  # noqa: F401
 from keras_transformer.backends.random_words import random_words
+from keras_transformer.backends.random_words import row_places
+from keras_transformer.backends.steps import Rows
 from keras_transformer.backends.steps import added
 from keras_transformer.backends.steps import divided
+from keras_transformer.backends.steps import drawing
+from keras_transformer.backends.steps import drawn_rows
 from keras_transformer.backends.steps import replaced
 
 chunk_tokens = 512
@@ -142,7 +146,7 @@ def train_step(model, default, state, data):
         zeros = [jnp.zeros_like(value) for value in trainable]
         start = (zeros, non_trainable, metrics)
         gradients, non_trainable, metrics = _accumulated(
-            gradients_of, data, start, count
+            gradients_of, data, start, model
         )
     mapping = [
         *zip(model.metrics_variables, metrics, strict=True),
@@ -158,16 +162,28 @@ def train_step(model, default, state, data):
     return logs, (trainable, non_trainable, optimizer_variables, metrics)
 
 
-def _accumulated(gradients_of, data, start, count):
+def _accumulated(gradients_of, data, start, model):
     """As `gradients_of`, the mean over all parts; memory holds one part at a time."""
+    count, seeds = model.micro_batches, {}
+    if model.draws_by_row:  # each part with the seeds of the whole
+        states = {id(state) for state in model.dropout_seeds}
+        variables = enumerate(model.non_trainable_variables)
+        seeds = {index: start[1][index] for index, v in variables if id(v) in states}
 
-    def step(carry, part):
-        total, *state = carry
-        gradients, *state = gradients_of(part, *state)
+    def step(carry, numbered_part):
+        index, part = numbered_part
+        total, non_trainable, metrics = carry
+        non_trainable = [seeds.get(i, value) for i, value in enumerate(non_trainable)]
+        rows = None
+        if model.draws_by_row:
+            rows = Rows(len(jax.tree.leaves(part)[0]), first=index, step=count)
+        with drawing(rows):
+            gradients, *state = gradients_of(part, non_trainable, metrics)
         return (added(total, gradients), *state), None
 
     parts = jax.tree.map(functools.partial(_split, count=count), data)
-    (total, *state), _ = jax.lax.scan(step, start, parts)
+    numbers = jnp.arange(count, dtype="uint32")
+    (total, *state), _ = jax.lax.scan(step, start, (numbers, parts))
     return divided(total, count), *state
 
 
@@ -205,10 +221,20 @@ def memory_limit():
 
 
 def random_bytes(like, seed_generator):
-    places = jnp.arange(-(-like.size // 4), dtype="uint32")
     seed = seed_generator.next().astype("uint32")
+    rows, bits = drawn_rows(), None
+    numbers = functools.partial(jnp.arange, dtype="uint32")
+    if rows is None:
+        places = numbers(-(-like.size // 4))
+    else:
+        count = like.shape[0]
+        own = rows.numbers(numbers(count), count)[:, None]
+        size = like.size // count
+        places, bits = row_places(own, size, numbers, size % 4 == 0)
     words = random_words(places, seed, np.uint32, jnp.right_shift)
-    drawn = jax.lax.bitcast_convert_type(words, "uint8")  # (words, 4)
+    if bits is not None:
+        return (words >> bits & 255).astype("uint8").reshape(like.shape)
+    drawn = jax.lax.bitcast_convert_type(words, "uint8")  # (..., 4)
     return drawn.reshape(-1)[: like.size].reshape(like.shape)
 
 

@@ -33,3 +33,25 @@ def random_words(places, seed, constant, shift):
     one = mixed(seed[0] * step ^ seed[1])
     other = mixed(one * step ^ seed[0])
     return mixed(places * step ^ one, other)
+
+
+def row_places(numbers, size, places, whole_words):
+    """The places of the words that make up rows of bytes, and what to take of them.
+
+    The bytes of all rows of a batch, one after the other, are those of the words 0, 1,
+    ...; a part of a batch has only some of the rows.
+
+    Args:
+        numbers: of the rows in the whole batch, (rows, 1).
+        size: bytes of a row.
+        places: a function that gives 0, 1, ... (count,) in the dtype of `numbers`.
+        whole_words: whether `size` is known to be a multiple of 4.
+
+    Returns:
+        Places (rows, words), and None, where rows are whole words; else places (rows,
+        bytes) of a word for each byte, and how many bits to shift it to the right.
+    """
+    if whole_words:
+        return numbers * (size // 4) + places(size // 4), None
+    flat = numbers * size + places(size)
+    return flat // 4, flat % 4 * 8

@@ -17,13 +17,17 @@ from keras_transformer.backends import forks
 from keras_transformer.backends import host_memory
 from keras_transformer.backends.chunked_top_k import chunked
 from keras_transformer.backends.host_threads import num_threads
-from keras_transformer.backends.random_words import random_words
+from keras_transformer.backends.steps import Rows
 from keras_transformer.backends.steps import added
 from keras_transformer.backends.steps import caught_gradients
 from keras_transformer.backends.steps import divided
+from keras_transformer.backends.steps import drawing
 from keras_transformer.backends.steps import replaced
 from keras_transformer.backends.tensorflow_distribution import distributions  # noqa: F401
 from keras_transformer.backends.tensorflow_distribution import several_workers
+from keras_transformer.backends.tensorflow_random import num_replicas
+from keras_transformer.backends.tensorflow_random import random_bytes  # noqa: F401
+from keras_transformer.backends.tensorflow_random import replica
 from keras_transformer.errors import InputError
 
 # Whether what is traced will be compiled by XLA.
@@ -129,19 +133,13 @@ def top_k(scores, k):
 
 
 def sum_over_replicas(values):
-    if _num_replicas() == 1:
+    if num_replicas() == 1:
         return values
     context = tf.distribute.get_replica_context()
     # Copies, which lie on the device of the replica: the sums are sent there.
     tensors = [tf.identity(value) for value in tree.flatten(values)]
     sums = context.all_reduce(tf.distribute.ReduceOp.SUM, tensors)
     return tree.pack_sequence_as(values, sums)
-
-
-def _num_replicas():
-    """Of the step that is running; 1 outside of one."""
-    context = tf.distribute.get_replica_context()
-    return 1 if context is None else context.num_replicas_in_sync
 
 
 def num_programs():
@@ -206,10 +204,12 @@ def train_step(model, default, data):
         return [g if g is None else tf.convert_to_tensor(g) for g in gradients]
 
     if count == 1:
-        gradients = gradients_of(data)
+        num_rows = tf.shape(tree.flatten(data)[0])[0]
+        with drawing(_drawn_rows(model, num_rows)):
+            gradients = gradients_of(data)
     else:
-        gradients = _accumulated(gradients_of, data, variables, count)
-    if _num_replicas() == 1:
+        gradients = _accumulated(gradients_of, data, model)
+    if num_replicas() == 1:
         model.note_gradients(gradients)
         optimizer.apply(gradients, variables)
     else:
@@ -221,8 +221,17 @@ def train_step(model, default, data):
     return _logs(model)
 
 
-def _accumulated(gradients_of, data, variables, count):
+def _drawn_rows(model, num_rows, index=0, count=1):
+    """Of part `index` of `count` of this replica's share of a batch."""
+    if not model.draws_by_row or count * num_replicas() == 1:
+        return None
+    first = replica() * num_rows * count + index
+    return Rows(num_rows, first=first, step=count)
+
+
+def _accumulated(gradients_of, data, model):
     """The mean of the gradients of all parts; memory holds one part at a time."""
+    count, variables = model.micro_batches, model.trainable_weights
     num_rows = tf.shape(tree.flatten(data)[0])[0]
     message = f"the rows of a batch must divide by micro_batches {count}"
     tf.debugging.assert_equal(num_rows % count, 0, message)
@@ -233,8 +242,14 @@ def _accumulated(gradients_of, data, variables, count):
         shape = tf.concat([[-1, count], tf.shape(tensor)[1:]], axis=0)
         return tf.gather(tf.reshape(tensor, shape), index, axis=1)
 
+    seeds = model.dropout_seeds if model.draws_by_row else []
+    begins = [tf.identity(seed.value) for seed in seeds]
+
     def body(index, total):
-        gradients = gradients_of(tree.map_structure(lambda t: part(t, index), data))
+        for seed, begin in zip(seeds, begins, strict=True):
+            seed.assign(begin)  # each part with the seeds of the whole
+        with drawing(_drawn_rows(model, num_rows // count, index, count)):
+            gradients = gradients_of(tree.map_structure(lambda t: part(t, index), data))
         return index + 1, added(total, gradients)
 
     start = (tf.constant(0), [tf.zeros_like(variable) for variable in variables])
@@ -297,18 +312,6 @@ def memory_limit():
 
     devices = device_lib.list_local_devices()
     return next(d.memory_limit for d in devices if d.device_type == "GPU")
-
-
-def random_bytes(like, seed_generator):
-    num_words = (tf.size(like) + 3) // 4
-    replica = 0
-    if _num_replicas() > 1:
-        replica = tf.distribute.get_replica_context().replica_id_in_sync_group
-    places = tf.cast(tf.range(num_words) + replica * num_words, tf.uint32)
-    seed = tf.unstack(tf.cast(seed_generator.next(), tf.uint32))
-    words = random_words(places, seed, np.uint32, tf.bitwise.right_shift)
-    drawn = tf.reshape(tf.bitcast(words, tf.uint8), (-1,))[: tf.size(like)]
-    return tf.ensure_shape(tf.reshape(drawn, tf.shape(like)), like.shape)
 
 
 def zero_where_below(values, bytes, least):

@@ -2,6 +2,7 @@
 
 import contextlib
 import contextvars
+import functools
 import itertools
 import math
 import threading
@@ -17,10 +18,14 @@ from keras_transformer.backends import forks
 from keras_transformer.backends import host_memory
 from keras_transformer.backends import torch_recomputation
 from keras_transformer.backends.random_words import random_words
+from keras_transformer.backends.random_words import row_places
 from keras_transformer.backends.random_words import signed
+from keras_transformer.backends.steps import Rows
 from keras_transformer.backends.steps import added
 from keras_transformer.backends.steps import caught_gradients
 from keras_transformer.backends.steps import divided
+from keras_transformer.backends.steps import drawing
+from keras_transformer.backends.steps import drawn_rows
 from keras_transformer.backends.torch_distribution import distributions  # noqa: F401
 from keras_transformer.backends.torch_tracing import trace
 
@@ -170,6 +175,10 @@ def num_separate_losses():
     return 1
 
 
+def _process_index():
+    return torch.distributed.get_rank() if num_separate_losses() > 1 else 0
+
+
 def _summed(tensors):
     """The sums over all processes of tensors of one dtype, in one collective."""
     flat = torch.cat([tensor.reshape(-1) for tensor in tensors])
@@ -188,13 +197,23 @@ feeding = contextlib.nullcontext  # Keras reads the batches in this thread
 def train_step(model, default, data):
     _begin_alike(model)
     optimizer, count = model.optimizer, model.micro_batches
+    num_processes = num_separate_losses()
+    by_row = model.draws_by_row and count * num_processes > 1
+    seeds = model.dropout_seeds if by_row else []
+    begins = [seed.value.clone() for seed in seeds]
     total = None
     with _metrics_of_all(model):
         for index in range(count):
-            with caught_gradients(optimizer) as gradients:
-                default(_rows(data, index, count))
+            part, rows = _rows(data, index, count), None
+            if by_row:
+                size = len(tree.flatten(part)[0])
+                first = _process_index() * size * count + index
+                rows = Rows(size, first=first, step=count)
+            for seed, begin in zip(seeds, begins, strict=True):
+                seed.assign(begin)  # each part with the seeds of the whole
+            with caught_gradients(optimizer) as gradients, drawing(rows):
+                default(part)
             total = added(total, gradients)
-    num_processes = num_separate_losses()
     if num_processes > 1:
         present = [index for index, g in enumerate(total) if g is not None]
         sums = _summed([total[index] for index in present])
@@ -261,13 +280,22 @@ def memory_limit():
 
 
 def random_bytes(like, seed_generator):
-    num_words = -(-like.numel() // 4)
-    several = num_separate_losses() > 1
-    start = torch.distributed.get_rank() * num_words if several else 0
-    places = torch.arange(start, start + num_words, device=like.device)
     seed = torch_recomputation.once(seed_generator.next).to(torch.int32)
+    rows, bits = drawn_rows(), None
+    numbers = functools.partial(torch.arange, device=like.device)
+    if rows is None:
+        num_words = -(-like.numel() // 4)
+        start = _process_index() * num_words
+        places = numbers(start, start + num_words)
+    else:
+        count = like.shape[0]
+        own = rows.numbers(numbers(count), count)[:, None]
+        size = like.numel() // count
+        places, bits = row_places(own, size, numbers, size % 4 == 0)
     words = random_words(places.to(torch.int32), seed, signed, _logical_shift)
-    return words.view(torch.uint8)[: like.numel()].view(like.shape)
+    if bits is not None:
+        return (words >> bits & 255).to(torch.uint8).view(like.shape)
+    return words.view(-1).view(torch.uint8)[: like.numel()].view(like.shape)
 
 
 def _logical_shift(words, bits):

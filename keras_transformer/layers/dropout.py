@@ -16,7 +16,7 @@ class Dropout(keras.layers.Dropout):
 
     What is dropped depends on the seed that Keras gives the layer, the number of calls
     and the place in the batch alone: it is the same on the three backends, and however
-    a batch is split over devices.
+    `fit` splits the rows of a batch, the first axis, over devices and micro-batches.
 
     Args:
         rate: 0 to 1; 0 and 1 are exact.
@@ -47,12 +47,20 @@ class Dropout(keras.layers.Dropout):
         super().__init__(rate, **kwargs)
         self._dropped = min(max(round(256 * rate), 1), 255)  # of 256
 
+    @property
+    def draws_by_row(self):
+        """Whether it is neither Keras' own dropout nor exact."""
+        return self.rate not in (0, 1) and not self._is_kerass
+
+    @property
+    def _is_kerass(self):
+        return self.seed is not None or bool(self.noise_shape)
+
     def call(self, inputs, training=False):
-        keras_own = self.seed is not None or self.noise_shape
         if not training or self.rate in (0, 1):
             return super().call(inputs, training=training)
-        self._check_recomputation(keras_own)
-        if keras_own:
+        self._check_recomputation(self._is_kerass)
+        if self._is_kerass:
             return super().call(inputs, training=training)
         random_bytes = backends.random_bytes(inputs, self.seed_generator)
         scaled = inputs * (256 / (256 - self._dropped))

@@ -31,6 +31,7 @@ from keras import tree
 from keras_transformer import backends
 from keras_transformer.errors import InputError
 from keras_transformer.fused_cross_entropy import token_mask
+from keras_transformer.layers.dropout import Dropout
 from keras_transformer.losses import LabelSmoothedCrossEntropy
 from keras_transformer.losses import default_weights
 from keras_transformer.metrics import GradientNorm
@@ -79,6 +80,10 @@ class FusedTraining(CheckedModel):
     FusedLinearCrossEntropy.
     """
 
+    #: Whether dropout draws by the row of the whole batch, however that is split;
+    #: False for a run that was begun when each part drew anew.
+    draws_by_row = True
+
     _fused = False  # whether a compiled loss and metrics allow it
     _micro_batches = 1
 
@@ -99,8 +104,9 @@ class FusedTraining(CheckedModel):
         """In how many parts, one after the other, `fit` works off each batch.
 
         Memory is that of one part; the update, the schedule, the moving average of
-        weights, loss and metrics are those of the whole batch. Its rows must divide by
-        this number. Needs `LabelSmoothedCrossEntropy`; no file keeps it.
+        weights, loss and metrics are those of the whole batch, and so is dropout. Its
+        rows must divide by this number. Needs `LabelSmoothedCrossEntropy`; no file
+        keeps it.
         """
         return self._micro_batches
 
@@ -110,6 +116,13 @@ class FusedTraining(CheckedModel):
             raise InputError(f"micro_batches must be a positive number, got {count!r}")
         self._micro_batches = count
         self.train_function = None  # Keras makes it anew, as after `compile`
+
+    @property
+    def dropout_seeds(self):
+        """The states of the seed generators of dropout that is drawn by row."""
+        layers = self._flatten_layers(include_self=False)
+        found = [x for x in layers if isinstance(x, Dropout) and x.draws_by_row]
+        return [layer.seed_generator.state for layer in found]
 
     @property
     def _step(self):

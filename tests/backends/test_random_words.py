@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 
 from keras_transformer import backends
+from keras_transformer.backends.steps import Rows
+from keras_transformer.backends.steps import drawing
 
 WORD = 2**32
 
@@ -47,6 +49,21 @@ def test_bytes_are_those_of_the_hash(shape, seed):
     found = drawn(shape, *seed)
     assert found.dtype == "uint8"
     np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("shape", [(12, 3, 8), (12, 3, 5)])
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_part_of_the_rows_draws_what_the_whole_batch_draws_for_them(shape, times):
+    """Every third row, and six rows in the middle; also where each is there twice."""
+    whole = drawn(shape, 3, 2)
+    batch = whole.reshape(shape[0] // times, times, *shape[1:])
+    every_third = Rows(len(batch) // 3, first=1, step=3)
+    middle = Rows(len(batch) // 2, first=len(batch) // 4)
+    for rows, expected in ((every_third, batch[1::3]), (middle, batch[3 // times :])):
+        expected = expected[: rows.count].reshape(-1, *shape[1:])
+        with drawing(rows):
+            found = drawn(expected.shape, 3, 2)
+        np.testing.assert_array_equal(found, expected)
 
 
 def surplus(values, kinds):

@@ -14,7 +14,6 @@ from keras_transformer.training import GradientNorm
 from keras_transformer.training import InverseSquareRoot
 from keras_transformer.training import NegativeLogLikelihood
 from reference import models
-from reference.models import logits_of
 from reference.weights import ids
 from reference.weights import numpy
 from reference.weights import randomize
@@ -22,9 +21,9 @@ from reference.weights import randomize
 STEPS, ROWS = 3, 12
 
 
-def small(name="paper", dropout=0.0):
+def small(name="paper", dropout=0.0, **options):
     layers = {"num_encoder_layers": 1, "num_decoder_layers": 1}
-    return randomize(models.build(name, dropout=dropout, **layers))
+    return randomize(models.build(name, dropout=dropout, **layers, **options))
 
 
 def batches():
@@ -37,6 +36,11 @@ def batches():
     mask = (labels != 0).astype("float32").reshape(STEPS, -1)
     weights = mask / mask.sum(axis=1, keepdims=True)
     return {"source": source, "target": target}, labels, weights.reshape(labels.shape)
+
+
+def batch(step):
+    rows = slice(step * ROWS, (step + 1) * ROWS)
+    return keras.tree.map_structure(lambda array: array[rows], batches())
 
 
 def wants_logits(y_true, y_pred):
@@ -110,10 +114,7 @@ def one_step(**optimizer):
         loss=LabelSmoothedCrossEntropy(0.1),
         metrics=[GradientNorm()],
     )
-    inputs, labels, weights = batches()
-    inputs, labels, weights = keras.tree.map_structure(
-        lambda array: array[:ROWS], (inputs, labels, weights)
-    )
+    inputs, labels, weights = batch(0)
     logs = model.train_on_batch(inputs, labels, weights, return_dict=True)
     evaluated = model.evaluate(inputs, labels, verbose=0, return_dict=True)
     assert evaluated.keys() == {"loss"}
@@ -141,17 +142,49 @@ def test_a_gradient_that_is_not_finite_leaves_the_mean_alone():
     assert float(numpy(metric.result())) == 4.0
 
 
-def test_micro_batches_train_with_dropout_and_can_change():
-    model = small(dropout=0.5)
-    model.compile("sgd", LabelSmoothedCrossEntropy(), metrics=[NegativeLogLikelihood()])
-    inputs, labels, weights = batches()
-    losses = []
-    for count in (1, 2, 6):
+DROPOUT = {"dropout": 0.3, "attention_dropout": 0.2, "activation_dropout": 0.1}
+
+
+def run_with_dropout(counts, r_drop=0.0):
+    """A model that took a step with each of the numbers of micro-batches."""
+    keras.utils.set_random_seed(5)
+    model = small(num_heads=1, **DROPOUT)  # rows of attention are no whole words
+    model.compile(
+        keras.optimizers.SGD(0.1, momentum=0.5),
+        LabelSmoothedCrossEntropy(r_drop=r_drop),
+        metrics=[NegativeLogLikelihood()],
+    )
+    for step, count in enumerate(counts):
         model.micro_batches = count
-        losses.append(model.train_on_batch(inputs, labels, weights)[0])
-    assert np.isfinite(losses).all()
-    expected = logits_of(model, inputs["source"], inputs["target"])
-    assert np.isfinite(expected).all()
+        model.train_on_batch(*batch(step))
+    return model
+
+
+@pytest.mark.parametrize("r_drop", [0.0, 2.0])
+def test_micro_batches_drop_what_the_whole_batch_drops(r_drop):
+    """In each step, and where their number changes from one to the next."""
+    whole, parts = (run_with_dropout(n, r_drop) for n in ((1, 1, 1), (3, 6, 1)))
+    start = small(num_heads=1, **DROPOUT)
+    for variable, other in zip(parts.variables, whole.variables, strict=True):
+        if other.path.endswith("seed_generator_state"):
+            np.testing.assert_array_equal(numpy(variable), numpy(other))
+        elif "metric" not in other.path:
+            np.testing.assert_allclose(
+                numpy(variable), numpy(other), rtol=0, atol=1e-6, err_msg=other.path
+            )
+    for variable, old in zip(parts.trainable_weights, start.weights, strict=True):
+        assert np.abs(numpy(variable) - numpy(old)).max() > 1e-4, variable.path
+
+
+def test_a_run_of_parts_that_draw_anew_goes_on_so():
+    """As it was begun: each part draws from seeds of its own."""
+    model = run_with_dropout([1])
+    seed = model.dropout_seeds[0]
+    before = numpy(seed)[1]
+    model.draws_by_row = False
+    model.micro_batches = 3
+    model.train_on_batch(*batch(1))
+    assert numpy(seed)[1] == before + 3
 
 
 def test_what_cannot_be_split_is_refused():

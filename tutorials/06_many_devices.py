@@ -35,8 +35,8 @@ STEPS = 4 if FAST else 20
 #   `tf.distribute.MirroredStrategy`, `keras.distribution.DataParallel` or
 #   `torch.distributed`, and model and `fit` are made within its scope.
 # * `rows_multiple_of`: the number of rows of each batch must be a multiple of the
-#   number of replicas. 4 suits one, two and four of them, so that all see the same
-#   batches.
+#   number of replicas. Rows of padding, which weigh nothing, make up for what is
+#   missing, so that all see the same batches.
 # * `part`: each process gives `fit` its own rows. It is `(0, 1)`, all of them, where
 #   one process has all devices.
 #
@@ -65,7 +65,9 @@ with open_distribution(kind, devices) as distribution:
     pairs, _ = kt.data.encode_pairs(
         kt.data.ParallelText(*text), tokenizer, tokenizer, max_length=48
     )
-    batches = kt.data.TokenBatches(pairs, 2048, max_buckets=1, rows_multiple_of=4)
+    batches = kt.data.TokenBatches(
+        pairs, 2048, max_buckets=1, rows_multiple_of=distribution.num_replicas
+    )
     config = kt.TransformerConfig(
         vocabulary_size=400,
         hidden_dim=32,

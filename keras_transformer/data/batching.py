@@ -6,6 +6,7 @@ B batch, T target positions, S source positions.
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from collections.abc import Sequence
 
 import keras
@@ -19,6 +20,9 @@ from keras_transformer.data.epoch_order import EpochOrder
 from keras_transformer.data.token_rows import EncodedPairs
 from keras_transformer.data.token_rows import TokenRows
 from keras_transformer.errors import InputError
+
+#: How new runs plan their batches; see `TokenBatches`.
+RULE = 2
 
 _SPECIAL_IDS = {"pad_id": 0, "start_id": 1, "end_id": 2}
 
@@ -59,7 +63,8 @@ class TokenBatches(keras.utils.PyDataset):
     Pairs of similar length share a batch. All batches of one bucket have the same
     shape (rows, S, T), so a compiled step is compiled at most `max_buckets` times. The
     weights of a batch sum to 1: a loss that sums is the mean over its tokens, however
-    the batch is split over devices.
+    the batch is split over devices. Which pairs share a batch does not depend on how
+    many devices there are: `rows_multiple_of` adds rows.
 
     A batch is `({"source": (B, S), "target": (B, T)}, labels (B, T), weights (B, T))`,
     int32 and float32: source x1..xn `</s>`, target `<s>` y1..ym, labels y1..ym `</s>`.
@@ -81,7 +86,8 @@ class TokenBatches(keras.utils.PyDataset):
             second batch, which is the shortest.
         seed: of the order.
         max_buckets: the most shapes.
-        rows_multiple_of: the number of devices that share a batch.
+        rows_multiple_of: the number of devices that share a batch, times their
+            micro-batches; rows of padding make up for what it does not divide.
         pad_id: fills the rows. Default, as of `start_id` and `end_id`: that of the
             pairs' tokenizer, where `encode_pairs` made them, else 0, 1 and 2.
         start_id: begins the decoder's input.
@@ -93,6 +99,11 @@ class TokenBatches(keras.utils.PyDataset):
         bpe_dropout: segments the pairs anew each time they are used, as a function of
             `seed`, epoch and batch. The shapes leave room for most segmentations; a
             row that does not fit is used in its plain one.
+        batch_source_tokens: the most source positions of a batch, padding included;
+            None for as many as `batch_tokens`.
+        rule: how batches are planned. 2, or 1 for what earlier versions began: then
+            the plan itself makes the rows a multiple of `rows_multiple_of`, and the
+            source has no bound by default.
 
     Attributes:
         special_ids: `pad_id`, `start_id` and `end_id`, which a model of this package
@@ -136,22 +147,27 @@ class TokenBatches(keras.utils.PyDataset):
         source_end: bool = True,
         shares: Sequence[Share] | None = None,
         bpe_dropout: BPEDropout | None = None,
+        batch_source_tokens: int | None = None,
+        rule: int = RULE,
     ) -> None:
         super().__init__(workers=0)
         if not len(pairs):
             raise InputError("there are no sentence pairs to batch; give at least one")
-        if min(batch_tokens, max_buckets, rows_multiple_of) < 1:
-            raise InputError(
-                f"batch_tokens {batch_tokens}, max_buckets {max_buckets} and "
-                f"rows_multiple_of {rows_multiple_of} must be positive"
-            )
+        if batch_source_tokens is None and rule > 1:
+            batch_source_tokens = batch_tokens
+        _check_counts(
+            batch_tokens=batch_tokens,
+            batch_source_tokens=batch_source_tokens,
+            max_buckets=max_buckets,
+            rows_multiple_of=rows_multiple_of,
+        )
         self.pairs = pairs
         self.shuffle = shuffle
         self.seed = seed
         self.rows_multiple_of = rows_multiple_of
+        self.rule = rule
         given = {"pad_id": pad_id, "start_id": start_id, "end_id": end_id}
-        given = {name: value for name, value in given.items() if value is not None}
-        self.special_ids = {**(pairs.special_ids or _SPECIAL_IDS), **given}
+        self.special_ids = _special_ids(pairs, given)
         self.pad_id, self.start_id, self.end_id = self.special_ids.values()
         self.source_end = source_end
         self.shares = _checked(shares or [(len(pairs), 1.0)], len(pairs))
@@ -167,13 +183,13 @@ class TokenBatches(keras.utils.PyDataset):
             self.shares,
             batch_tokens,
             max_buckets,
-            rows_multiple_of,
+            rows_multiple_of if rule == 1 else 1,
+            batch_source_tokens,
         )
         self._order = EpochOrder(self._plan, shuffle, seed)
-        self.shapes = self._plan.shapes
+        self.shapes = self._shapes()
         self.num_tokens = self._count_tokens()
-        shapes = (self.shapes[bucket] for bucket in self._plan.buckets)
-        self.padding = 1.0 - self.num_tokens / sum(rows * T for rows, _, T in shapes)
+        self.padding = 1.0 - self.num_tokens / self._count_positions()
 
     def __len__(self) -> int:
         return len(self._plan.buckets)
@@ -226,6 +242,13 @@ class TokenBatches(keras.utils.PyDataset):
         part._part = (index, count)
         return part
 
+    def of_each_shape(self) -> Iterator[Batch]:
+        """One batch of each of `shapes`, in their order."""
+        _, order = self._order(self.epoch)
+        for bucket in range(len(self.shapes)):
+            of_bucket = self._plan.buckets[order] == bucket
+            yield self[int(np.flatnonzero(of_bucket)[0])]
+
     def from_step(
         self, step: int, part: tuple[int, int] = (0, 1)
     ) -> keras.utils.PyDataset:
@@ -261,6 +284,16 @@ class TokenBatches(keras.utils.PyDataset):
         weights[rows] = (np.arange(T) <= target_lengths[:, None]) / tokens
         return {"source": source, "target": target}, labels, weights
 
+    def _shapes(self) -> list[Shape]:
+        multiple = self.rows_multiple_of
+        return [
+            (-(-rows // multiple) * multiple, S, T) for rows, S, T in self._plan.shapes
+        ]
+
+    def _count_positions(self) -> int:
+        shapes = (self.shapes[bucket] for bucket in self._plan.buckets)
+        return sum(rows * T for rows, _, T in shapes)
+
     def _count_tokens(self) -> int:
         tokens = 0.0
         for stratum in (s for bucket in self._plan.strata for s in bucket):
@@ -268,6 +301,17 @@ class TokenBatches(keras.utils.PyDataset):
             once = int(lengths.sum()) + len(lengths)
             tokens += once * stratum.slots / len(lengths)
         return round(tokens)
+
+
+def _special_ids(pairs: EncodedPairs, given: dict[str, int | None]) -> dict[str, int]:
+    chosen = {name: value for name, value in given.items() if value is not None}
+    return {**(pairs.special_ids or _SPECIAL_IDS), **chosen}
+
+
+def _check_counts(**counts: int | None) -> None:
+    for name, count in counts.items():
+        if count is not None and count < 1:
+            raise InputError(f"{name} {count} must be positive")
 
 
 def _checked(shares: Sequence[Share], pairs: int) -> list[Share]:

@@ -54,7 +54,8 @@ def plan_batches(
     shares: Sequence[Share],
     batch_tokens: int,
     max_buckets: int,
-    rows_multiple_of: int,
+    rows_multiple_of: int = 1,
+    batch_source_tokens: int | None = None,
 ) -> BatchPlan:
     """Cuts the pairs, sorted by length, into buckets and these into batches.
 
@@ -87,8 +88,10 @@ def plan_batches(
         end += own
         if start >= end:  # longer buckets took all of it
             continue
-        rows = batch_tokens // T // rows_multiple_of * rows_multiple_of
-        rows = max(rows, rows_multiple_of)
+        rows = batch_tokens // T
+        if batch_source_tokens is not None:
+            rows = min(rows, batch_source_tokens // S)
+        rows = max(rows // rows_multiple_of * rows_multiple_of, rows_multiple_of)
         batches = -(-(end - start) // rows)
         taken = min(batches * rows, total - start)
         rows = -(-taken // (batches * rows_multiple_of)) * rows_multiple_of

@@ -12,6 +12,7 @@ from keras_transformer.data.encoding import encode_pairs
 from keras_transformer.data.parallel_text import ParallelText
 from keras_transformer.errors import InputError
 from keras_transformer.evaluation import check_options
+from keras_transformer.training import batch_rule
 from keras_transformer.training import run_folder
 from keras_transformer.training.corpora import Corpora
 from keras_transformer.training.corpora import load_tokenizers
@@ -53,24 +54,32 @@ def build_parts(config, distribution, say):
     say(f"training: {text.report}")
     if training.jit_compile is True and not backends.compiles_training:
         say("training.jit_compile: PyTorch has no XLA, its steps are not compiled")
-    rows = distribution.num_replicas * training.micro_batches
-    source_end = config.model["source_end"]
+    rule = batch_rule.batch_rule(config.output)
 
     def make_model():
         keras.utils.set_random_seed(training.seed)
-        return compiled_model(config, tokenizers)
+        model = compiled_model(config, tokenizers)
+        model.draws_by_row = rule > 1
+        return model
 
     make_batches = functools.partial(
         TokenBatches,
         text.pairs,
-        rows_multiple_of=rows,
-        source_end=source_end,
+        rows_multiple_of=distribution.num_replicas * training.micro_batches,
+        source_end=config.model["source_end"],
+        batch_source_tokens=config.data.batch_source_tokens,
+        rule=rule,
         **special_ids(tokenizers),
     )
 
     def find():
         try_batches = functools.partial(make_batches, shuffle=False)
-        found = find_batch_tokens(make_model, try_batches, distribution.part)
+        found = find_batch_tokens(
+            make_model,
+            try_batches,
+            distribution.part,
+            config.data.batch_source_tokens,
+        )
         say(f"data.batch_tokens: {found} found")
         return found
 
@@ -107,6 +116,7 @@ def _encoded(config, distribution, say):
     if distribution.is_chief:
         run_folder.keep_corpus(folder, corpora)
         run_folder.check_files(folder)
+        _keep_batches(config, distribution, say)
         tokenizers = make_tokenizers(config.tokenizer, corpora.sample, folder)
     else:
         run_folder.check_corpus(folder, corpora)
@@ -117,6 +127,16 @@ def _encoded(config, distribution, say):
     if distribution.is_chief:
         distribution.wait()
     return corpora, tokenizers, text
+
+
+def _keep_batches(config, distribution, say):
+    """Keeps how a new run plans its batches; says what has changed for an old one."""
+    path = config.output / batch_rule.FILE
+    shares = distribution.num_replicas, config.training.micro_batches
+    if not path.exists():
+        is_under_way = run_folder.has_weights(config.output)
+        run_folder.write(path, batch_rule.new_record(is_under_way, *shares))
+    batch_rule.tell_changes(config.output, *shares, say)
 
 
 def _check_texts(corpora, lines, options):
@@ -148,6 +168,8 @@ def _validation(config, translator, text, batch_tokens, distribution, say):
             shuffle=False,
             rows_multiple_of=distribution.num_replicas,
             source_end=config.model["source_end"],
+            batch_source_tokens=config.data.batch_source_tokens,
+            rule=batch_rule.batch_rule(config.output),
             **special_ids(tokenizers),
         )
     return Validation(

@@ -265,7 +265,9 @@ class DataSection(Section):
         phrasebook: instead of these, the embedded corpus: `"en-de"` or another
             ordered pair of en, de and fr.
         batch_tokens: target tokens in a batch, over all devices; `"auto"`: the
-            paper's 25000, or as many as the memory holds.
+            paper's 25000, or as many as the memory holds, tried with each shape.
+        batch_source_tokens: the most source tokens in a batch; as many as
+            `batch_tokens`.
         max_length: longer pairs, in tokens, are left out of the training.
         filters: what else is left out of it.
         bpe_dropout: the probability with which a merge of byte-pair encoding is left
@@ -282,6 +284,7 @@ class DataSection(Section):
     test: Corpus | None = None
     phrasebook: Annotated[str | None, pydantic.BeforeValidator(_pair)] = None
     batch_tokens: Count | Literal["auto"] = 25_000
+    batch_source_tokens: Count | None = None
     max_length: Count = 128
     filters: FilterSection = FilterSection()
     bpe_dropout: Annotated[float, pydantic.Field(ge=0, lt=1)] = 0.0

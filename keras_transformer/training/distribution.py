@@ -31,7 +31,8 @@ def open_distribution(kind="none", devices="all"):
 
     To be opened before anything of the backend has run: before seeds and variables.
     The rows of each batch must divide by `num_replicas` (times
-    `model.micro_batches`), and each process gives `fit` the share `part` of them:
+    `model.micro_batches`), for which `rows_multiple_of` adds rows of padding, and each
+    process gives `fit` the share `part` of them:
 
         with open_distribution("data_parallel", devices=4) as distribution:
             keras.utils.set_random_seed(1)

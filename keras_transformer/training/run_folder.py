@@ -25,6 +25,7 @@ from keras_transformer.files.plain_file import MOST_BYTES
 from keras_transformer.files.plain_file import plain_file
 from keras_transformer.files.whole_file import left_behind
 from keras_transformer.files.whole_file import write_whole
+from keras_transformer.training import batch_rule
 from keras_transformer.training.config import RunConfig
 from keras_transformer.training.config import difference
 from keras_transformer.training.config import load_config
@@ -43,7 +44,7 @@ _LOCK = ".lock"
 _MODELS = ("best", "averaged")
 _FOLDERS = ("checkpoints", ENCODED, "logs", *_MODELS)
 #: What is made of the config and the texts before the first checkpoint.
-_MADE = (_CORPUS, _BATCH_TOKENS, *TOKENIZER_FILES, ENCODED, "logs")
+_MADE = (_CORPUS, batch_rule.FILE, _BATCH_TOKENS, *TOKENIZER_FILES, ENCODED, "logs")
 
 _RECORDS = pydantic.TypeAdapter(dict[str, list[FileRecord]])
 
@@ -120,7 +121,7 @@ def keep_corpus(folder: Path, corpora: Corpora) -> None:
         known = _read_corpus(folder)
         now = corpora.fingerprint(known)
         lines = changes(known, now)
-        if lines and _has_weights(folder):
+        if lines and has_weights(folder):
             raise _other_corpus(folder, lines)
         if now == known:
             return
@@ -299,7 +300,8 @@ def _refuse_difference(
         return
     before = load_config(path)
     lines, new = difference(before, config), new_bookkeeping(before, config)
-    if not lines and new and _has_weights(folder):
+    lines = batch_rule.without_shares(folder, lines)
+    if not lines and new and has_weights(folder):
         say(f"{folder} goes on with {'; '.join(new)}")
         if config.training.schedule == "cosine" and before.training.steps != (
             config.training.steps
@@ -308,7 +310,7 @@ def _refuse_difference(
                 f"warning: the cosine now falls until step {config.training.steps}: "
                 f"the learning rate jumps up to that curve"
             )
-    if lines and _has_weights(folder):
+    if lines and has_weights(folder):
         raise InputError(
             f"{folder} was begun with another config ({'; '.join(lines)}); "
             f"choose another output, or go back to that config"
@@ -317,7 +319,8 @@ def _refuse_difference(
         _begin_anew(folder)
 
 
-def _has_weights(folder: Path) -> bool:
+def has_weights(folder: Path) -> bool:
+    """Whether a run has taken steps that its folder keeps."""
     models = any((folder / name).exists() for name in _MODELS)
     return models or any((folder / "checkpoints").glob("step-*"))
 

@@ -49,8 +49,7 @@ class TrainingSection(Section):
             paper translates with 5; steps take twice as long. 0 for none.
         clip_norm: the most that the norm of the whole gradient may be; None for any.
         micro_batches: parts in which a batch is processed, one after the other;
-            memory is that of one part, the result that of the whole. Batches have a
-            multiple of as many rows.
+            memory is that of one part, the result that of the whole, dropout included.
         freeze: parts of the model that do not learn.
         validate_every: steps between validations.
         checkpoint_every: steps between checkpoints.

@@ -1,5 +1,6 @@
 """Batches: every pair once, few shapes, exact weights, an order that can be resumed."""
 
+import hashlib
 import random
 
 import numpy as np
@@ -114,12 +115,68 @@ def test_few_shapes_on_skewed_lengths(max_buckets):
 
 
 @no_backend
-@pytest.mark.parametrize("multiple", [1, 3, 8])
-def test_rows_are_multiples_within_the_budget(multiple):
-    batches = TokenBatches(random_pairs(2000), 1500, rows_multiple_of=multiple)
-    for rows, _, T in batches.shapes:
-        assert rows % multiple == 0
-        assert rows * T <= 1500 or rows == multiple
+@pytest.mark.parametrize("shuffle", [True, False])
+def test_devices_and_micro_batches_add_rows_that_weigh_nothing(shuffle):
+    """And change nothing else: neither which pairs share a batch nor their order."""
+    pairs = random_pairs(700)
+    alone = TokenBatches(pairs, 1500, shuffle=shuffle)
+    for multiple in (2, 3, 4, 8, 1000):
+        batches = TokenBatches(pairs, 1500, shuffle=shuffle, rows_multiple_of=multiple)
+        assert len(batches) == len(alone)
+        for (inputs, labels, weights), expected in zip(batches, alone, strict=True):
+            rows = len(expected[1])
+            assert len(labels) == -(-rows // multiple) * multiple
+            own = {name: array[:rows] for name, array in inputs.items()}
+            assert same((own, labels[:rows], weights[:rows]), expected)
+            added = [*inputs.values(), labels, weights]
+            assert not any(array[rows:].any() for array in added)
+
+
+def long_sources(count):
+    """Pairs whose target is a few words and whose source is of any length."""
+    source = random_pairs(count).source
+    short = [[5] * (1 + row % 5) for row in range(count)]
+    return EncodedPairs(source, TokenRows.from_lists(short))
+
+
+@no_backend
+def test_the_source_of_a_batch_is_bounded_as_the_target_is():
+    pairs = long_sources(2000)
+    for options, bound in (({}, 512), ({"batch_source_tokens": 2000}, 2000)):
+        batches = TokenBatches(pairs, 512, **options)
+        for rows, S, T in batches.shapes:
+            assert rows * S <= bound and rows * T <= 512
+        assert max(rows * S for rows, S, _ in batches.shapes) > bound * 0.9
+        assert sorted(contents(batches)) == sorted(as_tuples(pairs))
+
+
+@no_backend
+@pytest.mark.parametrize(
+    ("multiple", "rows", "digest"),
+    [
+        (1, [42, 42, 42, 51, 64, 2], "7aed85a0ee6ef2a1"),
+        (3, [42, 42, 42, 51, 63, 6], "0695846669df9501"),
+    ],
+)
+def test_runs_that_earlier_versions_began_keep_their_batches(multiple, rows, digest):
+    """Bit for bit: the digests are those of the version before the rule changed."""
+    pairs = random_pairs(400)
+    short = [pairs.target[row][: 1 + row % 5] for row in range(400)]
+    pairs = EncodedPairs(pairs.source, TokenRows.from_lists(short))
+    batches = TokenBatches(pairs, 256, rows_multiple_of=multiple, rule=1)
+    assert [shape[0] for shape in batches.shapes] == rows
+    found = hashlib.sha256()
+    for inputs, labels, weights in batches:
+        for array in (inputs["source"], inputs["target"], labels, weights):
+            found.update(str(array.shape).encode() + array.tobytes())
+    assert found.hexdigest().startswith(digest)
+
+
+@no_backend
+def test_one_batch_of_each_shape():
+    batches = TokenBatches(random_pairs(500), 512)
+    found = [(*x["source"].shape, y.shape[1]) for x, y, _ in batches.of_each_shape()]
+    assert found == batches.shapes and len(found) > 2
 
 
 @no_backend
@@ -248,7 +305,8 @@ def test_wrong_arguments_are_refused():
     empty = TokenRows.from_lists([])
     with pytest.raises(InputError, match="no sentence pairs"):
         TokenBatches(EncodedPairs(empty, empty))
-    for name in ("batch_tokens", "max_buckets", "rows_multiple_of"):
+    names = ("batch_tokens", "batch_source_tokens", "max_buckets", "rows_multiple_of")
+    for name in names:
         with pytest.raises(InputError, match=f"{name} 0"):
             TokenBatches(random_pairs(3), **{name: 0})
 

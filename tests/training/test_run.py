@@ -1,6 +1,5 @@
 """A whole run on a small corpus: its folder, its end, and how it goes on."""
 
-import functools
 import shutil
 from pathlib import Path
 
@@ -17,7 +16,6 @@ from small_run import weights_of
 
 import keras_transformer as kt
 from keras_transformer.backends.distribution import Distribution
-from keras_transformer.data import TokenBatches
 from keras_transformer.errors import InputError
 from keras_transformer.training import assembly
 from keras_transformer.training import average
@@ -163,20 +161,13 @@ def test_the_running_mean_is_what_is_validated_and_kept(config_file):
 
 
 @pytest.mark.one_backend  # `test_gradients.py` does so on each
-def test_micro_batches_and_clipping_train_as_the_whole_batch(config_file, monkeypatch):
-    # The same batches for all, of rows that divide by two.
-    batches = functools.partial(TokenBatches, rows_multiple_of=2)
-    monkeypatch.setattr(
-        assembly,
-        "TokenBatches",
-        lambda *arguments, rows_multiple_of, **options: batches(*arguments, **options),
-    )
-    options = ["training.clip_norm=0.1", "model.dropout=0.0"]
-    train(load_config(config_file, [*options, "output=whole"]))
+def test_micro_batches_and_clipping_train_as_the_whole_batch(config_file):
+    clipped = ["training.clip_norm=0.1"]
+    train(load_config(config_file, [*clipped, "output=whole"]))
     train(
-        load_config(config_file, [*options, "training.micro_batches=2", "output=parts"])
+        load_config(config_file, [*clipped, "training.micro_batches=2", "output=parts"])
     )
-    train(load_config(config_file, ["model.dropout=0.0", "output=free"]))
+    train(load_config(config_file, ["output=free"]))
     ends = [weights_of(Path(name, "averaged")) for name in ("whole", "parts", "free")]
     for name, array in ends[0].items():
         np.testing.assert_allclose(ends[1][name], array, rtol=0, atol=2e-5)

@@ -60,11 +60,43 @@ def test_a_model_that_does_not_fit_is_refused(find):
         find(MODEL_BYTES)
 
 
+@pytest.mark.parametrize("source_tokens", [None, 9000, 10**6])
+def test_any_shape_may_be_the_one_that_needs_the_most(monkeypatch, source_tokens):
+    """As where each row takes memory, however short it is."""
+    lengths = np.random.default_rng(0).integers(1, 40, (2, 4000))
+    rows = [kt.data.TokenRows.from_lists([[5] * n for n in side]) for side in lengths]
+    batches = functools.partial(
+        kt.data.TokenBatches, kt.data.EncodedPairs(*rows), shuffle=False
+    )
+
+    def needed(shape):
+        rows, S, T = shape
+        return MODEL_BYTES + TOKEN_BYTES * rows * (S + T + 30)
+
+    class Model:
+        def train_on_batch(self, inputs, labels, weights):
+            shapes.append((*inputs["source"].shape, labels.shape[1]))
+
+    def peak(step):
+        step()
+        return needed(shapes[-1])
+
+    limit, shapes = 2 * MODEL_BYTES, []
+    monkeypatch.setattr(backends, "peak_memory", peak)
+    monkeypatch.setattr(backends, "memory_limit", lambda: limit / 0.8)
+    make_batches = functools.partial(batches, batch_source_tokens=source_tokens)
+    found = find_batch_tokens(Model, make_batches, source_tokens=source_tokens)
+    most = [needed(shape) for shape in make_batches(found).shapes]
+    assert 0.8 * limit < max(most) <= limit
+    assert most.index(max(most)) > 0  # not the longest sentences
+    assert set(make_batches(4096).shapes) <= set(shapes)
+
+
 def test_where_many_rows_belong_together_one_batch_is_all_that_is_tried(find):
     """As many rows as there are devices and parts may be more than either trial."""
     rows = {"rows_multiple_of": 1000}
     assert 25_000 - 64 < find(10**12, **rows) <= 25_000
-    with pytest.raises(InputError, match="step of 30000 target tokens"):
+    with pytest.raises(InputError, match="step of 30000 source and 30000 target"):
         find(MODEL_BYTES, **rows)
 
 

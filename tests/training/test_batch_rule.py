@@ -1,0 +1,87 @@
+"""Tests that a run keeps the batches that it was begun with, and says what differs."""
+
+import json
+
+import pytest
+
+from keras_transformer.backends.distribution import Distribution
+from keras_transformer.data.batching import RULE
+from keras_transformer.errors import InputError
+from keras_transformer.training import assembly
+from keras_transformer.training import load_config
+from keras_transformer.training import run_folder
+from keras_transformer.training import train
+
+pytestmark = pytest.mark.one_backend
+
+
+def parts_of(config, devices=1):
+    """What a run is made of, and what it says, without a step taken."""
+    told = []
+    with run_folder.opened(config, told.append):
+        distribution = Distribution(num_replicas=devices)
+        return assembly.build_parts(config, distribution, told.append), told
+
+
+@pytest.fixture
+def begun(config_file):
+    """The folder of a run with a checkpoint."""
+    train(load_config(config_file, ["training.steps=2"]))
+    return config_file.parent / "runs" / "small"
+
+
+def test_another_number_of_devices_is_said(config_file, begun):
+    record = json.loads((begun / "batches.json").read_text())
+    assert record == {"rule": RULE, "devices": 1, "micro_batches": 1}
+    config = load_config(config_file, ["training.steps=2"])
+    alone, told = parts_of(config)
+    assert not any("begun" in text for text in told)
+    many, told = parts_of(config, devices=4)
+    assert (
+        "the run was begun with devices 1, now it is 4; batches and results are the "
+        "same, but for rounding"
+    ) in told
+    assert len(many.batches) == len(alone.batches)
+    assert all(rows % 4 == 0 for rows, _, _ in many.batches.shapes)
+
+
+def test_devices_and_micro_batches_of_a_run_may_change(config_file, begun):
+    options = ["training.steps=2", "training.micro_batches=2"]
+    parts, told = parts_of(load_config(config_file, options))
+    assert any("begun with micro_batches 1, now it is 2" in text for text in told)
+    assert parts.translator.model.micro_batches == 2
+    train(load_config(config_file, options))
+    parts_of(load_config(config_file, [*options, "training.distribution=mirrored"]))
+
+
+def test_a_run_of_a_version_without_rules_goes_on_as_it_was_begun(config_file, begun):
+    (begun / "batches.json").unlink()
+    options = ["training.steps=2", "training.micro_batches=2"]
+    with pytest.raises(InputError, match=r"training\.micro_batches: 1 -> 2"):
+        parts_of(load_config(config_file, options))
+    config = load_config(config_file, ["training.steps=2"])
+    parts, told = parts_of(config)
+    assert parts.batches.rule == parts.validation.batches.batches.rule == 1
+    assert not parts.translator.model.draws_by_row
+    _, told = parts_of(config, devices=2)
+    assert (
+        "warning: the run was begun with devices 1, now it is 2, which changes its "
+        "batches"
+    ) in told
+    new, _ = parts_of(load_config(config_file, ["output=new"]))
+    assert new.batches.rule == RULE and new.translator.model.draws_by_row
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"rule": 1}', '{"rule": "2"}'])
+def test_a_damaged_rule_is_named(text, config_file, begun):
+    (begun / "batches.json").write_text(text)
+    config = load_config(config_file, ["training.steps=2"])
+    with pytest.raises(InputError, match=r"batches\.json does not say how to plan"):
+        parts_of(config)
+
+
+def test_the_bound_of_the_source_reaches_training_and_validation(config_file):
+    options = ["data.batch_source_tokens=40"]
+    parts, _ = parts_of(load_config(config_file, options))
+    for batches in (parts.batches, parts.validation.batches.batches):
+        assert all(rows * S <= 40 or rows == 1 for rows, S, _ in batches.shapes)

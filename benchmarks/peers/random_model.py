@@ -27,7 +27,8 @@ def main():
         from keras_transformer.export.ctranslate2_spec import specification
 
         pieces = [str(number) for number in range(int(vocabulary_size))]
-        spec = specification(model.config, weight_values(model), pieces, pieces)
+        # None of them is text; 3 is the unknown token of tokenizers trained here.
+        spec = specification(model.config, weight_values(model), pieces, pieces, 3)
         spec.optimize()
         spec.save(folder)
 

@@ -1,4 +1,4 @@
-"""What is drawn once, though PyTorch computes it again in the backward pass.
+"""Random draws that PyTorch must repeat when the backward pass recomputes a layer.
 
 Recomputation (`keras.RematScope`, `torch.utils.checkpoint`) runs a function again and
 winds back PyTorch's own generator before, but not what Keras draws seeds from. So a

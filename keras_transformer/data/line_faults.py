@@ -9,7 +9,12 @@ from keras_transformer.errors import InputError
 
 LONGEST_LINE = 2**24  # bytes
 BEGINNING = 4096  # bytes of a file that show its encoding
-_SHOWN = 20  # ranges of line numbers
+_SHOWN = 20  # ranges of line numbers, and kinds of faults
+
+NO_SENTENCE = (
+    f"longer than {LONGEST_LINE >> 20} MiB, which no sentence is; give a text file "
+    f"with one sentence a line"
+)
 
 _MARKS = {
     codecs.BOM_UTF32_LE: "UTF-32",
@@ -26,7 +31,7 @@ class LineFault(Exception):  # one of many, which become an error
 
 
 class LineFaults:
-    """The bad lines of a file, as they are met.
+    """The bad lines of a file, as they are met; any number takes little memory.
 
     Args:
         path: the file, for the message.
@@ -34,48 +39,62 @@ class LineFaults:
 
     def __init__(self, path: str | Path) -> None:
         self._path = path
-        self._ranges: dict[str, list[list[int]]] = {}
+        self._kinds: dict[str, _Lines] = {}
+        self._others = 0  # lines of further kinds
 
     def add(self, number: int, fault: LineFault | str) -> None:
         """Notes a line; each kind of fault has its lines in order."""
-        ranges = self._ranges.setdefault(str(fault), [])
-        if ranges and ranges[-1][1] >= number - 1:
-            ranges[-1][1] = number
-        else:
-            ranges.append([number, number])
+        kind = str(fault)
+        if kind not in self._kinds:
+            if len(self._kinds) == _SHOWN:
+                self._others += 1
+                return
+            self._kinds[kind] = _Lines()
+        self._kinds[kind].add(number)
 
     def __bool__(self) -> bool:
-        return bool(self._ranges)
+        return bool(self._kinds)
 
     def error(self) -> InputError:
         """One error that names all lines, or the first and how many more."""
-        parts = [
-            f"{_numbers(ranges)}: {fault}" for fault, ranges in self._ranges.items()
-        ]
+        parts = [f"{lines}: {kind}" for kind, lines in self._kinds.items()]
+        if self._others:
+            parts.append(f"{self._others} more faults, of other kinds")
         return InputError(f"{self._path}, {'; '.join(parts)}")
 
 
-def _numbers(ranges: list[list[int]]) -> str:
-    """`line 3`, or `lines 3, 5-9 and 17 more`."""
-    shown = [
-        str(first) if first == last else f"{first}-{last}"
-        for first, last in ranges[:_SHOWN]
-    ]
-    if more := sum(last - first + 1 for first, last in ranges[_SHOWN:]):
-        shown.append(f"{more} more")
-    single = len(ranges) == 1 and ranges[0][0] == ranges[0][1]
-    *before, end = shown
-    return f"{'line' if single else 'lines'} " + " and ".join(
-        filter(None, [", ".join(before), end])
-    )
+class _Lines:
+    """Line numbers: the first ranges of them, and how many more."""
+
+    def __init__(self) -> None:
+        self._ranges: list[list[int]] = []
+        self._more = 0
+
+    def add(self, number: int) -> None:
+        ranges = self._ranges
+        if ranges and ranges[-1][1] >= number - 1:
+            ranges[-1][1] = number
+        elif len(ranges) < _SHOWN:
+            ranges.append([number, number])
+        else:
+            self._more += 1
+
+    def __str__(self) -> str:
+        """`line 3`, or `lines 3, 5-9 and 17 more`."""
+        shown = [
+            str(first) if first == last else f"{first}-{last}"
+            for first, last in self._ranges
+        ]
+        if self._more:
+            shown.append(f"{self._more} more")
+        *before, end = shown
+        noun = "line" if end.isdigit() and not before else "lines"
+        return f"{noun} {' and '.join(filter(None, [', '.join(before), end]))}"
 
 
 def too_long(path: str | Path, number: int) -> InputError:
     """The error of a line that has no end."""
-    return InputError(
-        f"{path}, line {number}: longer than {LONGEST_LINE >> 20} MiB, which no "
-        f"sentence is; give a text file with one sentence a line"
-    )
+    return InputError(f"{path}, line {number}: {NO_SENTENCE}")
 
 
 def utf8_fault(line: bytes) -> LineFault | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import re
 from collections.abc import Callable
 from collections.abc import Iterator
 from functools import partial
@@ -14,6 +13,7 @@ from keras_transformer.data.columns import Cells
 from keras_transformer.data.columns import Columns
 from keras_transformer.data.columns import from_object
 from keras_transformer.data.line_faults import LONGEST_LINE
+from keras_transformer.data.line_faults import NO_SENTENCE
 from keras_transformer.data.line_faults import LineFault
 from keras_transformer.data.line_faults import LineFaults
 from keras_transformer.data.line_faults import check_text
@@ -25,18 +25,26 @@ from keras_transformer.errors import InputError
 
 Pair = tuple[str, str]
 
-_BREAK = re.compile(r"\s*\n\s*")
 _EMPTY: Pair = ("", "")
 
 
 def one_line(text: str) -> str:
-    """The text of a cell, with a space for each line break, checked.
+    """The text of a cell without its line breaks, checked.
 
     Raises:
-        LineFault: for what no sentence holds.
+        LineFault: for what no sentence holds, or what is too long to be one.
     """
+    if len(text) > LONGEST_LINE:  # a cell of Parquet, which has no lines
+        raise LineFault(NO_SENTENCE)
     check_text(text)
-    return _BREAK.sub(" ", text) if "\n" in text else text
+    return _joined(text)
+
+
+def _joined(text: str) -> str:
+    """The lines of a text with one space between."""
+    if "\n" not in text:
+        return text
+    return " ".join(filter(None, map(str.strip, text.split("\n"))))
 
 
 def tsv_pairs(
@@ -88,10 +96,11 @@ def csv_pairs(
             pair = cells.pair(list(map(one_line, row))) if row else _EMPTY
         except LineFault as fault:
             faults.add(number, fault)
+            pairs = []  # nobody gets them; only what else is wrong is looked for
             continue
-        if pair is not None:
+        if pair is not None and not faults:
             pairs.append(pair)
-        if len(pairs) >= chunk and not faults:
+        if len(pairs) >= chunk:
             yield ParallelText.of_pairs(pairs)
             pairs = []
     if faults:
@@ -167,5 +176,5 @@ def tmx_pairs(
 
 def _of_units(units: list[Pair]) -> ParallelText:
     return ParallelText.of_pairs(
-        (_BREAK.sub(" ", source), _BREAK.sub(" ", target)) for source, target in units
+        (_joined(source), _joined(target)) for source, target in units
     )

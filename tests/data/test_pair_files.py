@@ -3,6 +3,7 @@
 import gzip
 import json
 import re
+import tracemalloc
 
 import pytest
 
@@ -77,7 +78,37 @@ def test_faults_of_both_kinds_are_in_one_error(read):
         assert part in message
 
 
+def test_many_bad_lines_of_many_kinds_make_a_short_error(read):
+    text = "".join("a\t" * (1 + number % 50) + "b\n" for number in range(5000))
+    message = refused(read, "file, ", text, "tsv")
+    assert "lines 2, 52, 102, " in message
+    assert " and 80 more: expected 2 columns" in message
+    assert message.endswith("2900 more faults, of other kinds")
+    assert len(message) < 7000
+
+
 # === CSV ===
+
+
+def test_white_space_without_end_takes_no_time(read):
+    space = " " * 100_000
+    found = read(f'source,target\n"a\nb{space}c","\n\n{space}d\n\t\ne\n"\n', "csv")
+    assert found == ParallelText([f"a b{space}c"], ["d e"])
+    content = tmx(unit(en=f"a\nb{space}c", de="d"))
+    assert read(content, "tmx", ("en", "de")).source == [f"a b{space}c"]
+
+
+def test_after_a_fault_the_rest_of_a_csv_file_is_not_held(tmp_path):
+    path = tmp_path / "file"
+    path.write_text("source,target\na\n" + f"{'a' * 999},{'b' * 999}\n" * 20_000)
+    tracemalloc.start()
+    try:
+        with pytest.raises(InputError, match="line 2: expected 2 columns, found 1"):
+            list(read_shards(CorpusFiles(csv=(path,)).shards(), 10))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < path.stat().st_size / 2
 
 
 def test_csv_has_quotes_and_a_row_of_names(read):

@@ -1,6 +1,8 @@
 """One request and its answer: bodies, refusals, waiting for futures."""
 
 import asyncio
+import gzip
+import io
 import json
 import zlib
 from collections.abc import Sequence
@@ -22,7 +24,6 @@ _LONGEST_MESSAGE = 400
 #: Of a body that is too large, so many bytes are read and dropped: many clients look
 #: for the answer only when they have sent all.
 _DROPPED = 32 * 2**20
-_GZIP = 16 + zlib.MAX_WBITS  # what zlib calls this form
 _GONE = 499  # never sent: nobody is there to read it
 CLOSE = {"Connection": "close"}
 
@@ -117,22 +118,15 @@ async def read_body(request: Request, limits: Limits) -> bytes:
 
 def _unpacked(body: bytes, most: int) -> bytes:
     """What `gzip` packed, in one part or several."""
-    parts: list[bytes] = []
-    size = 0
-    while body or not parts:
-        unpacker = zlib.decompressobj(wbits=_GZIP)
-        try:
-            part = unpacker.decompress(body, most - size + 1)
-        except zlib.error:
-            raise InputError("the body is not gzip; send it as its head says") from None
-        size += len(part)
-        if size > most:
-            raise _too_large(most)
-        if not unpacker.eof:
-            raise InputError("the body's gzip is cut off; send all of it")
-        parts.append(part)
-        body = unpacker.unused_data
-    return b"".join(parts)
+    try:
+        content = gzip.GzipFile(fileobj=io.BytesIO(body)).read(most + 1)
+    except EOFError:
+        raise InputError("the body's gzip is cut off; send all of it") from None
+    except (gzip.BadGzipFile, zlib.error):
+        raise InputError("the body is not gzip; send it as its head says") from None
+    if len(content) > most:
+        raise _too_large(most)
+    return content
 
 
 def _too_large(most: int) -> Refusal:

@@ -20,8 +20,8 @@ class TokenMetric(PaddingOfModel, keras.metrics.Metric):
     """Sums `TokenStatistics`; a subclass says what they amount to.
 
     Args:
-        pad_id: the label that does not count. Default: that of the model of this
-            package that is compiled with it; 0 with any other.
+        pad_id: the label that does not count. Default: that of the loss of this package
+            that is compiled with it, else of the model; 0 with any other.
         name: in the logs.
         dtype: of the sums.
 

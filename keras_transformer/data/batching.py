@@ -168,7 +168,9 @@ class TokenBatches(keras.utils.PyDataset):
         self.rule = rule
         given = {"pad_id": pad_id, "start_id": start_id, "end_id": end_id}
         self.special_ids = _special_ids(pairs, given)
-        self.pad_id, self.start_id, self.end_id = self.special_ids.values()
+        self.pad_id = self.special_ids["pad_id"]
+        self.start_id = self.special_ids["start_id"]
+        self.end_id = self.special_ids["end_id"]
         self.source_end = source_end
         self.shares = _checked(shares or [(len(pairs), 1.0)], len(pairs))
         self.bpe_dropout = bpe_dropout

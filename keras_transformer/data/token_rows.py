@@ -110,11 +110,23 @@ class EncodedPairs:
 
     @classmethod
     def concatenate(cls, parts: Sequence[EncodedPairs]) -> EncodedPairs:
-        """All pairs of all parts, in order."""
+        """All pairs of all parts, in order.
+
+        Raises:
+            InputError: where their special ids are not the same, as far as they are
+                known.
+        """
+        known = [part.special_ids for part in parts if part.special_ids is not None]
+        for ids in known:
+            if ids != known[0]:
+                raise InputError(
+                    f"pairs with {known[0]} and with {ids} do not go together; encode "
+                    f"all of them with one tokenizer"
+                )
         return cls(
             TokenRows.concatenate([part.source for part in parts]),
             TokenRows.concatenate([part.target for part in parts]),
-            parts[0].special_ids,
+            next(iter(known), None),
         )
 
     def __len__(self) -> int:

@@ -68,10 +68,10 @@ class FusedTraining(CheckedModel):
     Under `LabelSmoothedCrossEntropy`, the training and test steps of plain `fit` and
     `evaluate` take the hidden states (B, T, D) before the output matrix and compute
     loss, gradients and token metrics in chunks: B x T x V logits never exist. Metrics
-    that need logits, float16 and `loss_weights` turn this off, and so does a subclass
-    that overrides what is between hidden states and loss (`call`, `logits`,
-    `compute_loss`, `compute_metrics`), with a warning. A call, and `predict`, give
-    logits always.
+    that need logits or have another `pad_id` than the loss, float16 and `loss_weights`
+    turn this off, and so does a subclass that overrides what is between hidden states
+    and loss (`call`, `logits`, `compute_loss`, `compute_metrics`), with a warning. A
+    call, and `predict`, give logits always.
 
     A subclass has `hidden_states(inputs, training)`, `logits(hidden)`, and an
     `output_embedding` with `embeddings` (V, D) and a `bias`, (V,) or None.
@@ -150,19 +150,21 @@ class FusedTraining(CheckedModel):
     ):
         """`keras.Model.compile`; see the class for what is fused."""
         compiled = tree.flatten([metrics, weighted_metrics])
+        fusing, pad_id = isinstance(loss, LabelSmoothedCrossEntropy), self.config.pad_id
+        if fusing:
+            loss.take_pad_id(pad_id)
+            pad_id = loss.pad_id
+        token_metrics = [m for m in compiled if isinstance(m, TokenMetric)]
+        for metric in token_metrics:
+            metric.take_pad_id(pad_id)
         self._token_metrics = [
             m
-            for m in compiled
-            if isinstance(m, TokenMetric) and _is_ours(m, "update_state")
+            for m in token_metrics
+            if _is_ours(m, "update_state")
+            if m.pad_id == pad_id
         ]
         self._gradient_norms = [m for m in compiled if isinstance(m, GradientNorm)]
         others = [m for m in compiled if m not in [None, *self.fed_metrics]]
-        fusing = isinstance(loss, LabelSmoothedCrossEntropy)
-        for part in compiled:
-            if isinstance(part, TokenMetric):
-                part.take_pad_id(self.config.pad_id)
-        if fusing:
-            loss.take_pad_id(self.config.pad_id)
         hindrance = self._hindrance(loss, others, loss_weights) if fusing else None
         self._fused = fusing and hindrance is None
         if fusing and loss.r_drop and hindrance:

@@ -10,6 +10,8 @@ from keras_transformer.data.batching import TokenBatches
 from keras_transformer.data.bpe_dropout import BPEDropout
 from keras_transformer.data.encoding import encode_pairs
 from keras_transformer.data.parallel_text import ParallelText
+from keras_transformer.data.token_rows import EncodedPairs
+from keras_transformer.data.token_rows import TokenRows
 from keras_transformer.errors import InputError
 
 pytestmark = pytest.mark.no_backend
@@ -83,3 +85,23 @@ def test_batches_have_the_ids_of_the_tokenizer(case):
         assert ((inputs["source"] == end).sum(axis=1) == 1).all()
     given = TokenBatches(pairs, 99, pad_id=77)
     assert given.special_ids == {**tokenizer.special_ids, "pad_id": 77}
+
+
+def test_batches_take_special_ids_by_their_names():
+    rows = TokenRows.from_lists([[5, 6]])
+    ids = {"end_id": 7, "start_id": 8, "pad_id": 9}
+    batches = TokenBatches(EncodedPairs(rows, rows, ids), 99)
+    inputs, labels, _ = batches[0]
+    assert inputs["target"].tolist() == [[8, 5, 6]]
+    assert labels.tolist() == [[5, 6, 7]]
+    assert (batches.pad_id, batches.start_id, batches.end_id) == (9, 8, 7)
+
+
+def test_pairs_of_tokenizers_with_other_special_ids_are_not_joined():
+    rows = TokenRows.from_lists([[5, 6]])
+    ids = [None, {"pad_id": 0}, {"pad_id": 0}, {"pad_id": 3}]
+    pairs = [EncodedPairs(rows, rows, own) for own in ids]
+    joined = EncodedPairs.concatenate(pairs[:3])
+    assert (len(joined), joined.special_ids) == (3, {"pad_id": 0})
+    with pytest.raises(InputError, match=r"'pad_id': 0.*'pad_id': 3.*one tokenizer"):
+        EncodedPairs.concatenate(pairs)

@@ -145,6 +145,31 @@ def test_a_metric_of_ones_own_is_updated_by_its_own_method():
     assert found["n"] == 0.0
 
 
+class Logits(TokenAccuracy):
+    """A metric that needs logits, with which nothing is fused."""
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        super().update_state(y_true, y_pred, sample_weight)
+
+
+@pytest.mark.one_backend
+@pytest.mark.parametrize(
+    ("given", "of_loss", "expected"),
+    [(None, None, 3), (None, -100, 3), (-100, -100, 3), (4, None, 5)],
+)
+def test_a_metric_counts_by_its_own_padding_fused_or_not(given, of_loss, expected):
+    pad_id = of_loss or 0
+    labels = np.array([[4, 5, pad_id], [6, pad_id, pad_id]])
+    inputs = {"source": np.full((2, 3), 5), "target": np.full((2, 3), 5)}
+    model = small()
+    for others in ([], [Logits(of_loss, "other")]):
+        metric = TokenAccuracy(given)
+        loss = LabelSmoothedCrossEntropy(0.1, of_loss)
+        model.compile("sgd", loss, metrics=[metric, *others])
+        model.evaluate(inputs, labels, verbose=0)
+        assert float(metric.num_tokens) == expected
+
+
 def test_labels_of_another_length_are_refused_in_fit():
     model = small()
     model.compile(optimizer="sgd", loss=LabelSmoothedCrossEntropy(0.1))

@@ -52,7 +52,7 @@ Keras runs on is loaded here, and no other module names a framework.
   that has gradients of its own.
 * `random_state()`, `restore_random_state(state)`: what Keras' layers draw from beside
   its seed generators, as a uint8 array; empty, of which nothing is restored, where
-  there is no such thing.
+  there is no such thing. What is no such array raises a RuntimeError.
 * `chunk_tokens`: how many tokens that loss best takes at once.
 * `compiles_training`: whether Keras' `fit` can have its steps compiled by XLA.
 * `hoists_invariants`: whether what `compile` gives does once, before a loop, what is

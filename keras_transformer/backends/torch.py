@@ -331,9 +331,17 @@ def exp_of_difference(a, b):
 
 
 def random_state():
-    return torch.get_rng_state().numpy()
+    states = [torch.get_rng_state()]
+    if torch.cuda.is_available():
+        states.append(torch.cuda.get_rng_state())
+    return torch.cat(states).numpy()
 
 
 def restore_random_state(state):
-    if state.size:  # else the run was begun on another backend
-        torch.set_rng_state(torch.from_numpy(state))
+    if not state.size:  # the run was begun on another backend
+        return
+    own = torch.get_rng_state().numel()
+    processor, device = torch.from_numpy(state).split([own, max(len(state) - own, 0)])
+    if len(device) and torch.cuda.is_available():  # checkpoints of before lack it
+        torch.cuda.set_rng_state(device)
+    torch.set_rng_state(processor)

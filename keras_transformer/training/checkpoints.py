@@ -207,10 +207,7 @@ def restore_snapshot(snapshot, model, path):
             f"{path / _OTHERS} does not fit the optimizer of this config; begin a "
             f"new run folder"
         )
-    if not _fits_random_state(random_state):
-        raise InputError(
-            f"{path / _OTHERS} is damaged: it holds no state of the random numbers"
-        )
+    _restore_random_state(random_state, path)
     assign(model, snapshot.weights, path / _WEIGHTS)
     metrics = []
     for name, variable in variables.items():
@@ -218,16 +215,19 @@ def restore_snapshot(snapshot, model, path):
             metrics.append((variable, arrays[name]))
         else:
             variable.assign(arrays[name])
-    backends.restore_random_state(random_state)
     return metrics
 
 
-def _fits_random_state(array):
-    """Whether it is one of this backend, or of one that has none."""
-    if array is None or array.dtype != np.uint8 or array.ndim != 1:
-        return False
-    own = backends.random_state()
-    return not (own.size and array.size) or own.shape == array.shape
+def _restore_random_state(array, path):
+    """Restores the state of this backend, unless another backend wrote it."""
+    try:
+        if array is None or array.dtype != np.uint8 or array.ndim != 1:
+            raise ValueError
+        backends.restore_random_state(array)
+    except (RuntimeError, ValueError):
+        raise InputError(
+            f"{path / _OTHERS} is damaged: it holds no state of the random numbers"
+        ) from None
 
 
 def remove_checkpoints(folder, keep):

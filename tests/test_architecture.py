@@ -67,6 +67,7 @@ ACTING_TOO: dict[str, str] = {
     "training/checkpoints.py": "a part of `training/run.py`",
     "training/report.py": "a part of `training/run.py`: it prints the test's scores",
     "training/run_folder.py": "a part of `training/run.py`",
+    "training/run_opening.py": "a part of `training/run_folder.py`",
     "training/batch_rule.py": "a part of `training/run_folder.py`",
     "data/encoded_corpus.py": "the cache of the encoded corpus",
     "data/encoded_writer.py": "as above",

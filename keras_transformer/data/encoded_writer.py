@@ -25,6 +25,7 @@ from keras_transformer.data.filters import CorpusReport
 from keras_transformer.data.filters import SeenPairs
 from keras_transformer.data.line_reader import LineReader
 from keras_transformer.data.token_rows import TokenRows
+from keras_transformer.files.digest import sha256_of_json
 from keras_transformer.files.whole_file import write_whole
 
 MANIFEST = "manifest.json"
@@ -96,7 +97,7 @@ def write_manifest(folder: Path, manifest: dict) -> None:
 def manifest_digest(manifest: dict) -> str:
     """The SHA-256 of what a manifest says, but for the key `sha256`."""
     content = {key: value for key, value in manifest.items() if key != "sha256"}
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+    return sha256_of_json(content)
 
 
 class _Side:

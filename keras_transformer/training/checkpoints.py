@@ -5,7 +5,6 @@ has the SHA-256 of all three. Versions before this one wrote none; such a checkp
 read as it is.
 """
 
-import hashlib
 import json
 import os
 import re
@@ -19,6 +18,7 @@ import numpy as np
 from keras_transformer import backends
 from keras_transformer.errors import InputError
 from keras_transformer.files.digest import sha256_of
+from keras_transformer.files.digest import sha256_of_json
 from keras_transformer.files.plain_file import plain_file
 from keras_transformer.files.removal import remove
 from keras_transformer.models.weights import assign
@@ -82,7 +82,7 @@ def save_checkpoint(folder, snapshot, step, state):
         write_arrays(snapshot.others, new / _OTHERS)
         content = {"step": step, **state}
         digests = {name: sha256_of(new / name) for name in (_WEIGHTS, _OTHERS)}
-        content[_DIGESTS] = {**digests, _STATE: _digest(content)}
+        content[_DIGESTS] = {**digests, _STATE: sha256_of_json(content)}
         (new / _STATE).write_text(json.dumps(content))
         for written in (*new.iterdir(), new):
             _flush(written)
@@ -172,14 +172,9 @@ def _read_state(path):
     names = {_WEIGHTS, _OTHERS, _STATE}
     if not isinstance(digests, dict) or digests.keys() != names:
         raise InputError(f"{file} is damaged: its {_DIGESTS} are not of three files")
-    if digests[_STATE] != _digest(state):
+    if digests[_STATE] != sha256_of_json(state):
         raise InputError(f"{file} is damaged: it has not the SHA-256 that it says")
     return state, digests
-
-
-def _digest(content):
-    """The SHA-256 of a JSON object, however it is laid out."""
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def restore_snapshot(snapshot, model, path):

@@ -14,6 +14,7 @@ from keras_transformer.models import weights
 from keras_transformer.training import advice
 from keras_transformer.training import report
 from keras_transformer.training import run_folder
+from keras_transformer.training import run_opening
 from keras_transformer.training.assembly import build_parts
 from keras_transformer.training.averaging import average_checkpoints
 from keras_transformer.training.averaging import steps_to_deliver
@@ -73,8 +74,8 @@ def train(config):
         say, log, kept = _say_nothing, None, config
         if distribution.is_chief:
             say = report.say
-            kept = run_folder.begun_with(config)
-            stack.enter_context(run_folder.opened(config, say))
+            kept = run_opening.begun_with(config)
+            stack.enter_context(run_opening.opened(config, say))
         before = Before(
             int(distribution.chiefs(kept.training.checkpoint_every)),
             not distribution.any(kept.evaluation != config.evaluation),

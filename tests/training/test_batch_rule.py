@@ -9,7 +9,7 @@ from keras_transformer.data.batching import RULE
 from keras_transformer.errors import InputError
 from keras_transformer.training import assembly
 from keras_transformer.training import load_config
-from keras_transformer.training import run_folder
+from keras_transformer.training import run_opening
 from keras_transformer.training import train
 
 pytestmark = pytest.mark.one_backend
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.one_backend
 def parts_of(config, devices=1):
     """What a run is made of, and what it says, without a step taken."""
     told = []
-    with run_folder.opened(config, told.append):
+    with run_opening.opened(config, told.append):
         distribution = Distribution(num_replicas=devices)
         return assembly.build_parts(config, distribution, told.append), told
 

@@ -16,6 +16,7 @@ from small_run import weights_of
 
 from keras_transformer.backends.distribution import Distribution
 from keras_transformer.errors import InputError
+from keras_transformer.files.digest import sha256_of_json
 from keras_transformer.models.weights import weight_values
 from keras_transformer.models.weights import write_arrays
 from keras_transformer.training import average
@@ -24,7 +25,7 @@ from keras_transformer.training import load_config
 from keras_transformer.training import run as running
 from keras_transformer.training import train
 from keras_transformer.training.assembly import build_parts
-from keras_transformer.training.run_folder import opened
+from keras_transformer.training.run_opening import opened
 from keras_transformer.training.run_state import restored
 
 FILES = ("model.weights.h5", "state.h5", "state.json")
@@ -63,7 +64,7 @@ def edit_state(checkpoint, change, digests=True):
     kept = state.pop("sha256")
     state = change(state)
     if digests:
-        state["sha256"] = {**kept, "state.json": checkpoints._digest(state)}
+        state["sha256"] = {**kept, "state.json": sha256_of_json(state)}
     path.write_text(json.dumps(state))
 
 

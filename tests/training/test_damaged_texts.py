@@ -17,7 +17,7 @@ from keras_transformer.errors import InputError
 from keras_transformer.training import load_config
 from keras_transformer.training import train
 from keras_transformer.training.assembly import build_parts
-from keras_transformer.training.run_folder import opened
+from keras_transformer.training.run_opening import opened
 
 
 def flip_ids(folder):

@@ -23,6 +23,7 @@ from keras_transformer.training import checkpoints
 from keras_transformer.training import load_config
 from keras_transformer.training import run as running
 from keras_transformer.training import run_folder
+from keras_transformer.training import run_opening
 from keras_transformer.training import train
 from keras_transformer.training.validation import Validation
 
@@ -272,7 +273,7 @@ def test_the_token_budget_is_found_once(config_file, monkeypatch):
 @pytest.mark.one_backend
 def test_a_model_whose_source_has_no_end_learns_from_sources_without(config_file):
     config = load_config(config_file, ["model.source_end=false"])
-    with run_folder.opened(config):
+    with run_opening.opened(config):
         parts = assembly.build_parts(config, Distribution(), print)
     end = parts.translator.model.config.end_id
     for batches in (parts.batches, parts.validation.batches):
@@ -283,7 +284,7 @@ def test_a_model_whose_source_has_no_end_learns_from_sources_without(config_file
 @pytest.mark.one_backend
 def test_another_process_with_another_text_takes_nothing_away(config_file):
     config = load_config(config_file)
-    with run_folder.opened(config) as folder:
+    with run_opening.opened(config) as folder:
         assembly.build_parts(config, Distribution(), print)
         before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
         with (config_file.parent / "train.en").open("a") as file:

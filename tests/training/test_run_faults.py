@@ -19,7 +19,7 @@ from keras_transformer.training import load_config
 from keras_transformer.training import run as running
 from keras_transformer.training import train
 from keras_transformer.training.assembly import build_parts
-from keras_transformer.training.run_folder import opened
+from keras_transformer.training.run_opening import opened
 from keras_transformer.training.validation import Validation
 
 

@@ -11,7 +11,7 @@ from keras_transformer import backends
 from keras_transformer.backends import host_memory
 from keras_transformer.errors import InputError
 from keras_transformer.training import load_config
-from keras_transformer.training import run_folder
+from keras_transformer.training import run_opening
 from keras_transformer.training.assembly import build_parts
 from keras_transformer.training.distribution import open_distribution
 from keras_transformer.training.token_budget import find_batch_tokens
@@ -123,7 +123,7 @@ def test_a_real_model_is_tried_and_leaves_the_devices_as_they_were(config_file):
     settings = f"training.distribution={kind}", "training.devices=1"
     config = load_config(config_file, ["data.batch_tokens=auto", *settings])
     told = []
-    with run_folder.opened(config) as folder, open_distribution(kind, 1) as devices:
+    with run_opening.opened(config) as folder, open_distribution(kind, 1) as devices:
         parts = build_parts(config, devices, told.append)
         if kind == "data_parallel":
             scope = keras.distribution.distribution()

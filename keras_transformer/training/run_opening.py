@@ -1,0 +1,136 @@
+"""The opening of a run folder: by one process at a time, for one config."""
+
+import contextlib
+import os
+import shutil
+from collections.abc import Callable
+from collections.abc import Iterator
+from pathlib import Path
+
+import filelock
+
+from keras_transformer.errors import InputError
+from keras_transformer.files.plain_file import MOST_BYTES
+from keras_transformer.files.plain_file import plain_file
+from keras_transformer.files.whole_file import left_behind
+from keras_transformer.training import batch_rule
+from keras_transformer.training.config import RunConfig
+from keras_transformer.training.config import difference
+from keras_transformer.training.config import load_config
+from keras_transformer.training.config import new_bookkeeping
+from keras_transformer.training.run_folder import ENCODED
+from keras_transformer.training.run_folder import MODELS
+from keras_transformer.training.run_folder import begin_anew
+from keras_transformer.training.run_folder import has_weights
+from keras_transformer.training.run_folder import unwritable
+from keras_transformer.training.run_folder import write
+
+_CONFIG = "config.yaml"
+_LOCK = ".lock"
+_FOLDERS = ("checkpoints", ENCODED, "logs", *MODELS)
+
+
+def begun_with(config: RunConfig) -> RunConfig:
+    """The config that the run folder keeps; of a new run, the same one.
+
+    To be asked for before `opened`, which keeps the new one.
+    """
+    try:
+        path = plain_file(Path(config.output), _CONFIG, MOST_BYTES)
+        return load_config(path) if path.exists() else config
+    except InputError:  # which `opened` raises
+        return config
+
+
+@contextlib.contextmanager
+def opened(
+    config: RunConfig, say: Callable[[str], None] = lambda text: None
+) -> Iterator[Path]:
+    """The folder of a new run, or of one of an equal config; within it, for us alone.
+
+    Only steps may have become more, and bookkeeping may differ. What a run left that
+    had no checkpoint yet gives way to another config. `say` is told what is new.
+
+    Raises:
+        InputError: where it holds another run or something else, cannot be written, or
+            is in use by another process.
+    """
+    folder = Path(config.output)
+    try:
+        _refuse_foreign(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = filelock.FileLock(folder / _LOCK).acquire(blocking=False)
+    except filelock.Timeout:
+        raise InputError(
+            f"another process trains in {folder}; wait until it ends, or choose "
+            f"another output"
+        ) from None
+    except OSError as error:
+        raise unwritable(folder, error) from None
+    with lock:
+        try:
+            _refuse_files(folder)
+            _refuse_difference(folder, config, say)
+            _tidy(folder)
+        except OSError as error:
+            raise unwritable(folder, error) from None
+        write(folder / _CONFIG, config.to_yaml())
+        yield folder
+
+
+def _refuse_files(folder: Path) -> None:
+    """Refuses something else where a folder is meant, before a step is taken."""
+    for name in _FOLDERS:
+        path = folder / name
+        if os.path.lexists(path) and not path.is_dir():
+            raise InputError(
+                f"{path} is not a folder; remove it, or choose another output"
+            )
+
+
+def _refuse_foreign(folder: Path) -> None:
+    if not folder.exists() or (folder / _CONFIG).exists():
+        return
+    # What a run leaves that was killed before it had written its config.
+    own = {folder / _LOCK, *left_behind(folder, _CONFIG)}
+    if not folder.is_dir() or set(folder.iterdir()) - own:
+        raise InputError(
+            f"{folder} exists and is not a run folder; choose another output, or "
+            f"remove it"
+        )
+
+
+def _refuse_difference(
+    folder: Path, config: RunConfig, say: Callable[[str], None]
+) -> None:
+    path = plain_file(folder, _CONFIG, MOST_BYTES)
+    if not path.exists():
+        return
+    before = load_config(path)
+    lines, new = difference(before, config), new_bookkeeping(before, config)
+    lines = batch_rule.without_shares(folder, lines)
+    if not lines and new and has_weights(folder):
+        say(f"{folder} goes on with {'; '.join(new)}")
+        if config.training.schedule == "cosine" and before.training.steps != (
+            config.training.steps
+        ):
+            say(
+                f"warning: the cosine now falls until step {config.training.steps}: "
+                f"the learning rate jumps up to that curve"
+            )
+    if lines and has_weights(folder):
+        raise InputError(
+            f"{folder} was begun with another config ({'; '.join(lines)}); "
+            f"choose another output, or go back to that config"
+        )
+    if lines:
+        begin_anew(folder)
+
+
+def _tidy(folder: Path) -> None:
+    """Drops what a run left that was killed while it wrote a file or model folder."""
+    for left in left_behind(folder):
+        left.unlink()
+    for name in MODELS:
+        for left in folder.glob(f".{name}.*"):
+            shutil.rmtree(left, ignore_errors=True)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from keras_transformer.config import TranslationConfig
 from keras_transformer.data.tokenizer import Tokenizer
-from keras_transformer.data.tokenizer_bounds import check_tokenizer
+from keras_transformer.data.tokenizer_bounds import load_within_bounds
 from keras_transformer.data.tokenizer_files import TOKENIZER_FILES
 from keras_transformer.data.tokenizer_files import tokenizer_files
 from keras_transformer.decoding import DecodingOptions
@@ -85,7 +85,7 @@ def read(folder: str | Path) -> Contents:
     sizes = config.model.source_vocabulary_size, config.model.target_vocabulary_size
     _check_size(config.model, plain_file(folder, _WEIGHTS))
     tokenizers = [
-        _read_tokenizer(folder, name, size)
+        load_within_bounds(folder, name, size)
         for name, size in zip(config.tokenizers, sizes, strict=True)
     ]
     with initial_values.left_out():
@@ -162,12 +162,6 @@ def card(folder: str | Path) -> str:
         return path.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""
-
-
-def _read_tokenizer(folder: Path, name: str, vocabulary_size: int) -> Tokenizer:
-    path = plain_file(folder, name, MOST_BYTES)
-    check_tokenizer(path, vocabulary_size)
-    return Tokenizer.load(path)
 
 
 def _read_json(folder: Path) -> dict[str, Any]:

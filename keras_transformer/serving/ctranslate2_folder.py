@@ -16,10 +16,9 @@ import pydantic
 from keras_transformer.config.decoding import Beams
 from keras_transformer.config.faults import first_fault
 from keras_transformer.data.tokenizer import Tokenizer
-from keras_transformer.data.tokenizer_bounds import check_tokenizer
+from keras_transformer.data.tokenizer_bounds import load_within_bounds
 from keras_transformer.data.tokenizer_files import TOKENIZER_FILES
 from keras_transformer.errors import InputError
-from keras_transformer.files.plain_file import MOST_BYTES
 from keras_transformer.files.plain_file import MOST_CONFIG_BYTES
 from keras_transformer.files.plain_file import plain_file
 from keras_transformer.serving.ctranslate2_weights import check_weights
@@ -98,7 +97,7 @@ def read(folder: Path) -> Contents:
     weights = plain_file(folder, _WEIGHTS)
     check_weights(weights, sizes, description.limits.longest_sequence)
     source, target = (
-        _tokenizer(folder, name, size)
+        load_within_bounds(folder, name, size)
         for name, size in zip(
             (files.source_tokenizer, files.target_tokenizer), sizes, strict=True
         )
@@ -126,12 +125,6 @@ def read(folder: Path) -> Contents:
     }
     contents[_WEIGHTS] = weights.read_bytes()
     return Contents(description, source, target, contents)
-
-
-def _tokenizer(folder: Path, name: str, vocabulary_size: int) -> Tokenizer:
-    path = plain_file(folder, name, MOST_BYTES)
-    check_tokenizer(path, vocabulary_size)
-    return Tokenizer.load(path)
 
 
 def _described(folder: Path) -> Description:

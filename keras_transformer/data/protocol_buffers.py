@@ -1,0 +1,52 @@
+"""Messages of Protocol Buffers, such as a SentencePiece model, field by field.
+
+Reference: Protocol Buffers, Encoding,
+https://protobuf.dev/programming-guides/encoding/, as of 2024.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+_VARINT, _COUNTED = 0, 2  # kinds of values
+_FIXED = {1: 8, 5: 4}  # bytes of a value, by its kind
+_MOST_BITS = 70  # of a number: ten bytes
+
+
+def fields(message: bytes) -> Iterator[tuple[int, bytes]]:
+    """The number and the content of each field; a plain number has its bytes.
+
+    Raises:
+        ValueError: the bytes are no message.
+    """
+    at = 0
+    while at < len(message):
+        key, at = _number(message, at)
+        kind = key & 7
+        if kind == _VARINT:
+            _, end = _number(message, at)
+        elif kind == _COUNTED:
+            size, at = _number(message, at)
+            end = at + size
+        elif kind in _FIXED:
+            end = at + _FIXED[kind]
+        else:
+            raise ValueError(f"a field of the kind {kind}, which there is not")
+        if end > len(message):
+            raise ValueError("a field that is cut off")
+        yield key >> 3, message[at:end]
+        at = end
+
+
+def _number(message: bytes, at: int) -> tuple[int, int]:
+    """A number of seven bits a byte, the lowest first, and where it ends."""
+    value = 0
+    for shift in range(0, _MOST_BITS, 7):
+        if at >= len(message):
+            raise ValueError("a number that is cut off")
+        byte = message[at]
+        value |= (byte & 127) << shift
+        at += 1
+        if byte < 128:
+            return value, at
+    raise ValueError("a number without end")

@@ -21,6 +21,8 @@ NUM_CHUNKS = 8
 class PaddingOfModel:
     """The `pad_id` of a loss or metric: as given, or of the model that compiles it.
 
+    A metric takes that of the loss which is compiled with it.
+
     Without either it is 0.
     """
 
@@ -31,7 +33,7 @@ class PaddingOfModel:
         self._taken = False
 
     def take_pad_id(self, pad_id):
-        """Takes that of a model, where none was given.
+        """Takes that of a model, or of its loss, where none was given.
 
         Raises:
             InputError: where it has taken another model's.

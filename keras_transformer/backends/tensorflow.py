@@ -222,7 +222,7 @@ def train_step(model, default, data):
 
 
 def _drawn_rows(model, num_rows, index=0, count=1):
-    """Of part `index` of `count` of this replica's share of a batch."""
+    """The `Rows` of part `index` of `count` of this replica's share of a batch."""
     if not model.draws_by_row or count * num_replicas() == 1:
         return None
     first = replica() * num_rows * count + index

@@ -11,7 +11,7 @@ from keras_transformer.backends.steps import drawn_rows
 
 
 def num_replicas():
-    """Of the step that is running; 1 outside of one."""
+    """How many replicas run the step; 1 outside of one."""
     context = tf.distribute.get_replica_context()
     return 1 if context is None else context.num_replicas_in_sync
 

@@ -1,6 +1,7 @@
 """How a command ends: its exit code, and one line where it could not do its work.
 
-0 done; 2 bad input or arguments; 1 a fault of ours; 130 ctrl-C; 143 SIGTERM.
+0 done; 2 bad input or arguments; 1 a fault of ours; 130 ctrl-C; 143 SIGTERM; 129 of a
+training whose terminal closed.
 """
 
 import contextlib
@@ -11,7 +12,7 @@ import sys
 import traceback
 from collections.abc import Iterator
 
-from keras_transformer.cli.control_characters import escaped
+from keras_transformer.control_characters import escaped
 from keras_transformer.errors import InputError
 from keras_transformer.errors import out_of_memory
 

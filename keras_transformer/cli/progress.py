@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from typing import BinaryIO
 
-from keras_transformer.cli.control_characters import escaped
+from keras_transformer.control_characters import escaped
 
 if TYPE_CHECKING:
     from keras_transformer.translation.hypothesis import Hypothesis

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
-from keras_transformer.cli.control_characters import escaped
+from keras_transformer.control_characters import escaped
 from keras_transformer.errors import InputError
 from keras_transformer.files.whole_file import new_file
 

@@ -16,7 +16,7 @@ _SAMPLE = 1000  # rows whose growth is measured
 
 
 class BPEDropout:
-    """Segments sentence pairs anew, with merges left out at random.
+    """A new segmentation of sentence pairs, with merges left out at random.
 
     For the `bpe_dropout` of `TokenBatches`; a pure function of pairs and seed. See
     `BPEMerges.join`.

@@ -34,7 +34,7 @@ class ChecksumWriter:
                 self._crc = self._filled = 0
 
     def checksums(self) -> np.ndarray:
-        """Of all blocks, the last one shorter: (blocks,) uint32, little-endian."""
+        """Those of all blocks, the last one shorter: (blocks,) little-endian uint32."""
         rest = [self._crc] if self._filled else []
         return np.array([*self._whole, *rest], "<u4")
 

@@ -45,7 +45,7 @@ def columns_fault(format: str, columns: Sequence[Any] | None) -> str | None:
 
 
 class Cells:
-    """Finds the pair in each row of a table.
+    """The two cells of each row of a table that are a pair.
 
     Names are those of the first row; where columns have numbers, it is a pair, too.
 

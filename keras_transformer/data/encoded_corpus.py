@@ -155,10 +155,8 @@ def _open(
         manifest = json.loads(plain_file(path, MANIFEST).read_bytes())
         if manifest["settings"] != settings:
             return None
-        # An earlier version wrote no digests.
-        if manifest.get("sha256", manifest_digest(manifest)) != manifest_digest(
-            manifest
-        ):
+        digest = manifest_digest(manifest)
+        if manifest.get("sha256", digest) != digest:  # an earlier version wrote none
             return None
         files = _RECORDS.validate_json(json.dumps(manifest["files"]), strict=True)
         now = [_now(record, records) for record in files]

@@ -1,4 +1,4 @@
-"""Writes corpora as ids while they are read: the files of an `EncodedCorpora`."""
+"""The files of an `EncodedCorpora`, written while the corpora are read."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ class _Side:
 
 
 class _Progress:
-    """Says now and then how far the readers are."""
+    """How far the readers are, told now and then."""
 
     def __init__(
         self, readers: Sequence[LineReader], say: Callable[[str], None]

@@ -58,7 +58,7 @@ class EncodedChunk:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class PairEncoder:
-    """Encodes and filters texts; goes to other processes whole.
+    """The way from texts to ids, filtered; it goes to other processes whole.
 
     Args:
         source_tokenizer: of the source.
@@ -80,9 +80,9 @@ class PairEncoder:
             _encode(self.source_tokenizer, text.source, first_line),
             _encode(self.target_tokenizer, text.target, first_line),
         )
-        its, other = self.source_tokenizer, self.target_tokenizer
+        is_empty = self.source_tokenizer.is_empty, self.target_tokenizer.is_empty
         filled = [
-            not its.is_empty(source) and not other.is_empty(target)
+            not is_empty[0](source) and not is_empty[1](target)
             for source, target in zip(text.source, text.target, strict=True)
         ]
         reasons = self.filters.reasons(

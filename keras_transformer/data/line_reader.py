@@ -70,7 +70,7 @@ class FileRecord:
 
 
 class LineReader:
-    r"""Reads the lines of a UTF-8 file, packed or not, as they are asked for.
+    r"""The lines of a UTF-8 file, packed or not, read as they are asked for.
 
     A context manager; the file is opened when the context is entered. Only `\n` ends a
     line; a byte order mark and one `\r` before each `\n` are dropped.

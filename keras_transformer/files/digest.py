@@ -7,11 +7,11 @@ from typing import Any
 
 
 def sha256_of(path: Path) -> str:
-    """In hexadecimal digits, of all its bytes; `OSError` where it cannot be read."""
+    """That of a file, in hexadecimal digits; `OSError` where it cannot be read."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def sha256_of_json(content: Any) -> str:
-    """In hexadecimal digits, of a JSON value, however it is laid out in a file."""
+    """That of a JSON value, however it is laid out, in hexadecimal digits."""
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""Runs the HTTP interface until a signal comes."""
+"""The process that serves the HTTP interface, until a signal comes."""
 
 import asyncio
 import contextlib

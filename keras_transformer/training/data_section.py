@@ -47,8 +47,8 @@ def _as_files(value: Any) -> Any:
 def _as_corpora(value: Any) -> Any:
     if value is not None and (not isinstance(value, list | tuple) or not value):
         raise ValueError(
-            f"expected a list of corpora, each with source and target, or tsv, got "
-            f"{value!r}"
+            f"expected a list of corpora, each with source and target, or one of "
+            f"{', '.join(FORMATS)}, got {value!r}"
         )
     return value and tuple(value)
 
@@ -217,7 +217,9 @@ class Corpus(Section):
             raise ValueError(f"give source and target, or one of {', '.join(FORMATS)}")
         if self.source:
             if self.columns:
-                raise ValueError("columns belong to a file with both sides; remove it")
+                raise ValueError(
+                    "columns belong to a file with both sides; remove them"
+                )
         elif fault := columns_fault(*given, self.columns):
             raise ValueError(fault)
         if self.source and len(self.source) != len(self.target):

@@ -4,6 +4,7 @@ import contextlib
 import sys
 
 from keras_transformer import backends
+from keras_transformer.control_characters import escaped
 
 _SAMPLES = 5  # translations printed
 
@@ -11,21 +12,24 @@ _SAMPLES = 5  # translations printed
 def say(text):
     """A line to standard error; where nobody reads it any more, nothing."""
     with contextlib.suppress(OSError, ValueError):
-        print(text, file=sys.stderr, flush=True)
+        print(escaped(text), file=sys.stderr, flush=True)
 
 
 def print_test(text, hypotheses, scores):
     """Prints some translations, exact matches and scores.
+
+    A terminal is shown no control characters.
 
     Args:
         text: `ParallelText` of the test.
         hypotheses: a translation of each line.
         scores: of `evaluate`.
     """
+    shown = escaped if sys.stdout.isatty() else str
     for i in range(0, len(text), max(len(text) // _SAMPLES, 1)):
-        print(f"  source     {text.source[i]}")
-        print(f"  model      {hypotheses[i]}")
-        print(f"  reference  {text.target[i]}\n")
+        print(shown(f"  source     {text.source[i]}"))
+        print(shown(f"  model      {hypotheses[i]}"))
+        print(shown(f"  reference  {text.target[i]}\n"))
     exact = sum(h == r for h, r in zip(hypotheses, text.target, strict=True))
     print(f"exact matches: {exact} of {len(text)} ({exact / len(text):.1%})")
     for score in scores:

@@ -151,9 +151,8 @@ def _joined(row: list[Hypothesis], sources: Sequence[LinePart]) -> Hypothesis:
         token_scores=None if None in scores else list(chain(*scores)),
         alignment=None if row[0].alignment is None else sorted(alignment),
         utility=None if None in utilities else float(np.mean(utilities)),
-        prefix_log_probability=row[
-            0
-        ].prefix_log_probability,  # a line begins with its first part
+        # A line begins with its first part.
+        prefix_log_probability=row[0].prefix_log_probability,
     )
 
 

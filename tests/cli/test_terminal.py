@@ -6,7 +6,7 @@ import unicodedata
 
 import pytest
 
-from keras_transformer.cli.control_characters import escaped
+from keras_transformer.control_characters import escaped
 
 pytestmark = pytest.mark.no_backend
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import keras
 import numpy as np
 
+from keras_transformer.arguments import check_counts
 from keras_transformer.data.bpe_dropout import BPEDropout
 from keras_transformer.data.buckets import Shape
 from keras_transformer.data.buckets import Share
@@ -117,7 +118,7 @@ class TokenBatches(keras.utils.PyDataset):
         padding: the share of the target positions that holds none of these tokens.
 
     Raises:
-        InputError: where there are no pairs, or a number is not positive.
+        InputError: where there are no pairs, or a number is not one above 0.
 
     Example:
 
@@ -155,7 +156,8 @@ class TokenBatches(keras.utils.PyDataset):
             raise InputError("there are no sentence pairs to batch; give at least one")
         if batch_source_tokens is None and rule > 1:
             batch_source_tokens = batch_tokens
-        _check_counts(
+        _check_numbers(
+            rule,
             batch_tokens=batch_tokens,
             batch_source_tokens=batch_source_tokens,
             max_buckets=max_buckets,
@@ -166,11 +168,9 @@ class TokenBatches(keras.utils.PyDataset):
         self.seed = seed
         self.rows_multiple_of = rows_multiple_of
         self.rule = rule
-        given = {"pad_id": pad_id, "start_id": start_id, "end_id": end_id}
-        self.special_ids = _special_ids(pairs, given)
-        self.pad_id = self.special_ids["pad_id"]
-        self.start_id = self.special_ids["start_id"]
-        self.end_id = self.special_ids["end_id"]
+        ids = _special_ids(pairs, pad_id=pad_id, start_id=start_id, end_id=end_id)
+        self.special_ids, self.pad_id = ids, ids["pad_id"]
+        self.start_id, self.end_id = ids["start_id"], ids["end_id"]
         self.source_end = source_end
         self.shares = _checked(shares or [(len(pairs), 1.0)], len(pairs))
         self.bpe_dropout = bpe_dropout
@@ -305,15 +305,15 @@ class TokenBatches(keras.utils.PyDataset):
         return round(tokens)
 
 
-def _special_ids(pairs: EncodedPairs, given: dict[str, int | None]) -> dict[str, int]:
+def _special_ids(pairs: EncodedPairs, **given: int | None) -> dict[str, int]:
     chosen = {name: value for name, value in given.items() if value is not None}
     return {**(pairs.special_ids or _SPECIAL_IDS), **chosen}
 
 
-def _check_counts(**counts: int | None) -> None:
-    for name, count in counts.items():
-        if count is not None and count < 1:
-            raise InputError(f"{name} {count} must be positive")
+def _check_numbers(rule: int, **counts: int | None) -> None:
+    check_counts(**{name: n for name, n in counts.items() if n is not None})
+    if rule not in (1, RULE):
+        raise InputError(f"rule {rule} is not 1 or {RULE}; leave it out")
 
 
 def _checked(shares: Sequence[Share], pairs: int) -> list[Share]:

@@ -1,7 +1,7 @@
 """Sentence pairs of Parquet files, which pyarrow reads.
 
-What is packed in such a file is unpacked by pyarrow, a page at a time and however large
-it is: take files of strangers in another format.
+What is packed in such a file is unpacked by pyarrow, a page at a time, for which the
+format allows 2 GiB: take files of strangers in another one.
 """
 
 from __future__ import annotations
@@ -97,16 +97,21 @@ class ParquetReader(LineReader):
             first, rest = name, []
         column = batch.column(first)
         for key in rest:
+            if not pyarrow.types.is_struct(column.type):
+                raise self._no_text(name, column.type)
             column = column.field(key)
         kind = column.type
         if pyarrow.types.is_dictionary(kind):
             kind = kind.value_type
         if not (pyarrow.types.is_string(kind) or pyarrow.types.is_large_string(kind)):
-            raise InputError(
-                f"{self.path}: the column {name} holds {kind}, not text; choose two "
-                f"columns of text by columns"
-            )
+            raise self._no_text(name, kind)
         return column.to_pylist()
+
+    def _no_text(self, name: str, kind: Any) -> InputError:
+        return InputError(
+            f"{self.path}: the column {name} holds {kind}, not text; choose two "
+            f"columns of text by columns"
+        )
 
 
 @contextlib.contextmanager

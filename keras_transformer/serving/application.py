@@ -118,17 +118,21 @@ class _Routes:
             messages.parse_json(body, service.limits), service.engine, service.limits
         )
 
+    def _measured(self, texts: list[str]) -> tuple[list[int], list[int]]:
+        """Which texts are not empty, and the tokens of all of them."""
+        engine = self._service.engine
+        filled = [i for i, text in enumerate(texts) if not engine.is_empty(text)]
+        # Of all texts, so that a message counts the lines as the client does.
+        return filled, engine.count_tokens(texts) if filled else []
+
     async def _found(
         self, request: Request, work: messages.Work
     ) -> list[list[Hypothesis]]:
         """Hypotheses of each text; an empty one has an empty translation."""
         found = [[empty()] for _ in work.texts]
-        is_empty = self._service.engine.is_empty
-        filled = [i for i, text in enumerate(work.texts) if not is_empty(text)]
+        filled, counts = await run_in_threadpool(self._measured, work.texts)
         if not filled:
             return found
-        # Of all texts, so that a message counts the lines as the client does.
-        counts = await run_in_threadpool(self._service.engine.count_tokens, work.texts)
         texts, counts = ([rows[i] for i in filled] for rows in (work.texts, counts))
         weights = sum(count * count for count in counts) * work.options.n_best
         if work.options.attention and weights > _MOST_WEIGHTS:

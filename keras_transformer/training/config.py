@@ -18,6 +18,7 @@ from keras_transformer.config import TranslationConfig
 from keras_transformer.config.decoding import GREEDY
 from keras_transformer.config.decoding import DecodingOptions
 from keras_transformer.config.faults import first_fault
+from keras_transformer.data.columns import FORMATS
 from keras_transformer.errors import InputError
 from keras_transformer.training import model_section
 from keras_transformer.training import strict_yaml
@@ -33,12 +34,14 @@ PHRASEBOOK = Path(__file__).with_name("phrasebook.yaml")
 
 _SECTIONS = ("tokenizer", "data", "training", "decoding", "evaluation")
 #: Where things lie, how they are encoded, and how a trained model searches; validation
-#: is greedy. Texts and tokenizers are known by their content, in the run folder.
+#: is greedy. Tokenizers are known by their content, in the run folder.
 _NO_EFFECT_ON_TRAINING = re.compile(
     rf"output|decoding\.({'|'.join(GREEDY)}|normalization|length_penalty|seed)"
-    r"|data\.(cache|workers)"
-    r"|data\.(train|validation|test)\b.*\.(source|target|tsv|csv|jsonl|parquet|tmx)"
-    r"|tokenizer\.(source_|target_)?path"
+    r"|data\.(cache|workers)|tokenizer\.(source_|target_)?path"
+)
+#: Texts are known by their content, too, but not how they are read.
+_TEXTS = re.compile(
+    rf"data\.(train|validation|test)\b.*\.(source|target|{'|'.join(FORMATS)})"
 )
 #: How a run is watched and what it keeps and delivers; no step depends on it.
 _BOOKKEEPING = re.compile(
@@ -232,7 +235,9 @@ def _changes(before: RunConfig, after: RunConfig) -> Iterator[tuple[str, str]]:
         del old[rule]
     for key in {**old, **new}:
         was, is_now = old.get(key), new.get(key)
-        if was != is_now and not _NO_EFFECT_ON_TRAINING.fullmatch(key):
+        if was == is_now or _NO_EFFECT_ON_TRAINING.fullmatch(key):
+            continue
+        if None in (was, is_now) or not _TEXTS.fullmatch(key):
             yield key, f"{key}: {was} -> {is_now}"
 
 

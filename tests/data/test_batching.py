@@ -307,8 +307,10 @@ def test_wrong_arguments_are_refused():
         TokenBatches(EncodedPairs(empty, empty))
     names = ("batch_tokens", "batch_source_tokens", "max_buckets", "rows_multiple_of")
     for name in names:
-        with pytest.raises(InputError, match=f"{name} 0"):
+        with pytest.raises(InputError, match=f"{name} must be a whole number"):
             TokenBatches(random_pairs(3), **{name: 0})
+    with pytest.raises(InputError, match="rule 3 is not 1 or 2"):
+        TokenBatches(random_pairs(3), rule=3)
 
 
 @no_backend

@@ -188,6 +188,7 @@ def test_parquet_has_columns_and_structs(tmp_path):
         for en, de in zip(PAIRS.source, PAIRS.target, strict=True)
     ]
     rows.append({"id": 3, "translation": {"en": None, "de": "x"}, "target": "a\nb"})
+    rows[0]["lists"] = ["a"]
     path = tmp_path / "a.parquet"
     parquet.write_table(pyarrow.Table.from_pylist(rows), path)
     found = read_pairs([path], "parquet", ("translation.en", "translation.de"))
@@ -204,7 +205,11 @@ def test_parquet_has_columns_and_structs(tmp_path):
     assert reader.bytes_read == path.stat().st_size
     with pytest.raises(InputError, match=r"the column id holds int64, not text"):
         read_pairs([path], "parquet", ("id", "source"))
-    with pytest.raises(InputError, match=r"not the columns en and de, but 5: 'id'"):
+    leaf = parquet.ParquetFile(path).schema.column(5).path
+    assert leaf.startswith("lists.")
+    with pytest.raises(InputError, match=rf"{leaf} holds list<.*, not text"):
+        read_pairs([path], "parquet", (leaf, "source"))
+    with pytest.raises(InputError, match=r"not the columns en and de, but 6: 'id'"):
         read_pairs([path], "parquet", ("en", "de"))
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(InputError, match="cannot be read as Parquet"):

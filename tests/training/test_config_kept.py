@@ -106,3 +106,10 @@ def test_where_texts_lie_is_no_difference(load):
     assert difference(before, load(texts.format("b", 2.0))) == [
         "data.train.1.weight: 0.5 -> 2.0"
     ]
+
+
+def test_how_texts_are_read_is_a_difference(load):
+    texts = "data: {{train: [{{tsv: a}}], validation: {{{}: b, columns: [1, 2]}}}}"
+    before, other = (load(texts.format(format)) for format in ("tsv", "csv"))
+    lines = [line.partition(":")[0] for line in difference(before, other)]
+    assert lines == ["data.validation.tsv", "data.validation.csv"]

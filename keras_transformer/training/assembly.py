@@ -121,8 +121,13 @@ def _encoded(config, distribution, say):
     else:
         run_folder.check_corpus(folder, corpora)
         tokenizers = load_tokenizers(config.tokenizer, folder)
-    cache = folder / run_folder.ENCODED
-    text = corpora.encode(*tokenizers, cache, config.longest, say)
+    text = corpora.encode(
+        *tokenizers,
+        folder / run_folder.ENCODED,
+        config.longest,
+        say,
+        split_symbols=batch_rule.batch_rule(folder) == 1,
+    )
     run_folder.check_encoded(folder, text.digest)
     if distribution.is_chief:
         distribution.wait()

@@ -101,6 +101,8 @@ class Corpora:
         folder: Path,
         longest: int | None = None,
         say: Callable[[str], None] = lambda text: None,
+        *,
+        split_symbols: bool = False,
     ) -> TrainingPairs:
         """The training text as ids; encoded once, and then mapped from the cache.
 
@@ -111,6 +113,7 @@ class Corpora:
             longest: the most tokens, with the end token, to which `bpe_dropout` may
                 lengthen a row: the learned positions of the model; None for any.
             say: is given a line of progress now and then.
+            split_symbols: of `bpe_dropout`, see `BPEMerges`.
 
         Raises:
             InputError: where a file is not right, nothing is left of a corpus, or the
@@ -120,7 +123,9 @@ class Corpora:
         filters = data.filters.model_dump()
         dropout = None
         if data.bpe_dropout:
-            dropout = BPEDropout(*tokenizers, data.bpe_dropout, longest)
+            dropout = BPEDropout(
+                *tokenizers, data.bpe_dropout, longest, split_symbols=split_symbols
+            )
         if data.phrasebook is not None:
             pairs, report = encode_pairs(
                 self._phrases, *tokenizers, data.max_length, **filters

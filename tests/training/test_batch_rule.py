@@ -6,6 +6,7 @@ import pytest
 
 from keras_transformer.backends.distribution import Distribution
 from keras_transformer.data.batching import RULE
+from keras_transformer.data.tokenizer import Tokenizer
 from keras_transformer.errors import InputError
 from keras_transformer.training import assembly
 from keras_transformer.training import load_config
@@ -70,6 +71,33 @@ def test_a_run_of_a_version_without_rules_goes_on_as_it_was_begun(config_file, b
     ) in told
     new, _ = parts_of(load_config(config_file, ["output=new"]))
     assert new.batches.rule == RULE and new.translator.model.draws_by_row
+
+
+def test_user_defined_symbols_come_apart_in_a_run_that_began_so(config_file):
+    options = [
+        "training.steps=2",
+        "tokenizer.vocabulary_size=271",
+        'tokenizer.user_defined_symbols=["97"]',
+        "data.bpe_dropout=0.9",
+    ]
+    config = load_config(config_file, options)
+    train(config)
+    tokenizer = Tokenizer.load(config.output / "tokenizer.model")
+    rows = tokenizer.encode((config_file.parent / "train.de").read_text().split())
+    symbol = tokenizer.pieces(range(tokenizer.vocabulary_size)).index("97")
+
+    def count():
+        """How often the symbol is in what is trained on."""
+        batches = parts_of(config)[0].batches
+        return sum(
+            (batches[index][0]["target"] == symbol).sum()
+            for index in range(len(batches))
+        )
+
+    whole = sum(row.count(symbol) for row in rows)
+    assert count() == whole > 0
+    (config.output / "batches.json").unlink()
+    assert count() < whole
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"rule": 1}', '{"rule": "2"}'])

@@ -73,8 +73,10 @@ def _attend(scores, value, bias, dropout):
     if bias is not None:
         masks.check_bias(bias, "bias")
         scores = scores + ops.cast(bias, "float32")
-    # Keras warns of a softmax over a single key, which is a sentence of one token.
-    single = scores.shape[-1] == 1
+    # Keras warns of a softmax over a single key, which is a sentence of one token. What
+    # PyTorch traces for an export has no int here, and other sentences later on.
+    size = scores.shape[-1]
+    single = isinstance(size, int) and size == 1
     weights = ops.ones_like(scores) if single else ops.softmax(scores, axis=-1)
     mixture = weights if dropout is None else dropout(weights)
     return ops.matmul(ops.cast(mixture, value.dtype), value), weights

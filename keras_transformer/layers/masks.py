@@ -191,8 +191,9 @@ def _tensor(mask):
 
 def _distance(query_length, key_length, offset):
     """Key position minus query position: (T, S) int32."""
-    queries = ops.arange(query_length, dtype="int32") + offset
+    # From 0 in words: Keras' export from JAX reads no range of a single argument.
+    queries = ops.arange(0, query_length, dtype="int32") + offset
     if key_length is None:
         key_length = query_length
-    keys = ops.arange(key_length, dtype="int32")
+    keys = ops.arange(0, key_length, dtype="int32")
     return ops.expand_dims(keys, 0) - ops.expand_dims(queries, 1)

@@ -228,8 +228,10 @@ class MultiHeadAttention(keras.layers.Layer):
         outputs = ops.matmul(inputs, getattr(self, f"{name}_kernel"))
         if self.use_bias:
             outputs = outputs + getattr(self, f"{name}_bias")
+        if self.num_heads == 1:
+            return ops.expand_dims(outputs, -3)
         size = self.value_dim if name == "value" else self.head_dim
-        heads = (*ops.shape(outputs)[:-1], self.num_heads, size)
+        heads = (*ops.shape(inputs)[:-1], self.num_heads, size)
         outputs = ops.reshape(outputs, heads)
         return ops.swapaxes(outputs, -3, -2)
 
@@ -253,7 +255,7 @@ class MultiHeadAttention(keras.layers.Layer):
             biases = (self.query_bias, self.key_bias, self.value_bias)
             biases = [bias.value for bias in biases]
             outputs = outputs + ops.stack(biases)
-        heads = (*ops.shape(outputs)[:-1], self.num_heads, self.head_dim)
+        heads = (*ops.shape(inputs)[:-1], 3, self.num_heads, self.head_dim)
         outputs = ops.reshape(outputs, heads)  # (..., T, 3, H, K)
         outputs = ops.swapaxes(ops.moveaxis(outputs, -3, 0), -3, -2)
         return ops.unstack(outputs, 3)
@@ -263,9 +265,12 @@ class MultiHeadAttention(keras.layers.Layer):
 
     def _merge_heads(self, outputs):
         """(..., H, T, value_dim) -> (..., T, output_dim)."""
-        outputs = ops.swapaxes(outputs, -3, -2)
-        width = self.num_heads * self.value_dim
-        outputs = ops.reshape(outputs, (*ops.shape(outputs)[:-2], width))
+        if self.num_heads == 1:
+            outputs = ops.squeeze(outputs, -3)
+        else:
+            outputs = ops.swapaxes(outputs, -3, -2)
+            width = self.num_heads * self.value_dim
+            outputs = ops.reshape(outputs, (*ops.shape(outputs)[:-2], width))
         outputs = ops.matmul(outputs, self.output_kernel)
         return outputs + self.output_bias if self.use_bias else outputs
 

@@ -104,7 +104,7 @@ class SinusoidalPositionalEncoding(keras.layers.Layer):
         elif length is not None:
             table = sinusoidal_table(length, hidden_dim, self.layout, self.offset)
             if position is None:
-                position = ops.arange(ops.shape(inputs)[1], dtype="int32")
+                position = ops.arange(0, ops.shape(inputs)[1], dtype="int32")
             encoding = ops.take(ops.convert_to_tensor(table), position, axis=0)
         else:
             encoding = self._dynamic_table(ops.shape(inputs)[1], hidden_dim)
@@ -124,7 +124,7 @@ class SinusoidalPositionalEncoding(keras.layers.Layer):
 
     def _dynamic_table(self, length, hidden_dim):
         """The table in the graph, for a length known only when it runs."""
-        positions = ops.arange(length, dtype="int32") + self.offset
+        positions = ops.arange(0, length, dtype="int32") + self.offset
         positions = ops.cast(ops.expand_dims(positions, 1), "float64")
         angles = positions * frequencies(hidden_dim, self.layout)
         axis = 2 if self.layout == "interleaved" else 1
@@ -194,7 +194,7 @@ class LearnedPositionalEmbedding(keras.layers.Layer):
                 f"max_sequence_length"
             )
         if position is None:
-            position = ops.arange(ops.shape(inputs)[1], dtype="int32")
+            position = ops.arange(0, ops.shape(inputs)[1], dtype="int32")
         rows = ops.take(self.embeddings, position + self.offset, axis=0)
         outputs = ops.cast(inputs, "float32") + ops.cast(rows, "float32")
         return ops.cast(outputs, self.compute_dtype)

@@ -48,6 +48,10 @@ class Transformer(TranslationModel):
     Masking: source positions that hold `pad_id` are attended to by none; the target
     is causal, so that padding at its end is seen by padding alone.
 
+    Keras' own `export(path, format="onnx")` writes this pass for any B, S and T on
+    TensorFlow. On JAX (with `jax2onnx`) and PyTorch (with `onnxscript`) it takes an
+    `input_signature` of fixed lengths, on PyTorch of a fixed B, too.
+
     Example:
 
     >>> import numpy as np

@@ -2,7 +2,6 @@
 
 import contextlib
 import functools
-import threading
 
 import jax
 import keras
@@ -14,6 +13,8 @@ from keras_transformer.backends import host_memory
 from keras_transformer.backends.chunked_top_k import chunked
 from keras_transformer.backends.host_threads import num_threads
 from keras_transformer.backends.jax_distribution import distributions  # noqa: F401
+from keras_transformer.backends.programs import FirstAlone
+from keras_transformer.backends.programs import kept
 from keras_transformer.backends.random_words import random_words
 from keras_transformer.backends.random_words import row_places
 from keras_transformer.backends.steps import Rows
@@ -35,27 +36,26 @@ _FEW_ROWS = {"xla_cpu_experimental_ynn_fusion_type": "LIBRARY_FUSION_TYPE_REDUCE
 
 
 def compile(function, model, few_rows=False):
-    options = _known(_FEW_ROWS) if few_rows and jax.default_backend() == "cpu" else None
+    on_cpu = jax.default_backend() == "cpu"
+    compiler_options = _known(_FEW_ROWS) if few_rows and on_cpu else None
 
-    @functools.partial(jax.jit, static_argnums=0, compiler_options=options)
-    def program(options, weights, arguments):
-        mapping = list(zip(model.variables, weights, strict=True))
-        with keras.StatelessScope(state_mapping=mapping):
-            return function(*arguments, **dict(options))
+    @kept
+    def program_of(options, shapes):
+        def program(weights, arguments):
+            mapping = list(zip(model.variables, weights, strict=True))
+            with keras.StatelessScope(state_mapping=mapping):
+                return function(*arguments, **dict(options))
 
-    lock, compiled = threading.Lock(), set()
+        # One each: what is dropped frees what was compiled.
+        return FirstAlone(jax.jit(program, compiler_options=compiler_options))
 
     def run(*arguments, **options):
         note_work()
+        leaves, structure = jax.tree.flatten(arguments)
+        shapes = (structure, *((leaf.shape, leaf.dtype) for leaf in leaves))
+        program = program_of(tuple(sorted(options.items())), shapes)
         # Weights as inputs: closed over, they would be baked in as constants.
-        weights = [variable.value for variable in model.variables]
-        options = tuple(sorted(options.items()))
-        key = (options, *(leaf.shape for leaf in jax.tree.leaves(arguments)))
-        # Of threads with the same new shapes one compiles.
-        with contextlib.nullcontext() if key in compiled else lock:
-            result = program(options, weights, arguments)
-            compiled.add(key)
-        return result
+        return program([variable.value for variable in model.variables], arguments)
 
     return run
 

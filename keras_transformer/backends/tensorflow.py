@@ -17,6 +17,8 @@ from keras_transformer.backends import forks
 from keras_transformer.backends import host_memory
 from keras_transformer.backends.chunked_top_k import chunked
 from keras_transformer.backends.host_threads import num_threads
+from keras_transformer.backends.programs import FirstAlone
+from keras_transformer.backends.programs import kept
 from keras_transformer.backends.steps import Rows
 from keras_transformer.backends.steps import added
 from keras_transformer.backends.steps import caught_gradients
@@ -40,40 +42,20 @@ use_cudnn = False  # XLA, which compiles loops well, knows no cuDNN operations
 
 
 def compile(function, model, few_rows=False):
-    programs = {}  # one each: tf.function warns where one is traced again and again
+    @kept  # one each: tf.function warns where one is traced again and again
+    def program_of(options, shapes):
+        # Not a function of its own: TensorFlow would count all keys as one's.
+        program = functools.partial(_traced_for_xla, function, dict(options))
+        return FirstAlone(tf.function(program, jit_compile=True, autograph=False))
 
     def run(*arguments, **options):
         note_work()
         arguments = tree.map_structure(tf.convert_to_tensor, arguments)
-        tensors = tree.flatten(arguments)
-        shapes = tuple((tuple(tensor.shape), tensor.dtype) for tensor in tensors)
-        key = (tuple(sorted(options.items())), shapes)
-        if key not in programs:
-            # Not a function of its own: TensorFlow would count all keys as one's.
-            program = functools.partial(_traced_for_xla, function, options)
-            program = tf.function(program, jit_compile=True, autograph=False)
-            # Of another thread, if that was faster.
-            programs.setdefault(key, _FirstAlone(program))
-        return programs[key](*arguments)
+        shapes = tree.map_structure(lambda t: (t.shape.as_list(), t.dtype), arguments)
+        program = program_of(tuple(sorted(options.items())), repr(shapes))
+        return program(*arguments)
 
     return run
-
-
-class _FirstAlone:
-    """A function whose first call all others wait for: of those one traces it."""
-
-    def __init__(self, function):
-        self._function = function
-        self._lock = threading.Lock()
-
-    def __call__(self, *arguments):
-        lock = self._lock
-        if lock is None:
-            return self._function(*arguments)
-        with lock:
-            result = self._function(*arguments)
-            self._lock = None
-        return result
 
 
 def note_work(builds=False):

@@ -17,6 +17,7 @@ from torch.utils import _pytree as pytree
 from keras_transformer.backends import forks
 from keras_transformer.backends import host_memory
 from keras_transformer.backends import torch_recomputation
+from keras_transformer.backends.programs import kept
 from keras_transformer.backends.random_words import random_words
 from keras_transformer.backends.random_words import row_places
 from keras_transformer.backends.random_words import signed
@@ -35,9 +36,9 @@ _aten = torch.ops.aten
 # traced step of a small model saves hundredths of one.
 EAGER_STEPS = 48
 
-# Of the program that is running: {(loop, options, shapes): its traced body, or how
-# often it has run untraced}, its options, and the numbers of its loops.
-_graphs = contextvars.ContextVar("graphs", default=None)
+# Of the program that is running: the bodies of its loops, its options, and the numbers
+# of its loops.
+_program = contextvars.ContextVar("program", default=None)
 
 # Held by the thread whose program is running. While one is traced, PyTorch's tracer
 # puts functions of its own into torch.nn.Module, of which Keras' layers are made: what
@@ -51,13 +52,13 @@ use_cudnn = "auto"
 
 
 def compile(function, model, few_rows=False):
-    graphs = {}
+    bodies = kept(lambda *key: _Body())
 
     def run(*arguments, **options):
         note_work()
         arguments = tree.map_structure(ops.convert_to_tensor, arguments)
-        collecting = _collecting(graphs, tuple(sorted(options.items())))
-        with _running, torch.no_grad(), collecting:
+        program = _as_program(bodies, tuple(sorted(options.items())))
+        with _running, torch.no_grad(), program:
             return function(*arguments, **options)
 
     return run
@@ -70,12 +71,28 @@ def note_work(builds=False):
 
 
 @contextlib.contextmanager
-def _collecting(graphs, options):
-    token = _graphs.set((graphs, options, itertools.count()))
+def _as_program(bodies, options):
+    token = _program.set((bodies, options, itertools.count()))
     try:
         yield
     finally:
-        _graphs.reset(token)
+        _program.reset(token)
+
+
+class _Body:
+    """The body of a loop: as it is in its first steps, then traced."""
+
+    def __init__(self):
+        self._steps = 0
+        self._traced = None
+
+    def __call__(self, body, state, constants):
+        if self._traced is None and self._steps == EAGER_STEPS:
+            # On copies: the body writes into its caches.
+            copies = pytree.tree_map(torch.clone, (state, constants))
+            self._traced = trace(body, *copies)
+        self._steps += 1
+        return (self._traced or body)(state, constants)
 
 
 def concrete(tensor):
@@ -90,26 +107,18 @@ def concrete(tensor):
 
 
 def loop(condition, body, state, constants):
-    if _graphs.get() is None:  # not compiled
+    if _program.get() is None:  # not compiled
         while condition(state):
             state = body(state, constants)
         return state
-    graphs, options, numbers = _graphs.get()
+    bodies, options, numbers = _program.get()
     # Once, instead of in each product of a step.
     constants = pytree.tree_map(torch.Tensor.contiguous, constants)
     flat, structure = pytree.tree_flatten((state, constants))
     shapes = tuple((tensor.shape, tensor.dtype, tensor.device) for tensor in flat)
-    key = (next(numbers), options, structure, shapes)
+    step = bodies(next(numbers), options, structure, shapes)
     while condition(state):
-        step = graphs.get(key, 0)
-        if step == EAGER_STEPS:
-            # On copies: the body writes into its caches.
-            copies = pytree.tree_map(torch.clone, (state, constants))
-            step = graphs[key] = trace(body, *copies)
-        elif isinstance(step, int):
-            graphs[key] = step + 1
-            step = body
-        state = step(state, constants)
+        state = step(body, state, constants)
     return state
 
 

@@ -116,10 +116,10 @@ def choose(scores, count, *, num_groups, penalty, end_id, done):
     return tuple(together(parts) for parts in zip(*found, strict=True))
 
 
-def chooser(num_groups, penalty, end_id):
-    """What gives ranks, scores, tokens and beams, (B, 2W) each, of (B, W, V)."""
+def chooser(num_groups, end_id):
+    """What gives ranks, scores, tokens and beams, (B, C) each, of (B, W, V)."""
 
-    def chosen(scores, count, done):
+    def chosen(scores, count, done, penalty):
         if num_groups > 1:
             options = {"num_groups": num_groups, "penalty": penalty, "end_id": end_id}
             return choose(scores, count, done=done, **options)

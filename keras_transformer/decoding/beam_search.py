@@ -14,7 +14,6 @@ Groups of beams are rows of their own, (B * G, W / G), but for two things: the m
 sees them together, and the choice of continuations in one group knows those before it.
 """
 
-import math
 from functools import partial
 from typing import Any
 from typing import NamedTuple
@@ -28,6 +27,8 @@ from keras_transformer.decoding.beam_groups import gather_all
 from keras_transformer.decoding.length_penalty import normalized
 from keras_transformer.decoding.logits_processors import NEVER
 from keras_transformer.decoding.logits_processors import chain
+from keras_transformer.decoding.numbers import enough
+from keras_transformer.decoding.numbers import number
 from keras_transformer.decoding.search_loop import search_loop
 from keras_transformer.decoding.search_result import OFF
 from keras_transformer.decoding.search_result import SearchResult
@@ -86,7 +87,10 @@ def beam_search(
     Args:
         decode_step: `(tokens (B, W), position, constants, cache) -> logits
             (B, W, V), cache`.
-        constants: nested tensors, once a row, handed to `decode_step`.
+        constants: nested tensors, once a row, handed to `decode_step`. Scalars in
+            `constants["numbers"]` take the place of `length_penalty`,
+            `diversity_penalty` and `patience` (there: how many hypotheses have to end),
+            which then only say that they are used.
         cache: nested tensors, reordered as hypotheses are.
         limits: (B,) int32, the most tokens of each row, end token included; 0 for a
             row that only fills the batch.
@@ -129,37 +133,45 @@ def beam_search(
     """
     _check(beam_size, top_beams, length_penalty)
     process = process or chain(suppressed=suppressed)
-    score = partial(normalized, normalization=normalization, alpha=length_penalty)
     split, join = beam_groups.views(num_beam_groups)
-    choose = beam_groups.chooser(num_beam_groups, diversity_penalty, end_id)
+    choose = beam_groups.chooser(num_beam_groups, end_id)
     width = beam_size // num_beam_groups
     wanted = min(top_beams, width)  # of each group, those that may be returned
     rows = ops.shape(limits)[0]
     limits = beam_groups.repeat(limits, num_beam_groups)
     state = _start(width, length, limits, cache, pad_id)
     state = _with_sums(state, rows, coverage is not None, patience is not None, prefix)
-    enough = patience and max(math.ceil(patience * width), wanted)
+    most = enough(patience, width, top_beams)
+
+    def score(log_probability, length, constants):
+        alpha = number("length_penalty", length_penalty, constants)
+        return normalized(log_probability, length, normalization, alpha)
 
     def body(state, constants):
         limits, constants = constants
+        own_score = partial(score, constants=constants)
+        diversity = number("diversity_penalty", diversity_penalty, constants)
         last = join(_last_tokens(state, start_id))
         logits, cache = decode_step(last, state.position, constants, state.cache)
         forced = with_forced(state, logits, constants)
         logs = process(logits, join(state.tokens), state.position, constants)
         added = OFF if coverage is None else split(coverage(cache, constants))
-        candidates = _continue(state, split(logs), added, 2 * width, choose)
-        state = _keep_finished(state, candidates, end_id, score)
+        choice = partial(choose, count=2 * width, done=state.done, penalty=diversity)
+        candidates = _continue(state, split(logs), added, choice)
+        state = _keep_finished(state, candidates, end_id, own_score)
         state, beams = _keep_live(state, candidates, end_id, split(nan_of(logits)))
         cache = reorder(cache, beam_groups.of_all(beams, num_beam_groups))
         position = state.position + 1
         state = state._replace(position=position, cache=cache, prefix=forced)
-        best_possible = score(ops.max(state.log_probabilities, axis=1), limits)
+        best_possible = own_score(ops.max(state.log_probabilities, axis=1), limits)
         settled = state.finished_scores[:, wanted - 1] >= best_possible
         settled = ops.logical_or(settled, state.position >= limits)
-        return state._replace(done=_done(state, settled, enough, num_beam_groups))
+        ended = number("patience", most, constants)
+        return state._replace(done=_done(state, settled, ended, num_beam_groups))
 
     state = search_loop(body, state, (limits, constants), rows=rows, length=length)
-    found = beam_groups.merge(_hypotheses(state, limits, score), num_beam_groups)
+    found = _hypotheses(state, limits, partial(score, constants=constants))
+    found = beam_groups.merge(found, num_beam_groups)
     return _result(found, state, top_beams, pad_id)
 
 
@@ -216,10 +228,10 @@ def _last_tokens(state, start_id):
     return ops.where(state.position == 0, start_id, last)
 
 
-def _continue(state, log_probabilities, coverage, count, choose):
-    """The `count` best continuations of all live hypotheses of a row."""
+def _continue(state, log_probabilities, coverage, choose):
+    """The best continuations of all live hypotheses of a row."""
     scores = ops.expand_dims(state.log_probabilities, 2) + log_probabilities
-    ranks, scores, last, beams = choose(scores, count, state.done)
+    ranks, scores, last, beams = choose(scores)
     length = ops.shape(state.tokens)[2]
     here = ops.arange(length, dtype="int32") == state.position  # (L,)
     tokens = ops.where(here, ops.expand_dims(last, 2), gather(state.tokens, beams))

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from keras import ops
 
 from keras_transformer.decoding.logits_processors import chain
+from keras_transformer.decoding.numbers import number
 from keras_transformer.decoding.search_loop import search_loop
 from keras_transformer.decoding.search_result import OFF
 from keras_transformer.decoding.search_result import each
@@ -50,7 +51,8 @@ def greedy_search(
     Args:
         decode_step: `(tokens (B, 1), position, constants, cache) -> logits
             (B, 1, V), cache`.
-        constants: nested tensors handed to `decode_step`.
+        constants: nested tensors handed to `decode_step`. A scalar in
+            `constants["numbers"]` takes the place of `length_penalty`.
         cache: nested tensors handed on from step to step.
         limits: (B,) int32, the most tokens of each row, end token included; 0 for a
             row that only fills the batch.
@@ -115,7 +117,8 @@ def greedy_search(
         )
 
     state = search_loop(body, state, (limits, constants), rows=rows, length=length)
-    result = result_of(state, pad_id, normalization, length_penalty)
+    alpha = number("length_penalty", length_penalty, constants)
+    result = result_of(state, pad_id, normalization, alpha)
     return each(lambda tensor: ops.expand_dims(tensor, 1), result)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from keras import ops
 
 from keras_transformer import backends
+from keras_transformer.decoding.numbers import number
 
 #: The log-probability of what is forbidden, and of a hypothesis that is none.
 NEVER = -float("inf")
@@ -40,15 +41,19 @@ def chain(
 
     Returns:
         A function of logits (B, W, V), the tokens so far (B, W, L), their number, and
-        `constants`; it gives log-probabilities (B, W, V).
+        `constants`; it gives log-probabilities (B, W, V). Scalars in
+        `constants["numbers"]` take the place of `min_length` and `repetition_penalty`,
+        which then only say that they are used.
     """
 
     def process(logits, tokens, position, constants):
         if repetition_penalty != 1.0:
-            logits = penalize_repetition(logits, tokens, position, repetition_penalty)
+            penalty = number("repetition_penalty", repetition_penalty, constants)
+            logits = penalize_repetition(logits, tokens, position, penalty)
         scores = suppress(ops.log_softmax(logits, axis=-1), suppressed)
         if min_length > 1:
-            scores = enforce_min_length(scores, position, min_length, end_id)
+            least = number("min_length", min_length, constants)
+            scores = enforce_min_length(scores, position, least, end_id)
         if no_repeat_ngram_size:
             scores = block_repeated_ngrams(
                 scores, tokens, position, no_repeat_ngram_size

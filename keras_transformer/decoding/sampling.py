@@ -19,6 +19,7 @@ from keras_transformer.decoding.logits_processors import chain
 from keras_transformer.decoding.logits_processors import forced_tokens
 from keras_transformer.decoding.logits_processors import keep_top_k
 from keras_transformer.decoding.logits_processors import keep_top_p
+from keras_transformer.decoding.numbers import number
 from keras_transformer.decoding.search_loop import search_loop
 from keras_transformer.decoding.search_result import OFF
 from keras_transformer.decoding.search_result import nan_of
@@ -70,7 +71,9 @@ def sample(
     Args:
         decode_step: `(tokens (B, R), position, constants, cache) -> logits
             (B, R, V), cache`.
-        constants: nested tensors handed to `decode_step`.
+        constants: nested tensors handed to `decode_step`. Scalars in
+            `constants["numbers"]` take the place of `temperature`, `top_p` and
+            `length_penalty`, which then only say that they are used.
         cache: nested tensors handed on from step to step.
         limits: (B,) int32, the most tokens of each row, end token included; 0 for a
             row that only fills the batch.
@@ -105,7 +108,12 @@ def sample(
         logits, cache = decode_step(state.last, state.position, constants, state.cache)
         log_probabilities = ops.log_softmax(logits, axis=-1)  # (B, R, V)
         scores = process(logits, state.tokens, state.position, constants)
-        scores = _narrowed(scores, temperature, top_k, top_p)
+        if temperature != 1.0:
+            scores = scores / number("temperature", temperature, constants)
+        if top_k:
+            scores = keep_top_k(scores, top_k)
+        if top_p < 1.0:
+            scores = keep_top_p(scores, number("top_p", top_p, constants))
         noise = gumbel(keys, state.position, scores.shape[-1])
         chosen = ops.cast(ops.argmax(scores + noise, axis=-1), "int32")  # (B, R)
         drawn = _log_probabilities(log_probabilities, scores, chosen)
@@ -134,7 +142,8 @@ def sample(
     state = search_loop(
         body, state, (limits, keys, constants), rows=keys.shape[0], length=length
     )
-    return result_of(state, pad_id, normalization, length_penalty)
+    alpha = number("length_penalty", length_penalty, constants)
+    return result_of(state, pad_id, normalization, alpha)
 
 
 def _start(keys, limits, length, cache, start_id, pad_id):
@@ -157,15 +166,6 @@ def _log_probabilities(log_probabilities, scores, chosen):
     places = ops.expand_dims(chosen, 2)
     drawn = ops.take_along_axis(log_probabilities, places, axis=2)[:, :, 0]
     return ops.where(ops.max(scores, axis=-1) != NEVER, drawn, NEVER)
-
-
-def _narrowed(scores, temperature, top_k, top_p):
-    """The scores (B, R, V) that a token is drawn by."""
-    if temperature != 1.0:
-        scores = scores / temperature
-    if top_k:
-        scores = keep_top_k(scores, top_k)
-    return keep_top_p(scores, top_p) if top_p < 1.0 else scores
 
 
 def sample_keys(seed, numbers, count):

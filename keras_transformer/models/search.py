@@ -11,6 +11,7 @@ from keras_transformer.decoding import greedy_search
 from keras_transformer.decoding import sample
 from keras_transformer.decoding.beam_groups import gather
 from keras_transformer.decoding.logits_processors import chain
+from keras_transformer.decoding.numbers import number
 from keras_transformer.fused_cross_entropy import token_mask
 from keras_transformer.layers import masks
 from keras_transformer.losses import token_losses
@@ -28,9 +29,11 @@ def search(model, source, limits, inputs=(), *, length, options, table_length=No
         source: (B, S) int32.
         limits: (B,) int32, the most tokens of each translation, end token included; 0
             for a row that only fills the batch.
-        inputs: `{"prefix": (B, P) int32, "keys": (B, R, 2) int32}`, where wanted: the
-            first tokens of each translation, filled with `logits_processors.FREE`; and
-            the keys of its samples, see `sampling.sample_keys`.
+        inputs: `{"prefix": (B, P) int32, "keys": (B, R, 2) int32, "numbers": {...}}`,
+            where wanted: the first tokens of each translation, filled with
+            `logits_processors.FREE`; the keys of its samples, see
+            `sampling.sample_keys`; and numbers in place of those in the options, see
+            `decoding.numbers.as_inputs`.
         length: L, at least the largest limit; where a framework allows it in the
             program that is made, a scalar int32.
         options: `DecodingOptions` with `suppressed_tokens` as ids; `top_beams` is R. Of
@@ -55,6 +58,8 @@ def search(model, source, limits, inputs=(), *, length, options, table_length=No
     prefix = "prefix" in inputs
     if prefix:
         constants["prefix"] = inputs["prefix"]
+    if "numbers" in inputs:
+        constants["numbers"] = inputs["numbers"]
 
     arguments = (step, constants, cache, limits)
     shared = {
@@ -167,7 +172,8 @@ class CoverageStep(Step):
         covered = ops.clip(cache["coverage"], 1e-9, 1.0)
         mask = constants["mask"][:, 0]  # (B, 1, S)
         logs = ops.where(mask, ops.log(covered), 0.0)
-        return self.beta * ops.sum(logs, axis=-1)
+        beta = number("coverage_penalty", self.beta, constants)
+        return beta * ops.sum(logs, axis=-1)
 
 
 def score(model, source, labels):

@@ -22,6 +22,7 @@ from keras_transformer import backends
 from keras_transformer.data.batching import pad_rows
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.decoding.logits_processors import FREE
+from keras_transformer.decoding.numbers import as_inputs
 from keras_transformer.decoding.sampling import sample_keys
 from keras_transformer.errors import InputError
 from keras_transformer.models import Ensemble
@@ -226,7 +227,7 @@ class BatchSearch:
         rows, length = source.shape
         limits = self._limits(sentences, options)
         if options.max_length is not None:
-            L = options.max_length
+            L = bucket(options.max_length)
         else:
             L = length + EXTRA_LENGTH
             if limits.max() > L:  # a long prefix, or min_length
@@ -234,12 +235,15 @@ class BatchSearch:
         L = min(L, config.longest_sequence)
         limits = np.pad(limits, (0, rows - len(sentences)))
         limits = ops.convert_to_tensor(np.minimum(limits, L).astype("int32"))
+        program, numbers = as_inputs(_program(options))
         inputs = self._inputs(sentences, rows, options)
+        if numbers:
+            inputs["numbers"] = tree.map_structure(ops.convert_to_tensor, numbers)
         arguments = (source, limits, *([inputs] if inputs else []))
         width = options.num_candidates if options.sampling else options.beam_size
         few = rows * width <= _FEW_ROWS and not self._is_small
         run = self._search_few_rows if few else self._search
-        result = run(*arguments, length=L, options=_program(options))
+        result = run(*arguments, length=L, options=program)
         parts = [ops.convert_to_numpy(part)[: len(sentences)] for part in result[:-1]]
         prefixes = ops.convert_to_numpy(result.prefix_log_probabilities)
         for number, row in enumerate(zip(*parts, strict=True)):

@@ -6,6 +6,7 @@ import pytest
 from keras import ops
 
 from keras_transformer import backends
+from keras_transformer.backends import programs
 
 
 class Scale:
@@ -193,3 +194,28 @@ def test_to_numpy_gives_a_copy():
 
 def test_memory_is_measured_in_bytes():
     assert 0 <= backends.peak_memory(lambda: None) < backends.memory_limit()
+
+
+def test_the_programs_that_are_kept_have_a_bound(monkeypatch):
+    monkeypatch.setattr(programs, "MOST_PROGRAMS", 2)
+    made = []
+    program_of = programs.kept(lambda *key: made.append(key) or object())
+    first = program_of("a", 1)
+    assert program_of("a", 1) is first
+    program_of("b", 1)
+    program_of("a", 1)
+    program_of("c", 1)  # b is the longest unused
+    assert program_of("a", 1) is first
+    program_of("b", 1)
+    assert made == [("a", 1), ("b", 1), ("c", 1), ("b", 1)]
+
+
+def test_a_program_that_was_dropped_is_made_again(monkeypatch):
+    monkeypatch.setattr(programs, "MOST_PROGRAMS", 1)
+    model = Scale()
+    run = backends.compile(model.powers, model)
+    for count in (1, 3, 1):
+        assert numbers(run(tensor(1, 1), tensor(1, 1), count=count)) == [
+            1.0,
+            2.0**count,
+        ]

@@ -1,0 +1,68 @@
+"""Numbers of a search as inputs of its program: one program serves all their values."""
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+#: What stands for a number in the options of a program that has it as an input. It
+#: says that the number is used; one that has its default adds no operation.
+_PLACEHOLDERS = {
+    "length_penalty": 1.0,
+    "coverage_penalty": 1.0,
+    "patience": 1.0,
+    "min_length": 2,
+    "repetition_penalty": 2.0,
+    "diversity_penalty": 1.0,
+    "temperature": 2.0,
+    "top_p": 0.5,
+}
+
+
+def as_inputs(options):
+    """The options of a program, and the numbers that are its inputs.
+
+    Args:
+        options: `DecodingOptions`, with `top_beams` as the search takes it.
+
+    Returns:
+        Options that are equal wherever the same operations are, and `{name: scalar}`,
+        int32 or float32, for `constants["numbers"]`, see `number`.
+
+    Example:
+
+    >>> from keras_transformer.decoding import DecodingOptions
+    >>> from keras_transformer.decoding.numbers import as_inputs
+    >>> options, numbers = as_inputs(DecodingOptions(length_penalty=0.8))
+    >>> options == as_inputs(DecodingOptions(length_penalty=0.9))[0]
+    True
+    >>> float(numbers["length_penalty"])
+    0.800000011920929
+    """
+    changed = options.changed().items()
+    numbers = {name: value for name, value in changed if name in _PLACEHOLDERS}
+    placeholders = {name: _PLACEHOLDERS[name] for name in numbers}
+    if "patience" in numbers:
+        width = options.beam_size // options.num_beam_groups
+        numbers["patience"] = enough(options.patience, width, options.top_beams)
+    numbers = {
+        name: np.int32(value) if isinstance(value, int) else np.float32(value)
+        for name, value in numbers.items()
+    }
+    return options.model_copy(update=placeholders), numbers
+
+
+def number(name, given, constants):
+    """The one in `constants["numbers"]`, where there is one, else what is given."""
+    numbers = constants.get("numbers", {}) if isinstance(constants, Mapping) else {}
+    return numbers.get(name, given)
+
+
+def enough(patience, width, top_beams):
+    """How many hypotheses of `width` beams have to end before patience does.
+
+    At least as many as are wanted. None without patience.
+    """
+    if patience is None:
+        return None
+    return max(math.ceil(patience * width), min(top_beams, width))

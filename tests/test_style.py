@@ -1,4 +1,4 @@
-"""Form: sizes of files and functions, whole words, docstrings, no assert."""
+"""Form: whole words, docstrings, no assert."""
 
 import ast
 import re
@@ -16,10 +16,6 @@ SOURCES = {
     for path in sorted((ROOT / folder).rglob("*.py"))
 }
 PACKAGE = [path for path in SOURCES if path.startswith("keras_transformer/")]
-
-FILE_LINES = 350
-FUNCTION_LINES = 60
-COMMAND_LINES = 80  # of a module in cli/
 
 #: Words that have one spelling in this package: source, target, attention, ...
 DENIED_WORDS = {"attn", "ffn", "src", "tgt"}
@@ -59,40 +55,6 @@ def public_classes(source: ast.Module) -> Iterator[ast.ClassDef]:
     for node in source.body:
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
             yield node
-
-
-def test_files_are_short():
-    lines = {
-        path: len(file.read_text(encoding="utf-8").splitlines())
-        for path, file in SOURCES.items()
-    }
-    commands = "keras_transformer/cli/"
-    faults = [
-        f"{path}: {count} lines"
-        for path, count in lines.items()
-        if count > (COMMAND_LINES if path.startswith(commands) else FILE_LINES)
-    ]
-    assert not faults, "\n".join(faults)
-
-
-def code_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    """Lines of a function without its docstring, which must be as long as it must."""
-    lines = function.end_lineno - function.lineno + 1
-    if ast.get_docstring(function) is not None:
-        text = function.body[0]
-        lines -= text.end_lineno - text.lineno + 1
-    return lines
-
-
-def test_functions_are_short():
-    faults = [
-        f"{path}:{node.lineno} {node.name}: {lines} lines"
-        for path in SOURCES
-        for node in ast.walk(tree(path))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        and (lines := code_lines(node)) > FUNCTION_LINES
-    ]
-    assert not faults, "\n".join(faults)
 
 
 def test_names_are_whole_words():

@@ -124,7 +124,9 @@ def _value(row: Any, name: str) -> str:
     value, rest = row, name
     while rest:
         if not isinstance(value, Mapping):
-            raise LineFault(f"is no object with a key {name}")
+            raise LineFault(
+                f"is no object with a key {name}; choose two keys by columns"
+            )
         key = rest if rest in value else rest.partition(".")[0]
         if key not in value:
             raise LineFault(f"has no key {name}; choose two keys by columns")

@@ -117,7 +117,7 @@ def check_text(text: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise LineFault("holds a lone surrogate, half a character; mend it") from None
+        raise LineFault("holds a lone surrogate, half a character; remove it") from None
 
 
 def check_encoding(path: str | Path, beginning: bytes) -> None:

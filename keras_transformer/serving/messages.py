@@ -14,6 +14,7 @@ import numpy as np
 import pydantic
 
 from keras_transformer.config.faults import first_fault
+from keras_transformer.data import line_faults
 from keras_transformer.errors import InputError
 from keras_transformer.serving.engine import Engine
 from keras_transformer.serving.engine import Options
@@ -159,14 +160,10 @@ def check_texts(texts: list[str], limits: Limits) -> None:
                 f"text {number} has {len(text)} characters, more than the "
                 f"{limits.characters} of one sentence; split it"
             )
-        if "\0" in text:
-            raise InputError(f"text {number} holds the character NUL; remove it")
         try:
-            text.encode()
-        except UnicodeEncodeError:
-            raise InputError(
-                f"text {number} holds half of a surrogate pair; remove it"
-            ) from None
+            line_faults.check_text(text)
+        except line_faults.LineFault as fault:
+            raise InputError(f"text {number} {fault}") from None
     total = sum(map(len, texts))
     if total > limits.request_characters:
         raise InputError(

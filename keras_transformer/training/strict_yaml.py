@@ -119,7 +119,9 @@ def _check_nodes(node: yaml.Node, counts: dict[int, int | None]) -> int:
         if node.tag in _NUMBERS and len(node.value) > _LONGEST_NUMBER:
             raise InputError(f"{where}a number of {len(node.value)} digits; shorten it")
     elif node.tag not in _COLLECTIONS:
-        raise InputError(f"{where}the tag {node.tag[:100]!r} is not for configs")
+        raise InputError(
+            f"{where}the tag {node.tag[:100]!r} is not for configs; remove it"
+        )
     else:
         pairs = node.value if isinstance(node, yaml.MappingNode) else [node.value]
         count += sum(_check_nodes(part, counts) for pair in pairs for part in pair)

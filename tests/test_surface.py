@@ -75,8 +75,12 @@ COMMANDS = {
     """,
     "average": "RUN --output --last --best",
     "export": """
-        MODEL --format --output --version --beam-size --length-penalty --examples
-        --quantization
+        MODEL --format --output --version --examples --quantization
+        --beam-size --top-beams --normalization --length-penalty --coverage-penalty
+        --patience --min-length --max-length --no-repeat-ngram-size --repetition-penalty
+        --suppressed-tokens --num-beam-groups --diversity-penalty --sampling
+        --temperature --top-k --top-p --seed --mbr --mbr-candidates --long-lines
+        --max-source-length
     """,
     "attention": """
         MODEL --text --translation --output --kind --layer --head --source --target

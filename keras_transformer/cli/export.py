@@ -11,6 +11,7 @@ import typer
 from keras_transformer.cli import model_folder
 from keras_transformer.cli import options
 from keras_transformer.cli import progress
+from keras_transformer.cli.decoding_flags import with_decoding_flags
 from keras_transformer.errors import InputError
 
 
@@ -23,6 +24,7 @@ class Format(enum.StrEnum):
     ctranslate2 = "ctranslate2"
 
 
+@with_decoding_flags
 def export(
     model: options.Model,
     format: Annotated[
@@ -34,8 +36,6 @@ def export(
         int | None,
         typer.Option(metavar="N", min=1, help="Of a SavedModel. Default: the next."),
     ] = None,
-    beam_size: options.BeamSize = None,
-    length_penalty: options.LengthPenalty = None,
     examples: options.Examples = None,
     quantization: Annotated[
         str | None,
@@ -43,19 +43,21 @@ def export(
             metavar="NAME", help="Of the others: int8, for instance. Default: float32."
         ),
     ] = None,
+    *,
+    decoding: dict[str, Any],
 ) -> None:
     """Write a model for other programs.
 
     The format saved_model is for TensorFlow and TF Serving: FOLDER/VERSION takes and
-    gives text, with the beam size and length penalty built in. onnx and litert are an
-    encoder and a step of the decoder with a description of the loop around them;
-    ctranslate2 runs in C++. What these three take as --quantization, each says.
+    gives text, with the search built in. onnx and litert are an encoder and a step of
+    the decoder with a description of the loop around them; ctranslate2 runs in C++.
+    What these three take as --quantization, each says. Options of the search that are
+    left out are those of the model; what a format does not have, it refuses: no format
+    draws samples, has MBR or splits long lines.
     """
     saved_model = format is Format.saved_model
     given: dict[str, Any] = {
         "version": version,
-        "beam_size": beam_size,
-        "length_penalty": length_penalty,
         "examples": examples,
         "quantization": quantization,
     }
@@ -75,4 +77,4 @@ def export(
             given["warm_up"] = read_lines(examples)
     module = importlib.import_module(f"keras_transformer.export.{format}")
     with progress.warnings_reported():
-        print(module.export(translator, output, **given))
+        print(module.export(translator, output, **given, **decoding))

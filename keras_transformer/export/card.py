@@ -3,15 +3,18 @@
 import json
 from typing import Any
 
+from keras_transformer.decoding import DecodingOptions
+from keras_transformer.export.description import n_best_options
+from keras_transformer.models.search import EXTRA_LENGTH
+
 _TEXT = """{card}
 
 # As a SavedModel
 
-Version {version} was exported from the model above with beam size {beam_size} and
-length penalty {length_penalty}. Text goes in and comes out: tokenizer, search and
-weights are in the graph. It needs neither Keras nor the package that made it, but the
-operations of TensorFlow Text, which TF Serving has. From the folder that holds
-`{name}`:
+Version {version} was exported from the model above with {search}.
+Text goes in and comes out: tokenizer, search and weights are in the graph. It needs
+neither Keras nor the package that made it, but the operations of TensorFlow Text, which
+TF Serving has. From the folder that holds `{name}`:
 
 ```
 docker run --rm -p 8500:8500 -p 8501:8501 \\
@@ -57,7 +60,7 @@ Signatures, each with its inputs and outputs:
 * `score`: `source`, `target` -> `log_probability`, `num_tokens`, `truncated`
 
 The batch is the first axis of each. `finished` is false where a translation reached its
-limit of {extra} tokens more than its line; `truncated` is true where a line had more
+limit of {limit}; `truncated` is true where a line had more
 tokens than the model takes ({longest}, its end included), and only its beginning was
 translated. `replaced` is true where a special id, or one outside of the vocabulary, was
 read as the unknown one. An empty line gives an empty translation. TF Serving refuses a
@@ -66,7 +69,11 @@ request of more lines than `max_batch_size` in `batching_params.pbtxt`.
 
 
 def saved_model_card(
-    card: str, example: str, answer: dict[str, Any], **facts: object
+    card: str,
+    example: str,
+    answer: dict[str, Any],
+    options: DecodingOptions,
+    **facts: object,
 ) -> str:
     """The text of the README.md beside the versions of a SavedModel.
 
@@ -74,14 +81,25 @@ def saved_model_card(
         card: of the model; "" where there is none.
         example: a line to translate.
         answer: what the signature `serving_default` says of it.
-        facts: `name`, `version`, `beam_size`, `length_penalty`, `n_best`, `extra` and
-            `longest`, as the text says them.
+        options: of the search.
+        facts: `name`, `version` and `longest`, as the text says them.
     """
     example = json.dumps(example, ensure_ascii=False)
+    usual = {"beam_size": options.beam_size, "length_penalty": options.length_penalty}
+    changed = usual | options.changed()
+    if options.suppressed_tokens:
+        changed["suppressed_tokens"] = "/".join(map(str, options.suppressed_tokens))
+    words = [f"{name.replace('_', ' ')} {value}" for name, value in changed.items()]
+    limit = f"{EXTRA_LENGTH} tokens more than its line"
+    if options.max_length:
+        limit = f"{options.max_length} tokens"
     return _TEXT.format(
         card=card.strip() or f"# {facts['name']}",
         example=example,
         quoted=example.replace("'", "\\u0027"),  # within a shell's single quotes
         answer=json.dumps(answer, ensure_ascii=False),
+        search=f"{', '.join(words[:-1])} and {words[-1]}",
+        n_best=n_best_options(options).top_beams,
+        limit=limit,
         **facts,
     )

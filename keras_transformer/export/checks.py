@@ -1,31 +1,88 @@
 """What an export refuses before it writes anything."""
 
 import importlib.util
-import warnings
+from collections.abc import Collection
+from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
+from keras_transformer.decoding import DecodingOptions
 from keras_transformer.errors import InputError
 from keras_transformer.models import Ensemble
+from keras_transformer.models.word_attention import require_attention
+
+_SAMPLING = ("sampling", "temperature", "top_k", "top_p")
+_OF_NO_FORMAT = (*_SAMPLING, "mbr", "mbr_candidates")
+_DEFAULTS = DecodingOptions()
 
 
 def check_translator(translator: Any) -> None:
-    """Warns of options of its search that no export has; refuses an ensemble.
+    """Refuses an ensemble.
 
     Raises:
-        InputError: for an ensemble.
+        InputError: with what to do instead.
     """
     if isinstance(translator.model, Ensemble):
         raise InputError(
             "an ensemble cannot be exported; export its members, each by itself"
         )
-    left_out = translator.decoding.changed().keys() - {"beam_size", "length_penalty"}
-    if left_out:
-        warnings.warn(
-            f"the export searches without the translator's "
-            f"{', '.join(sorted(left_out))}",
-            stacklevel=3,
+
+
+def decoding_options(
+    form: str,
+    translator: Any,
+    given: Mapping[str, Any],
+    without: Collection[str] = (),
+) -> DecodingOptions:
+    """The options of the search of an export, with ids in place of pieces.
+
+    Args:
+        form: the name of the format.
+        translator: has its own options.
+        given: fields of `DecodingOptions`, in place of some of them.
+        without: fields that the format has not, beside those that no format has.
+
+    Raises:
+        InputError: where options are not right or do not go together; where the format
+            lacks one, with the flags of `keras-transformer export` that turn it off.
+    """
+    options = translator.decoding.updated(given)
+    changed = options.changed()
+    lacking = [name for name in changed if name in (*_OF_NO_FORMAT, *without)]
+    off = list(lacking)
+    if options.sampling and options.top_beams > options.beam_size:
+        off.append("top_beams")  # so many a search does not find
+    if options.long_lines == "split":
+        lacking.append("long_lines split")
+        off.append("long_lines")
+    if lacking:
+        flags = " ".join(map(_default_flag, off))
+        raise InputError(
+            f"the format {form} has no {', '.join(lacking)}; give {flags} to export "
+            f"without it"
         )
+    longest = translator.model.config.longest_sequence
+    if options.min_length > longest:
+        raise InputError(
+            f"min_length {options.min_length} is more than the {longest} tokens that "
+            f"the model can write; give a smaller one"
+        )
+    if options.coverage_penalty:
+        require_attention(translator.model, "coverage_penalty needs")
+    if not options.suppressed_tokens:
+        return options
+    ids = translator.target_tokenizer.ids_of(options.suppressed_tokens)
+    return options.updated({"suppressed_tokens": tuple(sorted(set(ids)))})
+
+
+def _default_flag(name: str) -> str:
+    """The option of the command line that gives a field its default."""
+    flag, value = name.replace("_", "-"), getattr(_DEFAULTS, name)
+    if isinstance(value, bool):
+        return f"--{flag}" if value else f"--no-{flag}"
+    if isinstance(value, float):
+        value = f"{value:g}"
+    return f"--{flag} {'none' if value is None else value}"
 
 
 def require_transformer(what: str, model: Any) -> None:

@@ -1,6 +1,7 @@
 """CTranslate2: a model that runs in C++, filled straight from our weights."""
 
 from pathlib import Path
+from typing import Any
 
 from keras_transformer.errors import InputError
 from keras_transformer.export import checks
@@ -20,16 +21,26 @@ _FILES = [
     "source_vocabulary.json",
     "target_vocabulary.json",
 ]
+#: Its coverage penalty counts padding, and so depends on the other lines of a batch.
+_LACKING = ("coverage_penalty", "num_beam_groups", "diversity_penalty")
 _PROGRAMS = {"translate.py": "translate.py", "ctranslate2_engine.py": "engine.py"}
 
 
 def export(
-    translator: Translator, output: str | Path, *, quantization: str | None = None
+    translator: Translator,
+    output: str | Path,
+    *,
+    quantization: str | None = None,
+    **options: Any,
 ) -> Path:
     """Writes a folder that `ctranslate2.Translator` and C++ programs load.
 
     Beside the model it holds the tokenizers, `model.json` and a program
-    `translate.py` that needs `ctranslate2` and `sentencepiece` alone.
+    `translate.py` that needs `ctranslate2` and `sentencepiece` alone. What of the
+    options the library has, the program and `keras-transformer serve` hand on to it.
+    Its own rules are in `engine.py`: it divides by length^length_penalty, ends a row
+    after `patience` (without one, 1) * `beam_size` hypotheses, and gives the
+    probability of what may not be chosen to the rest.
 
     Args:
         translator: what to export, on any backend.
@@ -37,13 +48,17 @@ def export(
         quantization: None keeps float32, or one of `QUANTIZATIONS`: `"int8"` (the rest
             in the precision that the machine likes), `"int8_float32"` (the rest in
             float32), `"float16"` (halves the file; for GPUs).
+        options: fields of `DecodingOptions`, such as `beam_size=2`, in place of the
+            translator's own.
 
     Returns:
         The path of the folder.
 
     Raises:
         InputError: an unknown quantization, a model that CTranslate2 cannot
-            represent, a folder that cannot be written, or no `ctranslate2`.
+            represent, an option that is not right or that it has not (coverage penalty,
+            groups of beams; samples, MBR, splitting long lines), a folder that cannot
+            be written, or no `ctranslate2`.
 
     Reference: Klein et al., 2020, https://aclanthology.org/2020.ngt-1.25; the library
     is https://github.com/OpenNMT/CTranslate2.
@@ -53,6 +68,7 @@ def export(
     checks.check_translator(translator)
     checks.require_transformer(what, translator.model)
     refuse_subclass(translator.model, f"{what} takes")
+    decoding = checks.decoding_options("ctranslate2", translator, options, _LACKING)
     checks.require_packages(what, "ctranslate2", extras="ctranslate2")
     config = translator.model.config
     if config.attention_window is not None:
@@ -68,7 +84,7 @@ def export(
     weights = weight_values(translator.model)
     spec = specification(config, weights, *pieces, unknown_id)
     spec.optimize(quantization=quantization)
-    description = describe_translator(translator, "ctranslate2")
+    description = describe_translator(translator, "ctranslate2", decoding)
     description["quantization"] = quantization
     with export_folder(output, "CTranslate2", _FILES, _PROGRAMS) as folder:
         spec.save(str(folder))

@@ -10,7 +10,11 @@ continuations asked for, H heads, K head_dim.
 import tensorflow as tf
 
 from keras_transformer import backends
+from keras_transformer.decoding import DecodingOptions
 from keras_transformer.decoding.logits_processors import suppress
+from keras_transformer.decoding.search_result import nan_of
+from keras_transformer.export.description import suppressed_ids
+from keras_transformer.models.word_attention import word_attention
 
 
 class DecodingGraph:
@@ -18,11 +22,13 @@ class DecodingGraph:
 
     Args:
         model: of this package, on TensorFlow, in float32.
+        options: `DecodingOptions` of the search, with `suppressed_tokens` as ids.
     """
 
-    def __init__(self, model):
+    def __init__(self, model, options=None):
         self.model = model
         self.config = model.config
+        self.options = options or DecodingOptions()
         self.layers = range(self.config.num_decoder_layers)
 
     def encoder(self):
@@ -48,8 +54,11 @@ class DecodingGraph:
 
         `beams` (B, W) says which hypothesis of its row each one continues: the caches
         are reordered first. `best_log_probabilities` and `best_ids` (B, W, C) are the
-        `count` best continuations, in falling order, ties in order of the ids.
+        `count` best continuations, in falling order, ties in order of the ids; NaN
+        where a logit is. With a coverage penalty, `attention` (B, W, S) is its
+        `word_attention`.
         """
+        attends = self.options.coverage_penalty > 0
 
         def step(tokens, position, beams, count, memory_bias, *state):
             count_of_layers = len(self.layers)
@@ -57,13 +66,21 @@ class DecodingGraph:
             memory, cache = pairs[:count_of_layers], pairs[count_of_layers:]
             constants = {"memory": memory, "bias": memory_bias}
             cache = [tuple(_reorder(part, beams) for part in pair) for pair in cache]
-            logits, cache = self.model.decode_step(tokens, position, constants, cache)
+            logits, cache, *weights = self.model.decode_step(
+                tokens,
+                position,
+                constants,
+                cache,
+                return_attention_weights=attends,
+            )
             best, ids = backends.top_k(self._log_probabilities(logits), count)
             outputs = {
                 "logits": logits,
-                "best_log_probabilities": best,
+                "best_log_probabilities": best + tf.expand_dims(nan_of(logits), 2),
                 "best_ids": ids,
             }
+            if attends:
+                outputs["attention"] = word_attention(*weights)
             for i, (key, value) in enumerate(cache):
                 outputs |= {f"new_cache_key_{i}": key, f"new_cache_value_{i}": value}
             return outputs
@@ -90,7 +107,7 @@ class DecodingGraph:
     def _log_probabilities(self, logits):
         """(B, W, V), minus infinity where an id is never chosen."""
         log_probabilities = tf.nn.log_softmax(logits, axis=-1)
-        return suppress(log_probabilities, self.config.suppressed_ids)
+        return suppress(log_probabilities, suppressed_ids(self.config, self.options))
 
     def _sizes(self):
         return {"key": self.config.head_dim, "value": self.config.value_dim}

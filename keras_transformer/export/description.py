@@ -13,23 +13,46 @@ from pathlib import Path
 from typing import Any
 
 from keras_transformer.config import TransformerConfig
+from keras_transformer.config.decoding import n_best_size
 from keras_transformer.data.tokenizer_files import TOKENIZER_FILES
 from keras_transformer.data.tokenizer_files import tokenizer_files
+from keras_transformer.decoding import DecodingOptions
 from keras_transformer.files.output_folder import new_folder
 from keras_transformer.models.search import EXTRA_LENGTH
 from keras_transformer.translator import Translator
 
 FORMAT_VERSION = 1
 
+#: What of `DecodingOptions` the section `search` holds.
+_SEARCH_OPTIONS = (
+    "beam_size",
+    "top_beams",
+    "normalization",
+    "length_penalty",
+    "coverage_penalty",
+    "patience",
+    "min_length",
+    "max_length",
+    "no_repeat_ngram_size",
+    "repetition_penalty",
+    "num_beam_groups",
+    "diversity_penalty",
+    "long_lines",
+    "max_source_length",
+)
+
 _TEXT = [
     "A line is split into pieces by SentencePiece (files.source_tokenizer) and mapped "
     "to ids; ids.end follows where source_end is true. A line is empty if "
     "SentencePiece's normalization leaves nothing of it but white space, NUL, U+200C "
     "and U+200D; it is translated as an empty line, without the model. A source of "
-    "more than limits.longest_sequence ids is refused.",
+    "more ids than limits.longest_sequence, or than a smaller "
+    "search.max_source_length, is refused where search.long_lines is error; where it "
+    "is truncate only its beginning is translated, and ids.end follows that.",
     "Rows of a batch are filled up to S ids with ids.pad.",
-    "A translation has at most limit = min(source ids without ids.end + "
-    "limits.extra_length, limits.longest_sequence) ids, its ids.end included.",
+    "A translation has at most limit = min(max(wanted, search.min_length), "
+    "limits.longest_sequence) ids, its ids.end included; wanted is search.max_length, "
+    "or where that is null source ids without ids.end + limits.extra_length.",
     "The ids of the best hypothesis, without ids.end, are decoded by SentencePiece "
     "(files.target_tokenizer); a line feed in the text becomes a space.",
 ]
@@ -54,7 +77,20 @@ _LOOP = [
     "best_log_probabilities and best_ids are the count best continuations of each "
     "hypothesis, best first, equal ones in order of the ids; ids.suppressed never are "
     "among them, but have their share of probability. logits (float32, before softmax) "
-    "serve other searches.",
+    "serve the rules below, and other searches.",
+    "Where best_log_probabilities holds NaN, the model is broken: no translation.",
+]
+
+_RULES = [
+    "Where search.min_length is above 1, search.no_repeat_ngram_size above 0, "
+    "search.repetition_penalty not 1, or search.num_beam_groups above 1, continuations "
+    "come from logits instead: all ids, best first, equal ones in order of the ids.",
+    "search.repetition_penalty: of each id that a hypothesis has so far, a logit above "
+    "0 is divided by it, any other multiplied with it. Then follows the softmax.",
+    "After it, these get probability 0 while the others keep theirs: ids.suppressed; "
+    "ids.end, as long as the hypothesis would have fewer than search.min_length ids "
+    "with it; and each id that would make the last search.no_repeat_ngram_size ids of "
+    "the hypothesis a sequence that it has already.",
 ]
 
 _SEARCH = (
@@ -70,8 +106,9 @@ _GREEDY = [
 ]
 
 _BEAM = [
-    "penalty(n) = ((5 + n) / 6) ^ search.length_penalty; score = total log-probability "
-    "/ penalty(number of ids with ids.end). All in float32.",
+    "penalty(n) by search.normalization: gnmt ((5 + n) / 6) ^ search.length_penalty, "
+    "average n, none 1; score = total log-probability / penalty(number of ids with "
+    "ids.end). All in float32.",
     "A row has W live hypotheses, with totals 0, -inf, ..., -inf before the first "
     "step, and up to W finished ones, apart from each other.",
     "count = 2 W. The W x 2W continuations of a row (total + log-probability) are "
@@ -87,11 +124,53 @@ _BEAM = [
     "finished ones, with total / penalty(limit) as their scores, and the W best stay, "
     "equal ones in order of age. A translation whose last id is not ids.end was cut.",
     "The translations of a row are the best of these, best first.",
+    "search.coverage_penalty, where above 0: the step has attention, too. It is summed "
+    "over the steps of each hypothesis, the one that gives its newest id included, and "
+    "reordered by beams; to a score is added coverage_penalty * the sum over source "
+    "ids that are not ids.pad of log(min(max(its attention, 1e-9), 1)).",
+    "search.patience, where not null: a row is done, too, when max(ceil(patience * W), "
+    "n) hypotheses have ended, of which those count that were among the first W "
+    "candidates of their step.",
+    "search.num_beam_groups, where above 1: the W hypotheses are as many groups, in "
+    "order, each a row of its own of W / num_beam_groups hypotheses in all of the "
+    "above, but for this: of one step the groups choose one after the other; what a "
+    "group sorts its continuations by is less by search.diversity_penalty for each "
+    "hypothesis of a group before it that goes on with the same id at this step; this "
+    "is no part of totals. The groups of a row are done when all are, one by patience "
+    "alone; one that is done goes on with nothing. Of equal hypotheses of several "
+    "groups the first counts, and all are then sorted by score, equal ones in order.",
 ]
 
 
-def describe_translator(translator: Translator, form: str) -> dict[str, Any]:
-    """The parts of `model.json` that all formats share."""
+def suppressed_ids(config: TransformerConfig, options: DecodingOptions) -> list[int]:
+    """Target ids that are never chosen, by the model and by the search."""
+    return sorted({*config.suppressed_ids, *options.suppressed_tokens})
+
+
+def n_best_options(options: DecodingOptions) -> DecodingOptions:
+    """Those of a search that gives several hypotheses, whatever `options` gives."""
+    if options.top_beams > 1:
+        return options
+    size = n_best_size(options.beam_size)
+    return options.updated({"beam_size": size, "top_beams": size})
+
+
+def longest_source(config: TransformerConfig, options: DecodingOptions) -> int:
+    """The most ids of a source, the end included."""
+    longest = config.longest_sequence
+    return min(longest, options.max_source_length or longest)
+
+
+def describe_translator(
+    translator: Translator, form: str, options: DecodingOptions
+) -> dict[str, Any]:
+    """The parts of `model.json` that all formats share.
+
+    Args:
+        translator: what is exported.
+        form: the name of the format.
+        options: of its search, with `suppressed_tokens` as ids.
+    """
     config = translator.model.config
     source, target = translator.tokenizer, translator.target_tokenizer
     names = tokenizer_files(shared=source.model == target.model)
@@ -103,7 +182,7 @@ def describe_translator(translator: Translator, form: str) -> dict[str, Any]:
             "pad": config.pad_id,
             "start": config.start_id,
             "end": config.end_id,
-            "suppressed": list(config.suppressed_ids),
+            "suppressed": suppressed_ids(config, options),
         },
         "source_end": config.source_end,
         "source_vocabulary_size": config.source_vocabulary_size,
@@ -112,20 +191,20 @@ def describe_translator(translator: Translator, form: str) -> dict[str, Any]:
             "extra_length": EXTRA_LENGTH,
             "longest_sequence": config.longest_sequence,
         },
-        "search": {
-            "beam_size": translator.beam_size,
-            "length_penalty": translator.length_penalty,
-        },
+        "search": options.model_dump(include=set(_SEARCH_OPTIONS)),
         "text": list(_TEXT),
     }
 
 
-def describe_graphs(config: TransformerConfig, *files: str) -> dict[str, Any]:
+def describe_graphs(
+    config: TransformerConfig, *files: str, attention: bool = False
+) -> dict[str, Any]:
     """The parts for an encoder and a decoder step around which a search is written.
 
     Args:
         config: of the model.
         files: of encoder and step; one file may hold both.
+        attention: whether the step gives it.
     """
     layers = range(config.num_decoder_layers)
     sizes = {"key": config.head_dim, "value": config.value_dim}
@@ -147,6 +226,7 @@ def describe_graphs(config: TransformerConfig, *files: str) -> dict[str, Any]:
         "logits": ("float32", ["B", "W", config.target_vocabulary_size]),
         "best_log_probabilities": ("float32", ["B", "W", "C"]),
         "best_ids": ("int32", ["B", "W", "C"]),
+        **({"attention": ("float32", ["B", "W", "S"])} if attention else {}),
         **{f"new_cache_{name}": value for name, value in cache.items()},
     }
     return {
@@ -158,16 +238,19 @@ def describe_graphs(config: TransformerConfig, *files: str) -> dict[str, Any]:
             "step": _graph("step", files[-1], step_inputs, step_outputs),
         },
         "loop": list(_LOOP),
+        "rules": list(_RULES),
         "greedy_search": list(_GREEDY),
         "beam_search": list(_BEAM),
     }
 
 
-def describe_searches(translator: Translator, file: str) -> dict[str, Any]:
-    """Graphs that hold a whole search: `greedy` and, of a beam size above 1, `beam`.
+def describe_searches(
+    searches: dict[str, DecodingOptions], file: str
+) -> dict[str, Any]:
+    """Graphs that hold a whole search.
 
     Args:
-        translator: with the beam size and length penalty that are in the graph.
+        searches: the options of each, by its name.
         file: where the graphs stand.
     """
     inputs = {
@@ -175,25 +258,22 @@ def describe_searches(translator: Translator, file: str) -> dict[str, Any]:
         "limits": ("int32", ["B"]),
         "length": ("int32", []),
     }
-    outputs = {
-        "tokens": ("int32", ["B", 1, "L"]),
-        "lengths": ("int32", ["B", 1]),
-        "log_probabilities": ("float32", ["B", 1]),
-        "scores": ("float32", ["B", 1]),
-        "finished": ("bool", ["B", 1]),
-    }
-    penalty = {"length_penalty": translator.length_penalty}
-    graphs = {"greedy": {"beam_size": 1}, "beam": {"beam_size": translator.beam_size}}
-    return {
-        name: {
+    described = {}
+    for name, options in searches.items():
+        count = options.top_beams
+        outputs = {
+            "tokens": ("int32", ["B", count, "L"]),
+            "lengths": ("int32", ["B", count]),
+            "log_probabilities": ("float32", ["B", count]),
+            "scores": ("float32", ["B", count]),
+            "finished": ("bool", ["B", count]),
+        }
+        described[name] = {
             **_graph(name, file, inputs, outputs),
-            **facts,
-            **penalty,
+            **options.model_dump(include=set(_SEARCH_OPTIONS)),
             "about": _SEARCH,
         }
-        for name, facts in graphs.items()
-        if name == "greedy" or translator.beam_size > 1
-    }
+    return described
 
 
 def _graph(name: str, file: str, inputs: dict, outputs: dict) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_transformer import backends
+from keras_transformer.config.decoding import GREEDY
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.export import checks
 from keras_transformer.export import process
@@ -24,33 +25,42 @@ _FILE = "model.tflite"
 _PROGRAMS = {
     "translate.py": "translate.py",
     "search.py": "search.py",
+    "rules.py": "rules.py",
     "litert_engine.py": "engine.py",
 }
 
 
 def export(
-    translator: Translator, output: str | Path, *, quantization: str | None = None
+    translator: Translator,
+    output: str | Path,
+    *,
+    quantization: str | None = None,
+    **options: Any,
 ) -> Path:
     """Writes a folder with `model.tflite`, of built-in operations alone.
 
     Its signatures are `greedy` and `beam`, from source ids to target ids with the
-    loop inside (`beam` with the beam size and length penalty of the translator), and
-    `encoder` and `step` for a loop of one's own, as in ONNX. Batch and lengths are
-    free. `model.json` describes them; `translate.py` translates with `ai-edge-litert`,
-    `numpy` and `sentencepiece` alone.
+    loop inside (`greedy` without what needs several hypotheses), and `encoder` and
+    `step` for a loop of one's own, as in ONNX. LiteRT has no operation for
+    `no_repeat_ngram_size` and `repetition_penalty`: with them there is the loop of
+    one's own alone. Batch and lengths are free. `model.json` describes all;
+    `translate.py` translates with `ai-edge-litert`, `numpy` and `sentencepiece` alone.
 
     Args:
         translator: what to export; on JAX and PyTorch a TensorFlow process does it.
         output: the folder; an older export of that name is replaced.
         quantization: None keeps float32; `"float16"` halves the file; `"int8"` keeps
             matrices in 8 bits and quantizes activations as they come (dynamic range).
+        options: fields of `DecodingOptions`, such as `beam_size=2`, in place of the
+            translator's own.
 
     Returns:
         The path of the folder.
 
     Raises:
-        InputError: an unknown quantization, a model of another kind, a folder that
-            cannot be written, or a package that is missing.
+        InputError: an unknown quantization, a model of another kind, an option that is
+            not right or that no export has (samples, MBR, splitting long lines), a
+            folder that cannot be written, or a package that is missing.
 
     Reference: https://ai.google.dev/edge/litert/conversion/tensorflow/quantization/
     post_training_quantization.
@@ -59,28 +69,40 @@ def export(
     checks.check_quantization(what, quantization, QUANTIZATIONS)
     checks.check_translator(translator)
     checks.require_transformer(what, translator.model)
+    decoding = checks.decoding_options("litert", translator, options)
     checks.require_packages(what, "tensorflow", extras="tensorflow")
     if backends.name != "tensorflow" or translator.model.dtype_policy.name != "float32":
-        return process.export(__name__, translator, output, quantization=quantization)
+        given = {"quantization": quantization, **options}
+        return process.export(__name__, translator, output, **given)
     with export_folder(output, "LiteRT", [_FILE], _PROGRAMS) as folder:
-        description = describe_translator(translator, "litert")
+        description = describe_translator(translator, "litert", decoding)
         description["quantization"] = quantization
-        graphs = describe_graphs(translator.model.config, _FILE)
-        graphs["graphs"] |= describe_searches(translator, _FILE)
-        content = _convert(translator, quantization)
+        attention = decoding.coverage_penalty > 0
+        config = translator.model.config
+        graphs = describe_graphs(config, _FILE, attention=attention)
+        graphs["graphs"] |= describe_searches(_searches(decoding), _FILE)
+        content = _convert(translator.model, decoding, quantization)
         (folder / _FILE).write_bytes(content)
         write_common(translator, description | graphs, _PROGRAMS, folder)
     return Path(output)
 
 
-def _convert(translator: Translator, quantization: str | None) -> bytes:
+def _searches(options: DecodingOptions) -> dict[str, DecodingOptions]:
+    """The searches that are in the file, by the name of their signature."""
+    if options.no_repeat_ngram_size or options.repetition_penalty != 1:
+        return {}
+    searches = {"greedy": options.updated(GREEDY)}
+    return searches | ({"beam": options} if options.beam_size > 1 else {})
+
+
+def _convert(model: Any, options: DecodingOptions, quantization: str | None) -> bytes:
     import tensorflow as tf
 
     module = tf.Module()
-    module.weights = [weight.value for weight in translator.model.weights]
+    module.weights = [weight.value for weight in model.weights]
     signatures = {
         name: tf.function(function, autograph=False, input_signature=signature)
-        for name, (function, signature) in _functions(translator).items()
+        for name, (function, signature) in _functions(model, options).items()
     }
     with tempfile.TemporaryDirectory() as folder:
         # Through a SavedModel, so that all signatures share the weights.
@@ -95,32 +117,28 @@ def _convert(translator: Translator, quantization: str | None) -> bytes:
         return converter.convert()
 
 
-def _functions(translator: Translator) -> dict[str, Any]:
+def _functions(model: Any, options: DecodingOptions) -> dict[str, Any]:
     """Functions and what they take, by the name of their signature."""
     import tensorflow as tf
 
     from keras_transformer.export.decoding_graph import DecodingGraph
 
-    graph = DecodingGraph(translator.model)
+    graph = DecodingGraph(model, options)
     inputs = [
         tf.TensorSpec((None, None), tf.int32, name="source"),
         tf.TensorSpec((None,), tf.int32, name="limits"),
         tf.TensorSpec((), tf.int32, name="length"),
     ]
 
-    def searching(beam_size):
-        options = DecodingOptions(
-            beam_size=beam_size, length_penalty=translator.length_penalty
-        )
-
+    def searching(chosen):
         def run(source, limits, length):
             result = search(
-                translator.model,
+                model,
                 source,
                 limits,
                 length=length,
-                options=options,
-                table_length=translator.model.config.longest_sequence,
+                options=chosen,
+                table_length=model.config.longest_sequence,
             )
             # Without prefixes the last is no tensor.
             return dict(list(result._asdict().items())[:-1])
@@ -128,7 +146,6 @@ def _functions(translator: Translator) -> dict[str, Any]:
         return run, inputs
 
     functions = {"encoder": graph.encoder(), "step": graph.step()}
-    functions["greedy"] = searching(1)
-    if translator.beam_size > 1:
-        functions["beam"] = searching(translator.beam_size)
+    for name, chosen in _searches(options).items():
+        functions[name] = searching(chosen)
     return functions

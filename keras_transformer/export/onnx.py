@@ -5,6 +5,7 @@ continuations asked for, H heads, K head_dim.
 """
 
 from pathlib import Path
+from typing import Any
 
 from keras_transformer import backends
 from keras_transformer.export import checks
@@ -20,12 +21,17 @@ _FILES = {"encoder": "encoder.onnx", "step": "step.onnx"}
 _PROGRAMS = {
     "translate.py": "translate.py",
     "search.py": "search.py",
+    "rules.py": "rules.py",
     "onnx_engine.py": "engine.py",
 }
 
 
 def export(
-    translator: Translator, output: str | Path, *, quantization: str | None = None
+    translator: Translator,
+    output: str | Path,
+    *,
+    quantization: str | None = None,
+    **options: Any,
 ) -> Path:
     """Writes a folder with `encoder.onnx`, `step.onnx` and what a search needs.
 
@@ -40,13 +46,16 @@ def export(
         quantization: None keeps float32; `"int8"` keeps matrices and embeddings in 8
             bits and quantizes activations as they come (ONNX Runtime's dynamic
             quantization).
+        options: fields of `DecodingOptions`, such as `beam_size=2`, in place of the
+            translator's own.
 
     Returns:
         The path of the folder.
 
     Raises:
-        InputError: an unknown quantization, a model of another kind, a folder that
-            cannot be written, or a package that is missing.
+        InputError: an unknown quantization, a model of another kind, an option that is
+            not right or that no export has (samples, MBR, splitting long lines), a
+            folder that cannot be written, or a package that is missing.
 
     Reference: https://onnx.ai/onnx/operators; https://onnxruntime.ai/docs/performance/
     model-optimizations/quantization.html.
@@ -58,16 +67,20 @@ def export(
         packages.append("onnxruntime")
     checks.check_translator(translator)
     checks.require_transformer(what, translator.model)
+    decoding = checks.decoding_options("onnx", translator, options)
     checks.require_packages(what, *packages, extras="tensorflow,export")
     if backends.name != "tensorflow" or translator.model.dtype_policy.name != "float32":
-        return process.export(__name__, translator, output, quantization=quantization)
+        given = {"quantization": quantization, **options}
+        return process.export(__name__, translator, output, **given)
     from keras_transformer.export import onnx_graph
     from keras_transformer.export.decoding_graph import DecodingGraph
 
-    graphs = DecodingGraph(translator.model)
-    description = describe_translator(translator, "onnx")
+    graphs = DecodingGraph(translator.model, decoding)
+    description = describe_translator(translator, "onnx", decoding)
     description |= {"quantization": quantization, "opset": onnx_graph.OPSET}
-    description |= describe_graphs(translator.model.config, *_FILES.values())
+    attention = decoding.coverage_penalty > 0
+    config = translator.model.config
+    description |= describe_graphs(config, *_FILES.values(), attention=attention)
     write = onnx_graph.write_int8 if quantization == "int8" else onnx_graph.write
     with export_folder(output, "ONNX", [*_FILES.values()], _PROGRAMS) as folder:
         for name, file in _FILES.items():

@@ -8,18 +8,19 @@ import os
 from collections.abc import Iterable
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from keras_transformer import backends
-from keras_transformer.config.decoding import DecodingOptions
-from keras_transformer.config.decoding import n_best_size
 from keras_transformer.errors import InputError
 from keras_transformer.export import checks
 from keras_transformer.export import process
 from keras_transformer.export.card import saved_model_card
+from keras_transformer.export.description import longest_source
 from keras_transformer.files.output_folder import new_folder
-from keras_transformer.models.search import EXTRA_LENGTH
 from keras_transformer.translator import Translator
 
+#: They are made for batches of a known size, and a request has any.
+_LACKING = ("no_repeat_ngram_size", "repetition_penalty")
 _BATCHING = """\
 # tensorflow_model_server --enable_batching --batching_parameters_file=<this file>
 # The most texts of a request, and of the requests that are translated together.
@@ -42,10 +43,9 @@ def export(
     output: str | Path,
     *,
     version: int | None = None,
-    beam_size: int | None = None,
-    length_penalty: float | None = None,
     warm_up: Sequence[str] | None = None,
     card: str = "",
+    **options: Any,
 ) -> Path:
     """Writes `<output>/<version>/`, whole or not at all, and `<output>/README.md`.
 
@@ -58,10 +58,12 @@ def export(
     * `serving_default`: `text` (B,) -> `translation` (B,), `score` (B,), `finished`
       (B,), False where the length limit cut the translation, and `truncated` (B,), True
       where the line was longer than the model takes and only its beginning was
-      translated. `translate_greedy` is the same with greedy search.
+      translated. `translate_greedy` is the same with greedy search, which has the
+      options that need no second hypothesis.
     * `translate_n_best`: `text` -> `translations`, `scores`, `log_probabilities`,
       `num_tokens` and `finished`, all (B, R), best first, and `truncated`. A place
-      without a hypothesis has 0 tokens and the lowest float32 as its score.
+      without a hypothesis has 0 tokens and the lowest float32 as its score. R is
+      `top_beams` where that is above 1, else `beam_size`, and where that is 1 four.
     * `translate_ids`: `ids` (B, S) and `lengths` (B,) without special ids, what is
       beyond a length does not count -> `ids` (B, T), `num_tokens`, `score`, `finished`,
       `truncated`, True too where a length is not from 0 to S, and `replaced` (B,), True
@@ -71,35 +73,33 @@ def export(
     * `score`: `source` and `target` (B,) -> `log_probability`, `num_tokens`,
       `truncated`.
 
+    Where the model gives NaN, the score is NaN and the translation empty.
+
     Args:
         translator: what to export.
         output: the folder of the model, whose name TF Serving knows it by.
         version: a positive number that does not exist yet; default: the next one.
-        beam_size: W of `serving_default` and `translate_ids`, and the number of
-            hypotheses of `translate_n_best`, where W is 1 four; default: the
-            translator's.
-        length_penalty: alpha, at most 10; default: the translator's.
         warm_up: lines for the warm-up requests, of which the first eight with text
             are taken, and the first for the card; default: pieces of the vocabulary.
         card: of the model, the beginning of README.md.
+        options: fields of `DecodingOptions`, such as `beam_size=2`, in place of the
+            translator's own. A line of more than `max_source_length` tokens is cut and
+            marked, under `long_lines="error"` too.
 
     Returns:
         The folder of the version.
 
     Raises:
         InputError: a version that exists, a folder that holds something else or
-            cannot be written, a search that does not exist, or no TensorFlow or
-            TensorFlow Text.
+            cannot be written, an option that is not right or that it has not
+            (no_repeat_ngram_size, repetition_penalty; samples, MBR, splitting long
+            lines), or no TensorFlow or TensorFlow Text.
 
     Reference: Olston et al., 2017, TensorFlow-Serving: Flexible, High-Performance ML
     Serving, https://arxiv.org/abs/1712.06139.
     """
     checks.check_translator(translator)
-    if beam_size is None:
-        beam_size = translator.beam_size
-    if length_penalty is None:
-        length_penalty = translator.length_penalty
-    DecodingOptions.of({"beam_size": beam_size, "length_penalty": length_penalty})
+    decoding = checks.decoding_options("saved_model", translator, options, _LACKING)
     packages = ("tensorflow", "tensorflow_text")
     checks.require_packages("the export to SavedModel", *packages, extras="tensorflow")
     if backends.name != "tensorflow":
@@ -108,30 +108,24 @@ def export(
             translator,
             output,
             version=version,
-            beam_size=beam_size,
-            length_penalty=length_penalty,
             warm_up=warm_up,
             card=card,
+            **options,
         )
     output = Path(os.path.abspath(output))  # "." has a name then
     version = _version(output, version)
-    n_best = n_best_size(beam_size)
     is_empty = translator.tokenizer.is_empty
     lines = _samples(translator) if warm_up is None else _first(warm_up, is_empty)
     with new_folder(output / str(version), "a version") as folder:
-        options = (beam_size, n_best, float(length_penalty))
-        answer = _write(translator, folder, options, lines)
+        answer = _write(translator, folder, decoding, lines)
         text = saved_model_card(
             card,
             lines[0],
             answer,
             name=output.name,
             version=version,
-            beam_size=beam_size,
-            length_penalty=length_penalty,
-            n_best=n_best,
-            extra=EXTRA_LENGTH,
-            longest=translator.model.config.longest_sequence,
+            options=decoding,
+            longest=longest_source(translator.model.config, decoding),
         )
         (folder / "README.md").write_text(text, encoding="utf-8")
     folder = output / str(version)
@@ -185,7 +179,7 @@ def _write(translator, folder, options, lines):
     from keras_transformer.export import warm_up
     from keras_transformer.export.signatures import Signatures
 
-    signatures = Signatures(translator, *options)
+    signatures = Signatures(translator, options)
     functions = signatures.functions()
     try:
         tf.saved_model.save(

@@ -16,7 +16,10 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_text
 
+from keras_transformer.config.decoding import GREEDY
 from keras_transformer.decoding import DecodingOptions
+from keras_transformer.export.description import longest_source
+from keras_transformer.export.description import n_best_options
 from keras_transformer.models.search import EXTRA_LENGTH
 from keras_transformer.models.search import score
 from keras_transformer.models.search import search
@@ -39,18 +42,11 @@ class Signatures:
 
     Args:
         translator: on TensorFlow.
-        beam_size: W of `serving_default` and `translate_ids`; 1 is greedy search.
-        n_best: W and R of `translate_n_best`, above 1.
-        length_penalty: alpha.
+        options: of the search, with `suppressed_tokens` as ids. Of `beam_size` 1 it is
+            greedy search; `translate_greedy` is without what needs more.
     """
 
-    def __init__(
-        self,
-        translator: Translator,
-        beam_size: int,
-        n_best: int,
-        length_penalty: float,
-    ) -> None:
+    def __init__(self, translator: Translator, options: DecodingOptions) -> None:
         source, target = translator.tokenizer, translator.target_tokenizer
         tokenizer = _tokenizer(source)
         shared = source.model == target.model
@@ -62,17 +58,17 @@ class Signatures:
         self.module.target_tokenizer = tokenizer if shared else _tokenizer(target)
         self._model = translator.model
         self._unknown_id = source.unknown_id
-        self._beam_size = beam_size
-        self._n_best = n_best
-        self._length_penalty = length_penalty
+        self._options = options
+        self._longest = longest_source(translator.model.config, options)
         self._searches = {}
 
     def functions(self) -> dict[str, Any]:
         """`{name of a signature: concrete function}`."""
         text, ids, lengths = _TEXT, _IDS, _LENGTHS
+        greedy = self._options.updated(GREEDY)
         functions = {
-            "serving_default": (self._translate(self._beam_size), {"text": text}),
-            "translate_greedy": (self._translate(1), {"text": text}),
+            "serving_default": (self._translate(self._options), {"text": text}),
+            "translate_greedy": (self._translate(greedy), {"text": text}),
             "translate_n_best": (self._translate_n_best, {"text": text}),
             "translate_ids": (self._translate_ids, {"ids": ids, "lengths": lengths}),
             "encode": (self._encode, {"text": text}),
@@ -87,10 +83,10 @@ class Signatures:
 
     # === Signatures ===
 
-    def _translate(self, beam_size):
+    def _translate(self, options):
         def translate(text):
-            source, lengths, truncated, blank = self._read(text, "source")
-            result = self._search(source, lengths, blank, beam_size, 1)
+            source, lengths, truncated, blank = self._read(text, self._longest)
+            result = self._search(source, lengths, blank, options)
             return {
                 "translation": self._text(result)[:, 0],
                 "score": result.scores[:, 0],
@@ -101,8 +97,9 @@ class Signatures:
         return translate
 
     def _translate_n_best(self, text):
-        source, lengths, truncated, blank = self._read(text, "source")
-        result = self._search(source, lengths, blank, self._n_best, self._n_best)
+        source, lengths, truncated, blank = self._read(text, self._longest)
+        options = n_best_options(self._options)
+        result = self._search(source, lengths, blank, options)
         return {
             "translations": self._text(result),  # (B, R), as all but the last
             "scores": result.scores,
@@ -114,9 +111,10 @@ class Signatures:
 
     def _translate_ids(self, ids, lengths):
         ids, replaced = self._known(ids, lengths)
-        source, lengths, truncated = self._close(ids, lengths, "source")
+        arguments = ids, lengths, "source", self._longest
+        source, lengths, truncated = self._close(*arguments)
         blank = lengths == 0
-        result = self._search(source, lengths, blank, self._beam_size, 1)
+        result = self._search(source, lengths, blank, self._options)
         longest = tf.reduce_max(tf.concat([[0], result.lengths[:, 0]], 0))
         return {
             "ids": result.tokens[:, 0, :longest],
@@ -128,7 +126,8 @@ class Signatures:
         }
 
     def _encode(self, text):
-        source, _, truncated, _ = self._read(text, "source")
+        longest = self._model.config.longest_sequence
+        source, _, truncated, _ = self._read(text, longest)
         memory, mask = self._model.encode(source)
         return {"memory": memory, "mask": mask, "truncated": truncated}
 
@@ -153,28 +152,29 @@ class Signatures:
         foreign = tf.logical_and(counts, tf.logical_not(known))
         return tf.where(foreign, self._unknown_id, ids), tf.reduce_any(foreign, 1)
 
-    def _read(self, text, side):
-        """Ids (B, S), tokens (B,) without the end, cut (B,), blank (B,)."""
-        tokenizer = getattr(self.module, f"{side}_tokenizer")
+    def _read(self, text, longest):
+        """Ids (B, S), tokens (B,) without the end, cut (B,), blank (B,) of sources."""
+        tokenizer = self.module.source_tokenizer
         ids = tokenizer.tokenize(text)
         # What the tokenizer's own normalization leaves, as `Tokenizer.is_empty` has it.
         left = tokenizer.detokenize(ids)
         blank = tf.strings.regex_full_match(left, f"[{_white_space()}{_NOTHING}]*")
         lengths = tf.where(blank, 0, tf.cast(ids.row_lengths(), tf.int32))
-        return *self._close(ids.to_tensor(), lengths, side), blank
+        return *self._close(ids.to_tensor(), lengths, "source", longest), blank
 
     def _tokenize(self, text, side):
         """Ids (B, S), tokens (B,) without the end, cut (B,)."""
         tokenizer = getattr(self.module, f"{side}_tokenizer")
         ids = tokenizer.tokenize(text)
         lengths = tf.cast(ids.row_lengths(), tf.int32)
-        return self._close(ids.to_tensor(), lengths, side)
+        longest = self._model.config.longest_sequence
+        return self._close(ids.to_tensor(), lengths, side, longest)
 
-    def _close(self, ids, lengths, side):
-        """Cuts ids (B, S) to what the model takes, fills up and writes the end."""
+    def _close(self, ids, lengths, side, longest):
+        """Cuts ids (B, S) to at most `longest`, fills up and writes the end."""
         config = self._model.config
         has_end = side == "target" or config.source_end
-        limit = config.longest_sequence - has_end
+        limit = longest - has_end
         ids = ids[:, :limit]
         whole = lengths
         lengths = tf.clip_by_value(lengths, 0, tf.shape(ids)[1])
@@ -182,42 +182,45 @@ class Signatures:
         # A row without any token would be fully masked: it gets an end all the same.
         ends = tf.where(tf.logical_or(has_end, lengths == 0), lengths, -1)
         ends = ends[:, tf.newaxis]
-        ids = tf.pad(ids, [[0, 0], [0, 1]])[:, : config.longest_sequence]
+        ids = tf.pad(ids, [[0, 0], [0, 1]])[:, :longest]
         here = tf.range(tf.shape(ids)[1])[tf.newaxis]  # (1, S)
         ids = tf.where(here < lengths[:, tf.newaxis], ids, config.pad_id)
         return tf.where(here == ends, config.end_id, ids), lengths, truncated
 
     # === Search ===
 
-    def _search(self, source, lengths, blank, beam_size, top_beams):
+    def _search(self, source, lengths, blank, options):
         """`SearchResult`; an empty translation for each blank row."""
-        key = beam_size, top_beams
-        if key not in self._searches:  # signatures share a search: a smaller file
-            self._searches[key] = tf.function(
-                lambda *rows: self._searched(*rows, *key),
+        if options not in self._searches:  # signatures share one: a smaller file
+            self._searches[options] = tf.function(
+                lambda *rows: self._searched(*rows, options),
                 autograph=False,
                 input_signature=(_IDS, _LENGTHS, _BLANK),
             )
-        return self._searches[key](source, lengths, blank)
+        return self._searches[options](source, lengths, blank)
 
-    def _searched(self, source, lengths, blank, beam_size, top_beams):
-        longest = self._model.config.longest_sequence
-        limits = tf.where(blank, 0, tf.minimum(lengths + EXTRA_LENGTH, longest))
+    def _searched(self, source, lengths, blank, options):
+        limits = lengths + EXTRA_LENGTH
+        if options.max_length is not None:
+            limits = tf.ones_like(lengths) * options.max_length
+        limits = tf.maximum(limits, options.min_length)
+        limits = tf.minimum(limits, self._model.config.longest_sequence)
+        limits = tf.where(blank, 0, limits)
         length = tf.reduce_max(tf.concat([[1], limits], 0))
-        options = DecodingOptions(
-            beam_size=beam_size,
-            top_beams=top_beams,
-            length_penalty=self._length_penalty,
-        )
         result = search(self._model, source, limits, length=length, options=options)
-        here = result.lengths > 0
-        first = tf.range(top_beams) == 0
+        is_nan = tf.math.is_nan(result.scores)
+        here = tf.logical_and(result.lengths > 0, tf.logical_not(is_nan))
+        first = tf.range(options.top_beams) == 0
         empty = tf.logical_and(blank[:, tf.newaxis], first)  # (B, R)
         missing = tf.where(empty, 0.0, NO_SCORE)
+        missing = tf.where(is_nan, result.scores, missing)
         return result._replace(
+            lengths=tf.where(is_nan, 0, result.lengths),
             log_probabilities=tf.where(here, result.log_probabilities, missing),
             scores=tf.where(here, result.scores, missing),
-            finished=tf.logical_or(result.finished, empty),
+            finished=tf.logical_or(
+                tf.logical_and(result.finished, tf.logical_not(is_nan)), empty
+            ),
         )
 
     def _text(self, result):

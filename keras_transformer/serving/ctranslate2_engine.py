@@ -3,6 +3,7 @@
 T target positions, S source positions.
 """
 
+import math
 import os
 import platform
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ import numpy as np
 from keras_transformer.arguments import check_lengths
 from keras_transformer.config.decoding import DecodingOptions
 from keras_transformer.errors import InputError
+from keras_transformer.errors import ModelError
 from keras_transformer.serving import ctranslate2_folder
 from keras_transformer.serving.decoding_cost import check_cost
 from keras_transformer.serving.engine import Options
@@ -25,9 +27,11 @@ from keras_transformer.translation.hypothesis import Hypothesis
 class CTranslate2Engine:
     """Translates in C++; the programs that lie in the folder are not run.
 
-    Its beam search has rules of its own: a score is log-probability / length^alpha, and
-    what may not be chosen has no share of probability, which moves log-probabilities of
-    a sentence by about a thousandth. Greedy search is the same as everywhere.
+    It obeys those of the model's options that the library has. Its beam search has
+    rules of its own: a score is log-probability / length^alpha, and what may not be
+    chosen has no share of probability, which moves log-probabilities of a sentence, of
+    ids that are suppressed by about a thousandth. Greedy search is the same as
+    everywhere. Lines that are too long are refused.
 
     Args:
         folder: its path.
@@ -66,12 +70,14 @@ class CTranslate2Engine:
         if length_penalty is None:
             length_penalty = search.length_penalty
         bounds = contents.description.limits
-        check_cost(1 if beam_size else search.beam_size, bounds.extra_length)
+        most = max(bounds.extra_length, search.min_length, search.max_length or 0)
+        check_cost(1 if beam_size else search.beam_size, most)
         self.beam_size = beam_size or search.beam_size
         self._length_penalty = length_penalty
-        DecodingOptions.of(
-            {"beam_size": self.beam_size, "length_penalty": length_penalty}
-        )
+        its = {"beam_size": self.beam_size, "length_penalty": length_penalty}
+        if self.beam_size == 1:
+            its["patience"] = None
+        self._search = DecodingOptions.of(search.model_dump() | its)
         self._limits = limits
         self._pieces = self._target.pieces(range(self._target.vocabulary_size))
         self._ids = {piece: number for number, piece in enumerate(self._pieces)}
@@ -91,7 +97,9 @@ class CTranslate2Engine:
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Source tokens of each sentence, the end token included."""
         counts = [len(ids) + self.source_end for ids in self._source.encode(texts)]
-        check_lengths(counts, self._description.limits.longest_sequence)
+        longest = self._description.limits.longest_sequence
+        longest = min(longest, self._search.max_source_length or longest)
+        check_lengths(counts, longest)
         return counts
 
     def translate(
@@ -100,10 +108,7 @@ class CTranslate2Engine:
         """See `Engine.translate`."""
         bounds = self._description.limits
         sources = [self._source.pieces(ids) for ids in self._source.encode(texts)]
-        limits = [
-            min(len(pieces) + bounds.extra_length, bounds.longest_sequence)
-            for pieces in sources
-        ]
+        limits = [self._limit(len(pieces), bounds) for pieces in sources]
         longest = max(limits)
         results = self._translate_batch(sources, longest, options)
         for row, limit in enumerate(limits):
@@ -120,13 +125,22 @@ class CTranslate2Engine:
         self, sources: list[list[str]], limit: int, options: Options
     ) -> list[Any]:
         """The library's results, of at most `limit` target tokens."""
+        search = self._search
+        width = options.beam_size
+        patience = 1
+        if search.patience and width > 1:
+            most = max(math.ceil(search.patience * width), options.n_best)
+            patience = most / width
         return self._model.translate_batch(
             sources,
-            beam_size=options.beam_size,
+            beam_size=width,
             num_hypotheses=options.n_best,
-            length_penalty=self._length_penalty,
+            patience=patience,
+            length_penalty=self._power(),
+            repetition_penalty=search.repetition_penalty,
+            no_repeat_ngram_size=search.no_repeat_ngram_size,
             max_decoding_length=limit,
-            min_decoding_length=0,
+            min_decoding_length=max(search.min_length - 1, 0),  # without the end
             max_input_length=0,
             suppress_sequences=[
                 [self._pieces[i]] for i in self._description.ids.suppressed
@@ -135,6 +149,16 @@ class CTranslate2Engine:
             return_attention=options.attention,
             max_batch_size=self._limits.batch_size,
         )
+
+    def _limit(self, count: int, bounds: ctranslate2_folder.Bounds) -> int:
+        """The most tokens of the translation of `count` source tokens."""
+        most = self._search.max_length or count + bounds.extra_length
+        return min(max(most, self._search.min_length), bounds.longest_sequence)
+
+    def _power(self) -> float:
+        """What the library takes a length to, to divide by it."""
+        powers = {"gnmt": self._length_penalty, "average": 1.0, "none": 0.0}
+        return powers[self._search.normalization]
 
     def warm_up(self, longest: int) -> Iterator[str]:
         """One translation: nothing is compiled."""
@@ -159,14 +183,18 @@ class CTranslate2Engine:
         for tokens, score, weights in zip(
             result.hypotheses, result.scores, attention, strict=True
         ):
+            if math.isnan(score):
+                raise ModelError(
+                    "the model gives NaN: its weights are not finite, or numbers on "
+                    "the way are too large; export a model that works"
+                )
             ids = [self._ids[piece] for piece in tokens]
             finished = len(tokens) < limit
             hypothesis = Hypothesis(
                 text=self._target.decode([ids])[0].replace("\n", " "),
                 tokens=tokens,
                 ids=[*ids, end] if finished else ids,
-                log_probability=score
-                * (len(tokens) + finished) ** self._length_penalty,
+                log_probability=score * (len(tokens) + finished) ** self._power(),
                 score=score,
                 finished=finished,
                 attention=weights and {"cross": _weights(weights, len(source))},

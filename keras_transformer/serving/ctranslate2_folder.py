@@ -14,6 +14,8 @@ from typing import NamedTuple
 import pydantic
 
 from keras_transformer.config.decoding import Beams
+from keras_transformer.config.decoding import Count
+from keras_transformer.config.decoding import Factor
 from keras_transformer.config.faults import first_fault
 from keras_transformer.data.tokenizer import Tokenizer
 from keras_transformer.data.tokenizer_bounds import load_within_bounds
@@ -52,14 +54,25 @@ class _Ids(_Part):
     suppressed: list[_Id]
 
 
-class _Limits(_Part):
+class Bounds(_Part):
+    """Of lengths in tokens, the end included, but for `extra_length`."""
+
     extra_length: _Id
     longest_sequence: _Length
 
 
 class _Search(_Part):
+    """Of an export of an earlier version, the first two alone."""
+
     beam_size: Beams
     length_penalty: pydantic.NonNegativeFloat
+    normalization: Literal["gnmt", "average", "none"] = "gnmt"
+    patience: Factor | None = None
+    min_length: _Id = 0
+    max_length: Count | None = None
+    no_repeat_ngram_size: _Id = 0
+    repetition_penalty: Factor = 1.0
+    max_source_length: _Length | None = None
 
 
 class Description(_Part):
@@ -72,7 +85,7 @@ class Description(_Part):
     source_end: bool
     source_vocabulary_size: _Length
     target_vocabulary_size: _Length
-    limits: _Limits
+    limits: Bounds
     search: _Search
 
 

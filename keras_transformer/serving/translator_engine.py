@@ -36,8 +36,8 @@ class TranslatorEngine:
 
     Lines that are too long are refused, whatever the translator's `long_lines` says: a
     client would not see the warning that text was cut. If the translator draws samples,
-    a plain beam search of its `beam_size` translates instead, as in its exports: a draw
-    would depend on the other requests of the batch.
+    a plain beam search of its `beam_size` translates instead: a draw would depend on
+    the other requests of the batch.
 
     Sentences come in any number, and a program is compiled for each number of rows,
     length and kind of search. To keep these few, batches are filled up to one of

@@ -34,13 +34,18 @@ def exports(monkeypatch):
 
 
 @pytest.mark.parametrize("form", ["onnx", "litert", "ctranslate2"])
-def test_export_hands_on_the_quantization_alone(form, model, invoke, exports, tmp_path):
+def test_export_hands_on_the_quantization_and_the_search(
+    form, model, invoke, exports, tmp_path
+):
     output = tmp_path / "out"
     options = ["--format", form, "--output", output, "--quantization", "int8"]
-    result = invoke("export", model, *options)
+    search = ["--min-length", 3, "--suppressed-tokens", "a", "--mbr", "none"]
+    result = invoke("export", model, *options, *search)
     assert result.stdout == f"{output / '1'}\n"
     translator = fake_program.Translator.last
-    assert exports == [(form, translator, output, {"quantization": "int8"})]
+    given = {"min_length": 3, "suppressed_tokens": ["a"], "mbr": None}
+    given["quantization"] = "int8"
+    assert exports == [(form, translator, output, given)]
 
 
 def test_export_of_a_saved_model_has_the_search_and_the_card(
@@ -49,7 +54,7 @@ def test_export_of_a_saved_model_has_the_search_and_the_card(
     (model / "README.md").write_text("# A card", encoding="utf-8")
     (tmp_path / "lines").write_text("one\ntwo\n", encoding="utf-8")
     options = ["--version", 3, "--beam-size", 2, "--length-penalty", 1]
-    options += ["--examples", tmp_path / "lines"]
+    options += ["--patience", "none", "--no-sampling", "--examples", tmp_path / "lines"]
     invoke(
         "export",
         model,
@@ -64,6 +69,8 @@ def test_export_of_a_saved_model_has_the_search_and_the_card(
         "version": 3,
         "beam_size": 2,
         "length_penalty": 1.0,
+        "patience": None,
+        "sampling": False,
         "card": "# A card",
         "warm_up": ["one", "two"],
     }
@@ -73,10 +80,9 @@ def test_export_of_a_saved_model_has_the_search_and_the_card(
     ("form", "option"),
     [
         ("saved_model", "--quantization=int8"),
-        ("onnx", "--examples=test.en"),
         ("onnx", "--version=3"),
-        ("litert", "--beam-size=2"),
-        ("ctranslate2", "--length-penalty=1"),
+        ("litert", "--examples=test.en"),
+        ("ctranslate2", "--version=3"),
     ],
 )
 def test_export_refuses_options_of_other_formats(

@@ -1,7 +1,6 @@
 """LiteRT files in its interpreter: our translations, without Keras and this package."""
 
 import json
-from types import SimpleNamespace
 
 import keras
 import numpy as np
@@ -94,8 +93,8 @@ def test_a_search_inside_of_the_file_is_our_search():
     model = models.model("pre-norm")
     length, source = 5, sources()
     limits = np.array([5, 3, 4, 5, 1], "int32")
-    wanted = {"beam_size": sizes.BEAM_SIZE, "length_penalty": 0.6}
-    content = litert._convert(SimpleNamespace(model=model, **wanted), None)
+    options = DecodingOptions(beam_size=sizes.BEAM_SIZE)
+    content = litert._convert(model, options, None)
     runner = interpreter.Interpreter(model_content=content).get_signature_runner("beam")
     found = runner(source=source, limits=limits, length=np.int32(length))
     expected = search(
@@ -103,7 +102,7 @@ def test_a_search_inside_of_the_file_is_our_search():
         ops.convert_to_tensor(source),
         ops.convert_to_tensor(limits),
         length=length,
-        options=DecodingOptions(**wanted),
+        options=options,
     )
     np.testing.assert_array_equal(found["tokens"], expected.tokens)
     np.testing.assert_array_equal(found["finished"], expected.finished)

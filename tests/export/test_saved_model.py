@@ -289,7 +289,7 @@ def test_a_line_that_is_too_long_is_cut_and_marked():
     from keras_transformer.export.signatures import Signatures
 
     translator = odd_translator()
-    functions = Signatures(translator, 2, 2, 0.6).functions()
+    functions = Signatures(translator, translator.decoding).functions()
     letters = "abcdefghijklmnopqrstuvwxyz"  # most of them bytes of their own
     lines = ["a house", letters[:12], letters[:13], letters, ""]
     for name in ("serving_default", "translate_greedy", "translate_n_best", "encode"):

@@ -64,12 +64,15 @@ def test_a_greedy_model_has_several_hypotheses_too(
     translator, tmp_path, monkeypatch, beam_size, n_best
 ):
     from keras_transformer.export import saved_model
+    from keras_transformer.export.description import n_best_options
 
     written = []
     monkeypatch.setattr(saved_model, "_write", lambda *all: written.append(all) or {})
     saved_model.export(translator, tmp_path / "en-de", beam_size=beam_size)
     ((_, _, options, _),) = written
-    assert options == (beam_size, n_best, translator.length_penalty)
+    assert options == translator.decoding.updated({"beam_size": beam_size})
+    several = {"beam_size": n_best, "top_beams": n_best}
+    assert n_best_options(options) == options.updated(several)
 
 
 @on_tensorflow

@@ -230,14 +230,9 @@ def test_options_of_the_folder_hold_unless_others_are_given(translator, tmp_path
     again = kt.Translator.load(tmp_path / "model")
     assert again.decoding == own.decoding
     assert again.info()["max length"] == 3
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UserWarning)
-        checks.check_translator(again)
-    (warning,) = caught
-    assert str(warning.message) == (
-        "the export searches without the translator's max_length, suppressed_tokens"
-    )
-    checks.check_translator(translator)
+    exported = checks.decoding_options("onnx", again, {})
+    ids = tuple(again.target_tokenizer.ids_of(["▁"]))
+    assert exported == again.decoding.updated({"suppressed_tokens": ids})
     with pytest.raises(InputError, match="min_length 4 is above max_length 3"):
         again.translate(SOURCES[:1], min_length=4)
 

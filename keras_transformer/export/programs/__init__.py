@@ -2,5 +2,6 @@
 
 `translate.py` reads lines and writes translations. `engine.py` beside it runs the
 model: `onnx_engine.py`, `litert_engine.py` or `ctranslate2_engine.py` of this folder.
-`search.py` is the search that ONNX and LiteRT need around their decoder step.
+`search.py` is the search that ONNX and LiteRT need around their decoder step, and
+`rules.py` says what that may choose.
 """

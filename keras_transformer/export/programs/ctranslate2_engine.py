@@ -6,11 +6,12 @@ one down many times.
 Its beam search has rules of its own. A hypothesis is worth log-probability /
 length^alpha, not / ((5 + length) / 6)^alpha, the end counted; a row ends when
 `beam_size` hypotheses ended, whatever the others could still become; an end that ranks
-below the first `beam_size` continuations is dropped; ids that are never chosen leave
-their probability to the others. Greedy search finds the same text.
+below the first `beam_size` continuations is dropped; what may not be chosen leaves its
+probability to the others. Greedy search finds the same text.
 """
 
 import json
+import math
 import os
 import platform
 from typing import NamedTuple
@@ -54,7 +55,7 @@ class Engine:
         self.source_end = description["source_end"]
         self.suppressed = [[self.target[i]] for i in description["ids"]["suppressed"]]
 
-    def search(self, sources, limits, beam_size, top_beams, length_penalty, batch_size):
+    def search(self, sources, limits, options, batch_size):
         """Hypotheses of each row of source ids, which end with the end token."""
         cut = -1 if self.source_end else None  # the library adds it
         rows = [[self.source[i] for i in ids[:cut]] for ids in sources]
@@ -63,15 +64,12 @@ class Engine:
         def translate(rows, limit):
             return self.translator.translate_batch(
                 rows,
-                beam_size=beam_size,
-                num_hypotheses=top_beams,
-                length_penalty=length_penalty,
                 max_batch_size=batch_size,
                 max_decoding_length=limit,
-                min_decoding_length=0,  # else the end gets no probability at first
                 max_input_length=0,
                 suppress_sequences=self.suppressed,
                 return_scores=True,
+                **library_options(options),
             )
 
         found = []
@@ -82,6 +80,11 @@ class Engine:
             # searched once more, alone.
             if limit < longest and max(map(len, result.hypotheses)) >= limit:
                 (result,) = translate([row], limit)
+            if any(math.isnan(score) for score in result.scores):
+                raise ValueError(
+                    "the model gives NaN: its weights are not finite, or numbers on "
+                    "the way are too large; export a model that works"
+                )
             pairs = zip(result.hypotheses, result.scores, strict=True)
             found.append([Hypothesis([self.ids[p] for p in h], s) for h, s in pairs])
         return found
@@ -100,3 +103,22 @@ class Engine:
         path = folder / f"{name}.json"
         path = path if path.exists() else folder / "shared_vocabulary.json"
         return json.loads(path.read_text("utf-8"))
+
+
+def library_options(options):
+    """The options of `search` in `model.json` as the library names them."""
+    width, count = options["beam_size"], options["top_beams"]
+    patience = 1
+    if options["patience"]:
+        patience = max(math.ceil(options["patience"] * width), count) / width
+    powers = {"gnmt": options["length_penalty"], "average": 1, "none": 0}
+    return {
+        "beam_size": width,
+        "num_hypotheses": count,
+        "patience": patience,
+        "length_penalty": powers[options["normalization"]],
+        "repetition_penalty": options["repetition_penalty"],
+        "no_repeat_ngram_size": options["no_repeat_ngram_size"],
+        # Without the end. Of 1, the end would get no probability at first.
+        "min_decoding_length": max(options["min_length"] - 1, 0),
+    }

@@ -5,6 +5,7 @@ B batch, S source positions, W beam width, L length of the cache.
 
 import numpy as np
 from ai_edge_litert.interpreter import Interpreter
+from rules import require_numbers
 from search import Hypothesis
 from search import empty_caches
 from search import padded
@@ -34,29 +35,30 @@ class Engine:
             for name, graph in self.graphs.items()
         }
 
-    def search(
-        self, sources, limits, beam_size, top_beams, length_penalty, batch_size=None
-    ):
+    def search(self, sources, limits, options, batch_size=None):
         """Hypotheses of each row of source ids, which end with the end token."""
         source = padded(sources, self.ids["pad"])
-        wanted = {"beam_size": beam_size, "length_penalty": length_penalty}
-        for name in ("greedy", "beam"):
-            graph = self.graphs.get(name, {})
-            whole = self.whole_searches and top_beams == 1
-            if whole and wanted.items() <= graph.items():
+        for name in ("greedy", "beam") if self.whole_searches else ():
+            graph = self.graphs.get(name)
+            if graph and all(graph.get(n, v) == v for n, v in options.items()):
                 return self._search(self.runners[name], source, limits)
-        decoder = Decoder(self, source, beam_size, max(limits))
-        return search(decoder, limits, self.ids, top_beams=top_beams, **wanted)
+        decoder = Decoder(self, source, options["beam_size"], max(limits))
+        return search(decoder, limits, self.ids, options)
 
     def _search(self, runner, source, limits):
         """The loop is in the file."""
         limits = np.array(limits, np.int32)
         result = runner(source=source, limits=limits, length=limits.max())
+        require_numbers(result["scores"])
         names = ("tokens", "lengths", "log_probabilities", "scores", "finished")
-        rows = zip(*(result[name][:, 0] for name in names), strict=True)
+        rows = zip(*(result[name] for name in names), strict=True)
         return [
-            [Hypothesis(tokens[:n].tolist(), float(total), float(score), bool(ended))]
-            for tokens, n, total, score, ended in rows
+            [
+                Hypothesis(ids[:n].tolist(), float(total), float(score), bool(ended))
+                for ids, n, total, score, ended in zip(*row, strict=True)
+                if n > 0  # else there are fewer
+            ]
+            for row in rows
         ]
 
 
@@ -72,11 +74,12 @@ class Decoder:
 
     def __init__(self, engine, source, beam_size, length):
         self.step = engine.runners["step"]
+        self.mask = source != engine.ids["pad"]
         self.memory = engine.runners["encoder"](source=source)
         sizes = {"B": len(source), "W": beam_size, "L": length}
         self.cache = empty_caches(engine.graphs["step"], **sizes)
 
-    def __call__(self, tokens, position, beams, count):
+    def __call__(self, tokens, position, beams, count, names):
         outputs = self.step(
             tokens=tokens.astype(np.int32),
             position=np.int32(position),
@@ -86,4 +89,4 @@ class Decoder:
             **self.cache,
         )
         self.cache = {name: outputs[f"new_{name}"] for name in self.cache}
-        return outputs["best_log_probabilities"], outputs["best_ids"]
+        return [outputs[name] for name in names]

@@ -38,14 +38,12 @@ class Engine:
             for name in ("encoder", "step")
         )
 
-    def search(
-        self, sources, limits, beam_size, top_beams, length_penalty, batch_size=None
-    ):
+    def search(self, sources, limits, options, batch_size=None):
         """Hypotheses of each row of source ids, which end with the end token."""
         ids = self.description["ids"]
         source = padded(sources, ids["pad"])
-        decoder = Decoder(self, source, beam_size, max(limits))
-        return search(decoder, limits, ids, beam_size, top_beams, length_penalty)
+        decoder = Decoder(self, source, options["beam_size"], max(limits))
+        return search(decoder, limits, ids, options)
 
 
 class Decoder:
@@ -60,6 +58,7 @@ class Decoder:
 
     def __init__(self, engine, source, beam_size, limit):
         self.step = engine.step
+        self.mask = source != engine.description["ids"]["pad"]
         self.limit = limit
         names = [output.name for output in engine.encoder.get_outputs()]
         outputs = engine.encoder.run_with_ort_values(names, {"source": _value(source)})
@@ -69,10 +68,9 @@ class Decoder:
         sizes = {"B": len(source), "W": beam_size, "L": self.length}
         caches = empty_caches(graph, **sizes)
         self.cache = {name: _value(cache) for name, cache in caches.items()}
-        self.outputs = ["best_log_probabilities", "best_ids"]
-        self.outputs += [f"new_{name}" for name in self.cache]
+        self.new = [f"new_{name}" for name in self.cache]
 
-    def __call__(self, tokens, position, beams, count):
+    def __call__(self, tokens, position, beams, count, names):
         if position == self.length:
             self._grow()
         inputs = {
@@ -83,9 +81,10 @@ class Decoder:
         }
         inputs = {name: _value(array) for name, array in inputs.items()}
         feed = inputs | self.memory | self.cache
-        best, ids, *caches = self.step.run_with_ort_values(self.outputs, feed)
+        found = self.step.run_with_ort_values([*names, *self.new], feed)
+        caches = found[len(names) :]
         self.cache = dict(zip(self.cache, caches, strict=True))
-        return best.numpy(), ids.numpy()
+        return [value.numpy() for value in found[: len(names)]]
 
     def _grow(self):
         more = min(self.length, self.limit - self.length)

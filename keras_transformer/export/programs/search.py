@@ -1,18 +1,24 @@
 """Greedy and beam search around a decoder step, in NumPy. Knows no model.
 
-B batch, W beam width, C continuations, L most tokens.
+B batch, W beam width, G groups of beams, M = W / G, C continuations, L most tokens, S
+source positions, V vocabulary.
 
-`step(tokens, position, beams, count)` takes the newest token of each hypothesis (B, W),
-where it stands, which hypothesis of the step before each one continues (B, W), and
-gives log-probabilities and ids (B, W, count) of the best continuations, best first,
-ties in order of the ids.
+`decoder(tokens, position, beams, count, names)` takes the newest token of each
+hypothesis (B, W), where it stands, and which hypothesis of the step before each one
+continues (B, W). It gives those outputs of the step that `names` names:
+`best_log_probabilities` and `best_ids` (B, W, count) of the best continuations, best
+first, ties in order of the ids, `logits` (B, W, V) and `attention` (B, W, S).
+`decoder.mask` (B, S) is true where the source is no padding.
+
+`options` are the section `search` of `model.json`, which says in words what they do.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
-
-NEVER = np.float32(-np.inf)
+from rules import NEVER
+from rules import Rules
 
 
 class Hypothesis(NamedTuple):
@@ -20,14 +26,8 @@ class Hypothesis(NamedTuple):
 
     ids: list  # with the end, where it has one
     log_probability: float
-    score: float  # log-probability / penalty(length)
+    score: float  # see `Rules.score`, less a coverage penalty
     finished: bool  # False where the limit cut it
-
-
-def penalty(length, alpha):
-    """((5 + length) / 6) ^ alpha, the end counted."""
-    length = np.asarray(length, np.float32)
-    return ((np.float32(5) + length) / np.float32(6)) ** np.float32(alpha)
 
 
 def padded(sources, pad):
@@ -54,133 +54,197 @@ def empty_caches(step, **sizes):
     }
 
 
-def search(step, limits, ids, beam_size, top_beams, length_penalty):
-    """The search of that width; `ids` has those of `start` and `end`."""
-    options = {
-        "start": ids["start"],
-        "end": ids["end"],
-        "length_penalty": length_penalty,
-    }
-    if beam_size == 1:
-        return greedy_search(step, limits, **options)
-    options |= {"beam_size": beam_size, "top_beams": top_beams}
-    return beam_search(step, limits, **options)
-
-
-def greedy_search(step, limits, start, end, length_penalty):
-    """The most probable token, again and again: one hypothesis a row.
+def search(decoder, limits, ids, options):
+    """The hypotheses of each row, best first.
 
     Args:
-        step: see above.
+        decoder: see above.
         limits: (B,), the most tokens of each row, the end included, at least 1.
-        start: the first input.
-        end: ends a hypothesis.
-        length_penalty: alpha of the score.
+        ids: those of `start`, `end` and `suppressed`.
+        options: see above. Of `beam_size` 1 it is greedy search.
     """
     limits = np.asarray(limits)
-    rows = len(limits)
-    tokens = np.full((rows, max(limits)), end, np.int32)
+    rules = Rules(ids, options)
+    if options["beam_size"] == 1:
+        return greedy_search(decoder, limits, rules)
+    return beam_search(decoder, limits, rules)
+
+
+def greedy_search(decoder, limits, rules):
+    """The most probable token, again and again: one hypothesis a row.
+
+    None of a row where the rules forbid every token.
+    """
+    rows, length, end = len(limits), max(limits), rules.end
+    tokens = np.full((rows, length), end, np.int32)
     totals = np.zeros(rows, np.float32)
     lengths = np.zeros(rows, np.int64)
     done = np.zeros(rows, bool)
-    last = np.full((rows, 1), start, np.int32)
-    for position in range(max(limits)):
-        best, ids = step(last, position, np.zeros((rows, 1), np.int32), 1)
-        last = ids[:, :, 0]
-        alive = ~done
+    last = np.full((rows, 1), rules.ids["start"], np.int32)
+    beams = np.zeros((rows, 1), np.int32)
+    for position in range(length):
+        written = tokens[:, None, :position]
+        best, ids, _ = rules.continuations(decoder, last, beams, 1, written, ~done)
+        best, ids, _ = _best(best, ids, 1)
+        last, alive = ids, ~done
         tokens[alive, position] = last[alive, 0]
-        totals[alive] += best[alive, 0, 0]
+        totals[alive] += best[alive, 0]
         lengths[alive] += 1
         done |= (last[:, 0] == end) | (position + 1 >= limits)
         if done.all():
             break
-    scores = totals / penalty(lengths, length_penalty)
+    scores = rules.score(totals, lengths)
     return [
         [_hypothesis(tokens[i, : lengths[i]], totals[i], scores[i], end)]
+        if totals[i] > NEVER
+        else []
         for i in range(rows)
     ]
 
 
-def beam_search(step, limits, start, end, length_penalty, beam_size, top_beams):
+def beam_search(decoder, limits, rules):
     """The best hypotheses by score; fewer than `top_beams` where fewer ended.
 
     Finished and live hypotheses are kept apart; of all continuations of the live ones
     the best 2W go on, so that W stay alive however many of them end. A row stops when
     its `top_beams`-th finished hypothesis scores at least as well as the best live one
-    could at the row's limit. At the limit the live ones compete by their scores, too.
-
-    Args: those of `greedy_search`, W and how many hypotheses to return.
+    could at the row's limit, or by `patience`. At the limit the live ones compete by
+    their scores, too. Groups are rows of their own, which stop together.
     """
-    limits = np.asarray(limits)
-    state = _Beams(len(limits), beam_size, max(limits), start)
+    options, rows = rules.options, len(limits)
+    groups, width = options["num_beam_groups"], options["beam_size"]
+    each = width // groups
+    wanted = min(options["top_beams"], each)
+    enough = np.inf
+    if options["patience"]:
+        enough = max(math.ceil(options["patience"] * each), wanted)
+    state = _Beams(decoder, limits.repeat(groups), rules)
+    offsets = np.tile(np.arange(groups, dtype=np.int32)[:, None] * each, (rows, 1))
     for position in range(max(limits)):
-        # First the best of each hypothesis, then of all: the same as all at once.
-        best, ids = step(state.last, position, state.beams, 2 * beam_size)
-        state.extend(position, best, ids, end, length_penalty)
-        bound = state.totals[:, 0] / penalty(limits, length_penalty)
-        settled = state.finished_scores[:, top_beams - 1] >= bound
-        state.done |= settled | (position + 1 >= limits)
+        best, ids, attention = rules.continuations(
+            decoder,
+            state.last.reshape(rows, width),
+            (state.beams + offsets).reshape(rows, width),
+            2 * each,
+            state.tokens[:, :, :position].reshape(rows, width, -1),
+            ~state.done.reshape(rows, -1).all(axis=1),
+        )
+        if attention is not None:
+            attention = attention.reshape(rows * groups, each, -1)
+        best = best.reshape(rows * groups, each, -1)
+        ids = None if ids is None else ids.reshape(best.shape)
+        state.extend(position, best, ids, attention)
+        bound = rules.score(state.totals[:, 0], state.limits)
+        settled = state.finished_scores[:, wanted - 1] >= bound
+        settled |= position + 1 >= state.limits
+        patient = state.done | (state.num_ended >= enough)
+        settled = (patient | settled).reshape(rows, -1).all(axis=1)
+        state.done = patient | settled.repeat(groups)
         if state.done.all():
             break
-    state.cut(limits, length_penalty)
-    return [
-        state.hypotheses(i, top_beams, end, length_penalty) for i in range(len(limits))
-    ]
+    state.cut()
+    return [state.hypotheses(row, options["top_beams"]) for row in range(rows)]
 
 
 class _Beams:
-    """Live and finished hypotheses of all rows, each best first."""
+    """Live and finished hypotheses of all groups (B * G, M), each best first."""
 
-    def __init__(self, rows, width, length, start):
-        self.width = width
+    def __init__(self, decoder, limits, rules):
+        rows, length = len(limits), max(limits)
+        self.limits = limits
+        self.rules = rules
+        self.groups = rules.options["num_beam_groups"]
+        self.width = width = rules.options["beam_size"] // self.groups
         self.done = np.zeros(rows, bool)
-        self.last = np.full((rows, width), start, np.int32)
+        self.num_ended = np.zeros(rows, np.int64)
+        self.last = np.full((rows, width), rules.ids["start"], np.int32)
         self.beams = np.zeros((rows, width), np.int32)
         self.tokens = np.zeros((rows, width, length), np.int32)
         self.totals = np.full((rows, width), NEVER)
         self.totals[:, 0] = 0  # all beams begin alike: only one may go on
         self.lengths = np.zeros(rows, np.int64)
+        self.coverage = np.zeros((rows, width), np.float32)
         self.finished_tokens = np.zeros((rows, width, length), np.int32)
         self.finished_totals = np.full((rows, width), NEVER)
         self.finished_scores = np.full((rows, width), NEVER)
         self.finished_lengths = np.zeros((rows, width), np.int64)
+        self.mask = decoder.mask.repeat(self.groups, axis=0)[:, None]
+        shape = rows, width, decoder.mask.shape[1]
+        self.attention = np.zeros(shape, np.float32)  # the sum over the steps
 
-    def extend(self, position, best, ids, end, alpha):
+    def extend(self, position, best, ids, attention):
         """The next token of every row that is not done."""
-        rows, _, count = best.shape
-        scores = (self.totals[:, :, None] + best).reshape(rows, -1)
-        places = _best_places(scores, 2 * self.width)
-        last = _pick(ids.reshape(rows, -1), places)
-        beams = places // count
-        scores = _pick(scores, places)
+        scores = self.totals[:, :, None] + best
+        ranks, scores, last, beams = self._choose(scores, ids)
         tokens = _pick(self.tokens, beams)
         tokens[:, :, position] = last
-        ends = last == end
-        self._finish(position + 1, tokens, np.where(ends, scores, NEVER), alpha)
+        coverage = _pick(self._covered(attention), beams)
+        ends = last == self.rules.end
+        ending = np.where(ends & ~self.done[:, None], scores, NEVER)
+        self.num_ended += (ending[:, : self.width] > NEVER).sum(axis=1)
+        lengths = np.full(ending.shape, position + 1)
+        self._keep(tokens, ending, lengths, coverage)
 
-        going = np.where(ends, NEVER, scores)
+        going = np.where(ends, NEVER, ranks)
         places = _best_places(going, self.width)
+        totals = np.where(_pick(going, places) > NEVER, _pick(scores, places), NEVER)
         alive = ~self.done
         self.tokens[alive] = _pick(tokens, places)[alive]
-        self.totals[alive] = _pick(going, places)[alive]
+        self.totals[alive] = totals[alive]
+        self.coverage[alive] = _pick(coverage, places)[alive]
         self.lengths[alive] = position + 1
         self.last = _pick(last, places)
         self.beams = _pick(beams, places).astype(np.int32)
 
-    def _finish(self, length, tokens, totals, alpha):
-        """The best of those finished before and those that end now."""
-        totals = np.where(self.done[:, None], NEVER, totals)
-        self._keep(tokens, totals, np.full(totals.shape, length), alpha)
+    def _covered(self, attention):
+        """What the score of each hypothesis loses for the source it left out: (B, W).
 
-    def cut(self, limits, alpha):
+        `attention` is that of this step, or None.
+        """
+        if attention is None:
+            return self.coverage
+        self.attention = _pick(self.attention, self.beams) + attention
+        covered = np.clip(self.attention, np.float32(1e-9), np.float32(1))
+        logs = np.where(self.mask, np.log(covered), np.float32(0)).sum(axis=2)
+        return np.float32(self.rules.options["coverage_penalty"]) * logs
+
+    def _choose(self, scores, ids):
+        """Ranks, scores, tokens and beams of the best 2M continuations of a group.
+
+        Ranks are what they are chosen by: a group shuns, by `diversity_penalty` each,
+        the tokens that those before it take at this step.
+        """
+        count = 2 * self.width
+        if self.groups == 1:
+            scores, last, beams = _best(scores, ids, count)
+            return scores, scores, last, beams
+        penalty = np.float32(self.rules.options["diversity_penalty"])
+        grouped = scores.reshape(-1, self.groups, *scores.shape[1:])
+        done = self.done.reshape(-1, self.groups)
+        taken = np.zeros((len(grouped), scores.shape[2]), np.float32)  # (B, V)
+        rows = np.arange(len(grouped))[:, None]
+        found = []
+        for group in range(self.groups):
+            own = grouped[:, group]
+            ranks, last, beams = _best(own - penalty * taken[:, None], None, count)
+            found.append((ranks, own[rows, beams, last], last, beams))
+            going = np.where(last == self.rules.end, NEVER, ranks)
+            places = _best_places(going, self.width)
+            goes = (_pick(going, places) > NEVER) & ~done[:, group, None]
+            np.add.at(taken, (rows, _pick(last, places)), goes)
+        stacked = (np.stack(parts, axis=1) for parts in zip(*found, strict=True))
+        return tuple(part.reshape(-1, part.shape[2]) for part in stacked)
+
+    def cut(self):
         """What the limit cuts is among the finished ones if its score is as good."""
-        totals = np.where((self.lengths >= limits)[:, None], self.totals, NEVER)
+        there = (self.lengths >= self.limits)[:, None]
         lengths = np.repeat(self.lengths[:, None], self.width, axis=1)
-        self._keep(self.tokens, totals, lengths, alpha)
+        totals = np.where(there, self.totals, NEVER)
+        self._keep(self.tokens, totals, lengths, self.coverage)
 
-    def _keep(self, tokens, totals, lengths, alpha):
+    def _keep(self, tokens, totals, lengths, coverage):
         """The best of the finished ones and of these, equal ones in order of age."""
-        scores = totals / penalty(lengths, alpha)
+        scores = self.rules.score(totals, lengths) + coverage
         scores = np.concatenate([self.finished_scores, scores], 1)
         places = _best_places(scores, self.width)
         self.finished_scores = _pick(scores, places)
@@ -189,20 +253,42 @@ class _Beams:
             joined = np.concatenate([old, new], axis=1)
             setattr(self, f"finished_{name}", _pick(joined, places))
 
-    def hypotheses(self, row, count, end, alpha):
-        totals, lengths = self.finished_totals[row], self.finished_lengths[row]
-        tokens = self.finished_tokens[row]
-        scores = totals / penalty(lengths, alpha)
-        return [
-            _hypothesis(tokens[i, : lengths[i]], totals[i], scores[i], end)
-            for i in range(count)
-            if totals[i] > NEVER
-        ]
+    def hypotheses(self, row, count):
+        """Of all groups of a row; what several have found is one hypothesis."""
+        found = {}
+        for i in range(row * self.groups, (row + 1) * self.groups):
+            for place in np.flatnonzero(self.finished_totals[i] > NEVER):
+                ids = self.finished_tokens[i, place, : self.finished_lengths[i, place]]
+                total = self.finished_totals[i, place]
+                score = self.finished_scores[i, place]
+                found.setdefault(
+                    ids.tobytes(), _hypothesis(ids, total, score, self.rules.end)
+                )
+        return sorted(found.values(), key=lambda h: -h.score)[:count]
+
+
+def _best(scores, ids, count):
+    """The highest of scores (B, W, C): values, tokens and beams, (B, count) each."""
+    rows, _, size = scores.shape
+    scores = scores.reshape(rows, -1)
+    places = _best_places(scores, count)
+    last = places % size if ids is None else _pick(ids.reshape(rows, -1), places)
+    return _pick(scores, places), last, places // size
 
 
 def _best_places(scores, count):
     """Places of the `count` largest of each row (B, N), ties in order."""
-    return np.argsort(-scores, axis=1, kind="stable")[:, :count]
+    rows, size = scores.shape
+    if size <= 8 * count:
+        return np.argsort(-scores, axis=1, kind="stable")[:, :count]
+    # Of many, only those are sorted that are among the largest.
+    least = np.partition(scores, size - count, axis=1)[:, size - count, None]
+    above, equal = scores > least, scores == least
+    free = count - above.sum(axis=1, keepdims=True)
+    chosen = above | (equal & (np.cumsum(equal, axis=1) <= free))
+    places = np.nonzero(chosen)[1].reshape(rows, count)
+    order = np.argsort(-_pick(scores, places), axis=1, kind="stable")
+    return _pick(places, order)
 
 
 def _pick(array, places):

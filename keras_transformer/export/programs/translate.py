@@ -16,6 +16,30 @@ import numpy as np
 import sentencepiece
 from engine import Engine
 
+#: What a search does where a `model.json` of an earlier version does not say.
+DEFAULTS = {
+    "top_beams": 1,
+    "normalization": "gnmt",
+    "coverage_penalty": 0.0,
+    "patience": None,
+    "min_length": 0,
+    "max_length": None,
+    "no_repeat_ngram_size": 0,
+    "repetition_penalty": 1.0,
+    "num_beam_groups": 1,
+    "diversity_penalty": 0.0,
+    "long_lines": "error",
+    "max_source_length": None,
+}
+#: What of it needs several hypotheses.
+_OF_BEAMS = (
+    "top_beams",
+    "coverage_penalty",
+    "patience",
+    "num_beam_groups",
+    "diversity_penalty",
+)
+
 
 class Translator:
     """The model of an export: strings to strings.
@@ -27,8 +51,7 @@ class Translator:
 
     def __init__(self, folder, threads=0):
         folder = Path(folder)
-        path = file_of(folder, "model.json")
-        self.description = json.loads(path.read_text("utf-8"))
+        self.description = described(folder)
         files = self.description["files"]
         for graph in self.description.get("graphs", {}).values():
             file_of(folder, graph["file"])  # the engine's
@@ -41,18 +64,29 @@ class Translator:
         self.engine = Engine(folder, self.description, threads)
 
     def translate(self, lines, beam_size=None, length_penalty=None, batch_size=64):
-        """The translation of each line, in order."""
+        """The translation of each line, in order; options are `hypotheses`'."""
         rows = self.hypotheses(lines, beam_size, length_penalty, batch_size)
         return [self.text(hypotheses[0]) if hypotheses else "" for hypotheses in rows]
 
     def hypotheses(
-        self, lines, beam_size=None, length_penalty=None, batch_size=64, top_beams=1
+        self,
+        lines,
+        beam_size=None,
+        length_penalty=None,
+        batch_size=64,
+        top_beams=None,
     ):
-        """The hypotheses of each line, best first; none for an empty line."""
-        defaults = self.description["search"]
-        beam_size = defaults["beam_size"] if beam_size is None else beam_size
-        if length_penalty is None:
-            length_penalty = defaults["length_penalty"]
+        """The hypotheses of each line, best first; none for an empty line.
+
+        Args:
+            lines: strings.
+            beam_size: 1 is greedy search, without what needs several hypotheses.
+                Default, as that of all options: `search` in `model.json`.
+            length_penalty: of the normalization `gnmt`.
+            batch_size: lines that are translated together.
+            top_beams: how many hypotheses, at most `beam_size`.
+        """
+        options = self._options(beam_size, length_penalty, top_beams)
         filled = [n for n, line in enumerate(lines) if not self._is_empty(line)]
         sources = [self._encode(lines[number], number + 1) for number in filled]
         found = [[] for _ in lines]
@@ -62,15 +96,17 @@ class Translator:
         for first in range(0, len(order), size):
             rows = order[first : first + size]
             batch = [sources[row] for row in rows]
+            limits = [self._limit(ids) for ids in batch]
             results = self.engine.search(
-                batch,
-                [self._limit(ids) for ids in batch],
-                beam_size=beam_size,
-                top_beams=top_beams,
-                length_penalty=length_penalty,
-                batch_size=batch_size,
+                batch, limits, options=options, batch_size=batch_size
             )
             for row, hypotheses in zip(rows, results, strict=True):
+                if not hypotheses:
+                    raise ValueError(
+                        f"line {filled[row] + 1}: the options in model.json forbid "
+                        f"every token before a translation can end; suppress fewer, or "
+                        f"allow repetitions"
+                    )
                 found[filled[row]] = hypotheses
         return found
 
@@ -85,23 +121,62 @@ class Translator:
         left = self.source.normalize(line).replace("\u2581", " ")
         return re.fullmatch(r"[\s\0\u200c\u200d]*", left) is not None
 
+    def _options(self, beam_size, length_penalty, top_beams):
+        """What `search` in `model.json` says, with what is given in its place."""
+        options = dict(self.description["search"])
+        if beam_size is not None:
+            options["beam_size"] = beam_size
+        if length_penalty is not None:
+            options["length_penalty"] = length_penalty
+        if options["beam_size"] == 1:
+            options |= {name: DEFAULTS[name] for name in _OF_BEAMS}
+        if top_beams is not None:
+            options["top_beams"] = top_beams
+        options["top_beams"] = min(options["top_beams"], options["beam_size"])
+        if options["beam_size"] % options["num_beam_groups"]:
+            raise ValueError(
+                f"num_beam_groups {options['num_beam_groups']} of model.json does not "
+                f"divide beam_size {options['beam_size']}; give a multiple of it"
+            )
+        return options
+
     def _encode(self, line, number):
         ids = self.source.encode(line)
-        if self.description["source_end"]:
-            ids = [*ids, self.description["ids"]["end"]]
+        end = [self.description["ids"]["end"]] * self.description["source_end"]
         longest = self.description["limits"]["longest_sequence"]
-        if len(ids) > longest:
-            raise ValueError(
-                f"line {number} has {len(ids)} tokens, but the model takes at most "
-                f"{longest}; split it into sentences"
+        search = self.description["search"]
+        longest = min(longest, search["max_source_length"] or longest)
+        if len(ids) + len(end) <= longest:
+            return [*ids, *end]
+        if search["long_lines"] == "truncate":
+            kept = longest - len(end)
+            print(
+                f"warning: line {number} has {len(ids) + len(end)} tokens: only the "
+                f"first {kept} are translated",
+                file=sys.stderr,
             )
-        return ids
+            return [*ids[:kept], *end]
+        raise ValueError(
+            f"line {number} has {len(ids) + len(end)} tokens, but the model takes at "
+            f"most {longest}; split it into sentences"
+        )
 
     def _limit(self, ids):
         """The most ids of the translation, the end included."""
-        limits = self.description["limits"]
-        content = len(ids) - self.description["source_end"]
-        return min(content + limits["extra_length"], limits["longest_sequence"])
+        limits, search = self.description["limits"], self.description["search"]
+        usual = len(ids) - self.description["source_end"] + limits["extra_length"]
+        limit = max(search["max_length"] or usual, search["min_length"])
+        return min(limit, limits["longest_sequence"])
+
+
+def described(folder):
+    """What `model.json` says, with what one of an earlier version leaves out."""
+    description = json.loads(file_of(folder, "model.json").read_text("utf-8"))
+    description["search"] = DEFAULTS | description["search"]
+    for name, graph in description.get("graphs", {}).items():
+        if "beam_size" in graph:  # it holds a search
+            description["graphs"][name] = DEFAULTS | graph
+    return description
 
 
 def file_of(folder, name):

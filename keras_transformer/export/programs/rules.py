@@ -1,0 +1,106 @@
+"""What may come next in a search, and what a hypothesis is worth, in NumPy.
+
+B batch, W beam width, C continuations, S source positions, V vocabulary, n tokens so
+far. `model.json` says the same in words.
+"""
+
+import numpy as np
+
+NEVER = np.float32(-np.inf)
+
+
+def require_numbers(values):
+    """Refuses NaN, which no model that works gives: it would make a plausible text."""
+    if np.isnan(values).any():
+        raise ValueError(
+            "the model gives NaN: its weights are not finite, or numbers on the way "
+            "are too large; export a model that works"
+        )
+
+
+class Rules:
+    """What may come next, and what a hypothesis is worth."""
+
+    def __init__(self, ids, options):
+        self.ids = ids
+        self.end = ids["end"]
+        self.options = options
+        # Else the best continuations of the step are those of the search.
+        self.needs_logits = (
+            options["min_length"] > 1
+            or options["no_repeat_ngram_size"] > 0
+            or options["repetition_penalty"] != 1
+            or options["num_beam_groups"] > 1
+        )
+
+    def score(self, totals, lengths):
+        """Log-probabilities, divided for the lengths, the end counted."""
+        kind = self.options["normalization"]
+        lengths = np.asarray(lengths, np.float32)
+        if kind == "gnmt":
+            alpha = np.float32(self.options["length_penalty"])
+            return totals / ((np.float32(5) + lengths) / np.float32(6)) ** alpha
+        if kind == "average":
+            return totals / np.maximum(lengths, np.float32(1))
+        if kind == "none":
+            return totals
+        raise ValueError(f"search.normalization {kind!r} is none that is known")
+
+    def continuations(self, decoder, last, beams, count, tokens, alive):
+        """What may come next, and what the step attends to.
+
+        Args:
+            decoder: see above.
+            last: (B, W), the newest tokens.
+            beams: (B, W), which hypotheses they continue.
+            count: C.
+            tokens: (B, W, n), all so far.
+            alive: (B,) bool: rows that count.
+
+        Returns:
+            Log-probabilities and ids (B, W, C), C being V where the ids are None, and
+            the attention, None where no option asks for it.
+        """
+        position = tokens.shape[2]
+        names = ["best_log_probabilities", "best_ids"]
+        if self.needs_logits:
+            names = ["logits"]
+        if self.options["coverage_penalty"]:
+            names.append("attention")
+        found = decoder(last, position, beams, count, names)
+        outputs = dict(zip(names, found, strict=True))
+        attention = outputs.get("attention")
+        if self.needs_logits:
+            require_numbers(outputs["logits"][alive])
+            return self._allowed(outputs["logits"], tokens), None, attention
+        best = outputs["best_log_probabilities"]
+        # Some runtimes pass a NaN over, and take what is never chosen.
+        require_numbers(np.where(best[alive, :, 0] == NEVER, np.nan, best[alive, :, 0]))
+        return best, outputs["best_ids"], attention
+
+    def _allowed(self, logits, tokens):
+        """Log-probabilities (B, W, V), minus infinity of what is forbidden."""
+        factor = np.float32(self.options["repetition_penalty"])
+        if factor != 1:
+            seen = np.take_along_axis(logits, tokens, axis=2)
+            lower = np.where(seen > 0, seen / factor, seen * factor)
+            logits = logits.copy()
+            np.put_along_axis(logits, tokens, lower, axis=2)
+        logs = logits - logits.max(axis=2, keepdims=True)
+        logs -= np.log(np.exp(logs).sum(axis=2, keepdims=True))
+        logs[:, :, self.ids["suppressed"]] = NEVER
+        if tokens.shape[2] + 1 < self.options["min_length"]:
+            logs[:, :, self.end] = NEVER
+        size = self.options["no_repeat_ngram_size"]
+        if 0 < size <= tokens.shape[2]:
+            _forbid_repeated(logs, tokens, size)
+        return logs
+
+
+def _forbid_repeated(logs, tokens, size):
+    """What would make the last `size` tokens a sequence that came before."""
+    every = np.lib.stride_tricks.sliding_window_view(tokens, size, axis=2)
+    newest = tokens[:, :, None, tokens.shape[2] - size + 1 :]
+    same = (every[..., :-1] == newest).all(axis=3)
+    rows, beams, places = np.nonzero(same)
+    logs[rows, beams, every[rows, beams, places, -1]] = NEVER

@@ -15,6 +15,7 @@ from typing import Any
 import keras
 
 from keras_transformer import backends
+from keras_transformer.backends import watched_dataset
 from keras_transformer.errors import InputError
 from keras_transformer.fused_cross_entropy import check_labels
 
@@ -47,8 +48,8 @@ def check_ids(name: str, ids: Any, size: int, besides: int | None = None) -> Non
 class CheckedData:
     """Data for `fit`, looked at on their way: ids (B, S), (B, T) and labels (B, T).
 
-    Arrays are looked at as a whole, at once, and a `PyDataset` or a generator batch by
-    batch. What else Keras reads, such as a `tf.data.Dataset`, is passed on as it is.
+    Arrays are looked at as a whole, at once, and a `PyDataset`, a generator or a
+    `tf.data.Dataset` batch by batch. What else Keras reads is passed on as it is.
 
     Args:
         sizes: V by side, `source` and `target`.
@@ -75,6 +76,8 @@ class CheckedData:
             return _CheckedDataset(inputs, self)
         if isinstance(inputs, Generator):
             return (self.batch(batch) for batch in inputs)
+        if watched_dataset.is_dataset(inputs):
+            return watched_dataset.watched(inputs, self.batch)
         self._check(inputs, labels)
         return inputs
 

@@ -13,9 +13,10 @@ from keras_transformer.models.checked_data import CheckedData
 class CheckedModel(keras.Model):
     """A `keras.Model` whose ids (B, S) and (B, T) are looked at before a step.
 
-    Arrays, a `PyDataset` and a generator are, on the host; a `tf.data.Dataset` and what
-    is inside of a program of the user's own are not: there an id outside of the
-    vocabulary gives what the backend makes of it.
+    Arrays, a `PyDataset`, a generator and a `tf.data.Dataset` are, on the host; other
+    sources, such as a PyTorch `DataLoader`, and what is inside of a program of the
+    user's own are not: there an id outside of the vocabulary gives what the backend
+    makes of it.
 
     A subclass has a `config`.
 

@@ -73,6 +73,34 @@ def test_ids_out_of_the_vocabulary_are_refused_before_the_step(what, wrong):
         np.testing.assert_array_equal(weight, old)
 
 
+@pytest.mark.parametrize("what", ["source", "labels"])
+def test_ids_of_a_tensorflow_dataset_are_refused_before_the_step(what):
+    tf = pytest.importorskip("tensorflow")
+    model = small()
+    wrong = tf.data.Dataset.from_tensors(spoiled(what, VOCABULARY_SIZE))
+    before = model.get_weights()
+    message = f"{what} holds the id {VOCABULARY_SIZE}, outside of the vocabulary"
+    with pytest.raises(InputError, match=message):
+        model.fit(wrong, shuffle=False, verbose=0)
+    for weight, old in zip(model.get_weights(), before, strict=True):
+        np.testing.assert_array_equal(weight, old)
+    if what == "source":
+        with pytest.raises(InputError, match=message):
+            model.predict(wrong.map(lambda inputs, labels: inputs), verbose=0)
+
+
+def test_a_tensorflow_dataset_gives_the_batches_that_its_arrays_give():
+    tf = pytest.importorskip("tensorflow")
+    model = small()
+    batch = ({"source": SOURCE, "target": TARGET}, TARGET, np.float32(TARGET != 0))
+    dataset = tf.data.Dataset.from_tensor_slices(batch).batch(2)
+    found = model.evaluate(dataset, verbose=0)
+    expected = model.evaluate(
+        *batch[:2], sample_weight=batch[2], batch_size=2, verbose=0
+    )
+    assert found == pytest.approx(expected, rel=1e-6)
+
+
 @pytest.mark.parametrize("inputs", [Dataset, None], ids=["batches", "arrays"])
 def test_labels_of_another_length_are_refused_before_the_step(inputs):
     model = small()

@@ -81,9 +81,9 @@ class ParquetReader(LineReader):
         Raises:
             InputError: where the file changed while it was read.
         """
-        record = record_of(self.path)
-        before = (self._status.st_size, self._status.st_mtime_ns)
-        if (record.size, record.mtime_ns) != before:
+        record, then = record_of(self.path), self._status
+        now = (record.size, record.mtime_ns, record.ctime_ns)
+        if now != (then.st_size, then.st_mtime_ns, then.st_ctime_ns):
             raise InputError(
                 f"{self.path} changed while it was read; start again when it is whole"
             )

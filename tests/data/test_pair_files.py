@@ -2,7 +2,9 @@
 
 import gzip
 import json
+import os
 import re
+import time
 import tracemalloc
 
 import pytest
@@ -203,6 +205,12 @@ def test_parquet_has_columns_and_structs(tmp_path):
     (reader,) = shard
     assert reader.record() == record_of(path)
     assert reader.bytes_read == path.stat().st_size
+    status = path.stat()
+    time.sleep(0.02)  # a tick of the clock of files
+    path.write_bytes(path.read_bytes())
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    with pytest.raises(InputError, match="changed while it was read"):
+        reader.record()
     with pytest.raises(InputError, match=r"the column id holds int64, not text"):
         read_pairs([path], "parquet", ("id", "source"))
     leaf = parquet.ParquetFile(path).schema.column(5).path

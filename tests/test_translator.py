@@ -302,6 +302,7 @@ def test_bad_arguments(translator):
         translator.translate(["a", long], first_line=11)
 
 
+@pytest.mark.one_backend
 @pytest.mark.slow
 @pytest.mark.skipif(not importlib.util.find_spec(NEXT), reason=f"needs {NEXT}")
 def test_the_same_translations_on_another_backend(run_python, translator, tmp_path):

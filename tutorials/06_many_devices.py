@@ -112,11 +112,11 @@ Path("devices.py").write_text(PROGRAM)
 OWN = os.environ.get("KERAS_BACKEND", "tensorflow")
 SET_UPS = [
     (OWN, "none", 1, 1),
-    ("tensorflow", "mirrored", 2, 1),
     ("jax", "data_parallel", 2, 1),
     ("torch", "torchrun", 2, 2),
 ]
 if not FAST:
+    SET_UPS[1:1] = [("tensorflow", "mirrored", 2, 1)]
     SET_UPS += [
         ("tensorflow", "mirrored", 4, 1),
         ("jax", "data_parallel", 4, 1),

@@ -4,6 +4,7 @@ import pytest
 from gpu import profiling
 
 
+@pytest.mark.one_backend
 @pytest.mark.slow
 def test_a_training_is_profiled(ours, run_benchmark):
     arguments = ["--size", "toy", "--only", ours, "--kernels", 3]

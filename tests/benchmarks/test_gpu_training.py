@@ -11,6 +11,7 @@ NORM = ("gamma", "beta")
 PEERS = {"jax": "JAX by hand", "torch": "torch.nn.Transformer compiled"}
 
 
+@pytest.mark.one_backend
 @pytest.mark.slow
 def test_the_table_of_training(run_benchmark, ours):
     peer = PEERS[keras.backend.backend()]

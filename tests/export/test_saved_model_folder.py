@@ -166,6 +166,7 @@ print(json.dumps(found, default=bytes.decode))
 """
 
 
+@pytest.mark.one_backend
 @pytest.mark.slow
 @pytest.mark.skipif(BACKEND != "torch", reason="of the other backends; once is enough")
 def test_another_backend_exports_through_tensorflow(

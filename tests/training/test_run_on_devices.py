@@ -76,7 +76,7 @@ def torchrun():
 ENDS = {
     "tensorflow": [(mirrored, signal.SIGTERM), (multi_worker, signal.SIGKILL)],
     "jax": [(model_parallel, signal.SIGTERM), (two_processes, signal.SIGKILL)],
-    "torch": [(torchrun, signal.SIGTERM), (torchrun, signal.SIGKILL)],
+    "torch": [(torchrun, signal.SIGTERM, signal.SIGKILL)],
 }[BACKEND]
 
 
@@ -116,26 +116,25 @@ def folder(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize(
-    ("set_up", "number"),
-    [pytest.param(*end, id=f"{end[0].__name__}-{end[1].name}") for end in ENDS],
-)
-def test_stopped_and_resumed_on_several_devices_it_ends_as_on_one(
-    set_up, number, folder
-):
-    (kind, *options), variables = set_up()
-    output = f"{set_up.__name__}-{number.name}"
-    options = [f"training.distribution={kind}", *options, f"output={output}"]
-    processes = [start(folder, options, each) for each in variables]
-    deadline = time.monotonic() + 200
-    while not list_checkpoints(folder / output) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    processes[-1].send_signal(number)
-    codes, said = ended(processes)
-    if number == signal.SIGTERM:
-        assert set(codes) <= {0, 128 + signal.SIGTERM}, said
-    else:
-        assert codes[-1] in (0, -signal.SIGKILL), said
+@pytest.mark.parametrize("end", ENDS, ids=lambda end: end[0].__name__)
+def test_stopped_and_resumed_on_several_devices_it_ends_as_on_one(end, folder):
+    set_up, *signals = end
+    output = set_up.__name__
+    for number in signals:
+        (kind, *options), variables = set_up()
+        options = [f"training.distribution={kind}", *options, f"output={output}"]
+        before = list_checkpoints(folder / output)
+        processes = [start(folder, options, each) for each in variables]
+        deadline = time.monotonic() + 200
+        while list_checkpoints(folder / output) == before:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        processes[-1].send_signal(number)
+        codes, said = ended(processes)
+        if number == signal.SIGTERM:
+            assert set(codes) <= {0, 128 + signal.SIGTERM}, said
+        else:
+            assert codes[-1] in (0, -signal.SIGKILL), said
     _, variables = set_up()
     codes, said = ended([start(folder, options, each) for each in variables])
     assert set(codes) == {0}, said

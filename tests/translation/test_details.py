@@ -62,6 +62,7 @@ def test_scores_of_a_given_translation_are_those_of_the_forward_pass(translator)
         np.testing.assert_allclose(score.token_scores, expected, atol=1e-4)
 
 
+@pytest.mark.one_backend
 def test_a_word_is_aligned_with_what_its_pieces_attend_to(translator):
     rows = translator.translate(
         SOURCES, return_details=True, return_alignments=True, **BEAMS
@@ -99,6 +100,7 @@ def test_attention_is_that_of_the_forward_pass(translator):
             np.testing.assert_allclose(best.attention[kind], weights, atol=1e-5)
 
 
+@pytest.mark.one_backend
 def test_mbr_weighs_an_n_best_list_by_its_probabilities(translator):
     options = {"beam_size": 4, "top_beams": 4, "return_details": True}
     found = translator.translate(SOURCES, **options)
@@ -117,6 +119,7 @@ def test_mbr_weighs_an_n_best_list_by_its_probabilities(translator):
         assert utilities == pytest.approx([expected[h.text] for h in row], rel=1e-4)
 
 
+@pytest.mark.one_backend
 def test_a_prefix_begins_a_line_that_is_split_and_no_other_part(translator):
     line = " ".join(SOURCES[:2])
     sizes = [len(ids) + 1 for ids in translator.tokenizer.encode(SOURCES[:2])]
@@ -153,6 +156,7 @@ def test_what_a_prefix_costs_is_told_apart_from_what_follows(translator, options
     assert rows[2][0].prefix_log_probability < -5
 
 
+@pytest.mark.one_backend
 def test_like_parts_of_a_line_are_sampled_each_for_itself(translator):
     line = " ".join(["Hello!"] * 4)
     size = len(translator.tokenizer.encode(["Hello!"])[0]) + 1

@@ -52,7 +52,14 @@ def count_programs(model, monkeypatch):
     return lambda: len(calls)
 
 
-@pytest.mark.parametrize("name", ["length_penalty", "temperature", "max_length"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "length_penalty",
+        "max_length",
+        pytest.param("temperature", marks=pytest.mark.one_backend),
+    ],
+)
 def test_new_values_of_a_number_need_no_new_program(model, count_programs, name):
     search, counts = BatchSearch(model), []
     for value in VALUES[name]:
@@ -63,6 +70,7 @@ def test_new_values_of_a_number_need_no_new_program(model, count_programs, name)
     assert counts == [counts[0]] * len(counts)
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize("name", VALUES)
 def test_programs_are_of_equal_options_whatever_the_numbers(name):
     options = [
@@ -78,6 +86,7 @@ SEARCH = {"length_penalty": 0.1, "repetition_penalty": 1.01, "min_length": 2}
 DRAWS = {"sampling": True, "temperature": 0.01, "top_p": 0.1}
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize(
     "first, second",
     [

@@ -58,6 +58,7 @@ class Column(Collection):
         return self.texts[self.labels.index(label)]
 
 
+@pytest.mark.one_backend
 def test_rows_stay_in_the_order_in_which_they_come(translator):
     options, texts = EXPECTED["rules"]["options"], EXPECTED["rules"]["texts"]
     options = {**options, "prefixes": Column(options["prefixes"])}
@@ -78,6 +79,7 @@ def test_samples_are_those_of_the_line_alone(translator):
     assert [h.text for h in found[2]] == EXPECTED["sampling"]["texts"][2]
 
 
+@pytest.mark.one_backend
 def test_mbr_chooses_among_the_samples(translator):
     options = {**SAMPLING, "top_beams": 2, "mbr": "chrf", "mbr_candidates": 3}
     found = translator.translate(SOURCES, return_details=True, **options)
@@ -127,6 +129,7 @@ def test_scores_of_tokens_add_up(translator):
         assert "".join(score.tokens[:-1]).replace("▁", " ") == target
 
 
+@pytest.mark.one_backend
 def test_a_long_line_is_refused_cut_with_a_warning_or_split(translator):
     lines = [SOURCES[0], " ".join(SOURCES[:2]), "", SOURCES[1]]
     lengths = [len(ids) + 1 for ids in translator.tokenizer.encode(lines)]
@@ -162,6 +165,7 @@ def test_a_long_line_is_refused_cut_with_a_warning_or_split(translator):
         )
 
 
+@pytest.mark.one_backend
 def test_every_cut_is_told_also_where_it_is_like_one_before(translator):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("ignore")
@@ -184,6 +188,7 @@ def test_a_character_that_does_not_fit_is_named(translator):
         translator.translate(lines, **options)
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize(
     "options", [{}, {"beam_size": 2}, {"sampling": True, "temperature": 0.1}]
 )
@@ -194,6 +199,7 @@ def test_an_end_that_is_suppressed_is_never_written(translator, options):
         assert not row[0].finished and np.isfinite(row[0].score)
 
 
+@pytest.mark.one_backend
 def test_what_is_read_again_obeys_the_tokens_of_a_batch(translator, monkeypatch):
     shapes = []
     default = translator._searcher._pad  # looked at: the batches as they are run
@@ -218,6 +224,7 @@ def test_what_is_read_again_obeys_the_tokens_of_a_batch(translator, monkeypatch)
     assert all(rows == 1 or rows * length <= 128 for rows, length in shapes), shapes
 
 
+@pytest.mark.one_backend
 def test_options_of_the_folder_hold_unless_others_are_given(translator, tmp_path):
     own = kt.Translator(
         translator.model,
@@ -319,6 +326,7 @@ def test_what_is_no_list_of_lines_is_refused(translator, lines):
         translator.translate(["a"], first_line=0)
 
 
+@pytest.mark.one_backend
 def test_an_empty_line_has_what_is_asked_for(translator):
     ((found,),) = translator.translate(
         [" "], return_details=True, return_token_scores=True, return_alignments=True

@@ -96,19 +96,23 @@ def penalize_repetition(logits, tokens, position, penalty):
     Reference: Keskar et al., 2019, https://arxiv.org/abs/1909.05858, section 4.1, which
     divides; with the product for negative ones, as its authors' code came to be used.
     """
-    written = ops.arange(tokens.shape[-1], dtype="int32") < position  # (L,)
-    seen = _marked(tokens, ops.broadcast_to(written, tokens.shape), logits)
+    shape = ops.shape(tokens)
+    written = ops.arange(shape[-1], dtype="int32") < position  # (L,)
+    seen = _marked(tokens, ops.broadcast_to(written, shape), logits)
     lower = ops.where(logits > 0, logits / penalty, logits * penalty)
     return ops.where(seen, lower, logits)
 
 
 def block_repeated_ngrams(log_probabilities, tokens, position, size):
     """Forbids what would make the last `size` tokens a sequence that came before."""
-    count = tokens.shape[-1] - size + 1  # places where a sequence may begin
-    if count < 1:
+    rows, width, length = ops.shape(tokens)
+    if isinstance(length, int) and length < size:
         return log_probabilities
+    count = length - size + 1  # places where a sequence may begin
+    if not isinstance(length, int):
+        count = ops.maximum(count, 0)
     whole = ops.arange(count, dtype="int32") + size <= position
-    repeated = ops.broadcast_to(whole, (*tokens.shape[:2], count))
+    repeated = ops.broadcast_to(whole, (rows, width, count))
     for offset in range(size - 1):
         place = ops.maximum(position - size + 1 + offset, 0)
         last = ops.expand_dims(ops.take(tokens, place, axis=2), 2)  # (B, W, 1)
@@ -184,11 +188,11 @@ def keep_top_p(scores, mass):
 
 def _marked(tokens, marks, log_probabilities):
     """Which ids (B, W, V) are among the `tokens` (B, W, M) that have marks."""
-    rows, width, size = log_probabilities.shape
+    rows, width, size = ops.shape(log_probabilities)
     lines = ops.reshape(ops.arange(rows * width, dtype="int32"), (-1, 1))
     tokens = ops.reshape(tokens, (rows * width, -1))
     # Two numbers a place: a single one would be above int32 where B * W * V is.
-    places = ops.stack([ops.broadcast_to(lines, tokens.shape), tokens], axis=2)
+    places = ops.stack([ops.broadcast_to(lines, ops.shape(tokens)), tokens], axis=2)
     counts = ops.scatter_update(
         ops.zeros((rows * width, size), "int32"),
         ops.reshape(places, (-1, 2)),

@@ -19,8 +19,6 @@ from keras_transformer.export.description import longest_source
 from keras_transformer.files.output_folder import new_folder
 from keras_transformer.translator import Translator
 
-#: They are made for batches of a known size, and a request has any.
-_LACKING = ("no_repeat_ngram_size", "repetition_penalty")
 _BATCHING = """\
 # tensorflow_model_server --enable_batching --batching_parameters_file=<this file>
 # The most texts of a request, and of the requests that are translated together.
@@ -91,15 +89,14 @@ def export(
 
     Raises:
         InputError: a version that exists, a folder that holds something else or
-            cannot be written, an option that is not right or that it has not
-            (no_repeat_ngram_size, repetition_penalty; samples, MBR, splitting long
-            lines), or no TensorFlow or TensorFlow Text.
+            cannot be written, an option that is not right or that no export has
+            (samples, MBR, splitting long lines), or no TensorFlow or TensorFlow Text.
 
     Reference: Olston et al., 2017, TensorFlow-Serving: Flexible, High-Performance ML
     Serving, https://arxiv.org/abs/1712.06139.
     """
     checks.check_translator(translator)
-    decoding = checks.decoding_options("saved_model", translator, options, _LACKING)
+    decoding = checks.decoding_options("saved_model", translator, options)
     packages = ("tensorflow", "tensorflow_text")
     checks.require_packages("the export to SavedModel", *packages, extras="tensorflow")
     if backends.name != "tensorflow":

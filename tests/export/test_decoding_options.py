@@ -89,8 +89,8 @@ def assert_same(found, expected):
 def test_saved_models_have_them(translator, tmp_path):
     import tensorflow as tf
 
-    expected = said(translator)
-    folder = saved_model.export(translator, tmp_path / "model")
+    expected = said(translator, **REPEATS)
+    folder = saved_model.export(translator, tmp_path / "model", **REPEATS)
     loaded = tf.saved_model.load(str(folder)).signatures
     text = tf.constant(LINES)
     answer = {k: v.numpy() for k, v in loaded["translate_n_best"](text=text).items()}
@@ -107,8 +107,10 @@ def test_saved_models_have_them(translator, tmp_path):
         row[0][0] for row in expected
     ]
     greedy = loaded["translate_greedy"](text=text)["translation"].numpy()
-    right = [row[0][0] for row in said(translator, **PLAIN)]
+    right = [row[0][0] for row in said(translator, **PLAIN, **REPEATS)]
     assert [text.decode() for text in greedy] == right
+    nothing = loaded["serving_default"](text=tf.constant(["", " "]))
+    assert nothing["translation"].numpy().tolist() == [b"", b""]
     card = (tmp_path / "model" / "README.md").read_text("utf-8")
     assert "with beam size 4, length penalty 0.6, top beams 3, norm" in card
     assert "reached its\nlimit of 8 tokens;" in card
@@ -335,10 +337,6 @@ def test_what_one_format_lacks_is_refused(own, tmp_path):
     flags = "--coverage-penalty 0 --num-beam-groups 1 --diversity-penalty 0"
     with pytest.raises(InputError, match=f"the format ctranslate2 has no .*{flags} to"):
         ctranslate2.export(own, tmp_path / "model")
-    own.decoding = DecodingOptions(no_repeat_ngram_size=3, repetition_penalty=1.5)
-    flags = "--no-repeat-ngram-size 0 --repetition-penalty 1"
-    with pytest.raises(InputError, match=f"the format saved_model has no .*{flags} to"):
-        saved_model.export(own, tmp_path / "model")
     own.decoding = DecodingOptions(min_length=5000)
     with pytest.raises(InputError, match="min_length 5000 is more than the"):
         onnx.export(own, tmp_path / "model")

@@ -6,11 +6,14 @@ B batch, R hypotheses a row, L most tokens.
 from typing import Any
 from typing import NamedTuple
 
+import numpy as np
 from keras import ops
 
 from keras_transformer.decoding.length_penalty import normalized
 from keras_transformer.decoding.logits_processors import NEVER
 from keras_transformer.decoding.logits_processors import forced_log_probabilities
+
+_LARGEST = float(np.finfo("float32").max)
 
 OFF = ()  # in the place of tensors: a state without them has fewer operations
 
@@ -64,10 +67,13 @@ def each(function, result):
 def nan_of(logits):
     """What makes NaN of a sum where one of the logits (B, W, V) is it, else 0: (B, W).
 
-    No choice among logits does so on every backend: some pass a NaN over.
+    No choice among logits does so on every backend: some pass a NaN over. A softmax
+    makes NaN of infinity, too, and where all are minus infinity.
     """
-    first = ops.log_softmax(logits, axis=-1)[..., 0]  # of a NaN, all are
-    return ops.where(first != first, first, 0.0)
+    # Any NaN, and infinity beside minus infinity, makes NaN of a sum.
+    highest, total = ops.max(logits, axis=-1), ops.sum(logits, axis=-1)
+    finite = ops.logical_and(highest >= -_LARGEST, total <= _LARGEST)
+    return ops.where(finite, 0.0, float("nan"))
 
 
 def with_forced(state, logits, constants):

@@ -280,6 +280,8 @@ class MultiHeadAttention(keras.layers.Layer):
             name = f"{self.name}: attention_bias"
             masks.check_bias(bias, name)
             bias = masks.fitted(bias, scores_shape, name)
+            if self.compute_dtype == "float16":  # to which Keras has cast it
+                bias = ops.maximum(bias, masks.BLOCKED)  # -1e9 became -inf
         if mask is not None:
             name = f"{self.name}: attention_mask"
             masks.check_mask(mask, name)

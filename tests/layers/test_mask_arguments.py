@@ -248,3 +248,16 @@ def test_gradients_of_a_masked_bias_are_those_of_what_is_allowed():
 
     _, (gradient,) = of_tensors(function, [normal(*mask.shape, seed=5)])
     assert (gradient[~mask] == 0).all() and np.abs(gradient[mask]).max() > 1e-3
+
+
+@pytest.mark.parametrize("policy", ["float16", "mixed_float16"])
+def test_a_bias_that_float16_cannot_hold_blocks_as_a_mask_does(policy):
+    layer = MultiHeadAttention(num_heads=2, head_dim=4, dtype=policy)
+    rng = np.random.default_rng(0)
+    inputs = rng.normal(size=(2, 3, 8)).astype("float32")
+    mask = np.array([[True, True, False], [False, False, False]])[:, None, None]
+    bias = np.where(mask, 0.0, -1e9).astype("float32")
+    by_bias = ops.convert_to_numpy(layer(inputs, attention_bias=bias))
+    by_mask = ops.convert_to_numpy(layer(inputs, attention_mask=mask))
+    np.testing.assert_array_equal(by_bias, by_mask)
+    assert np.isfinite(by_bias).all()

@@ -1,0 +1,291 @@
+"""Choices that make sense: who does what to what, and where.
+
+All draws come from `random.Random.random`, the one method that Python promises to keep
+as it is, so a seed makes the same sentences in every version.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Sequence
+from typing import TypeVar
+
+from keras_transformer.data.phrasebook.everyday import lexicon
+from keras_transformer.data.phrasebook.everyday.french_words import is_vowel
+from keras_transformer.data.phrasebook.everyday.lexicon import Adjective
+from keras_transformer.data.phrasebook.everyday.lexicon import Noun
+from keras_transformer.data.phrasebook.everyday.lexicon import Phrase
+from keras_transformer.data.phrasebook.everyday.lexicon import Verb
+from keras_transformer.data.phrasebook.everyday.meaning import OWNERS
+from keras_transformer.data.phrasebook.everyday.meaning import Name
+from keras_transformer.data.phrasebook.everyday.meaning import Nominal
+from keras_transformer.data.phrasebook.everyday.meaning import NounPhrase
+from keras_transformer.data.phrasebook.everyday.meaning import Pair
+from keras_transformer.data.phrasebook.everyday.meaning import Pronoun
+from keras_transformer.data.phrasebook.everyday.meaning import person_of
+from keras_transformer.data.phrasebook.everyday.numbers import NUMBERS
+
+Item = TypeVar("Item")
+
+PEOPLE = {"person", "adult", "young"}  # kinds that pronouns and names may be
+SMALL = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+MANY = {"food", "clothes", "text", "plant", "person", "animal", "gift", "question"}
+MINE = ("my", "your", "our")  # owners that every sentence may name
+SINGLE_OWNERS = {"husband": ("my", "your", "her"), "wife": ("my", "your", "his")}
+
+
+class Draw:
+    """A source of choices.
+
+    Args:
+        stream: where they come from.
+    """
+
+    def __init__(self, stream: random.Random) -> None:
+        self._stream = stream
+
+    def chance(self, share: float) -> bool:
+        """True in this share of all calls."""
+        return self._stream.random() < share
+
+    def one(self, items: Sequence[Item]) -> Item:
+        """One of the items, all equally likely."""
+        return items[int(self._stream.random() * len(items))]
+
+    def weighted(self, weights: dict[Item, float]) -> Item:
+        """One of the keys, as likely as its weight."""
+        left = self._stream.random() * sum(weights.values())
+        for item, weight in weights.items():
+            left -= weight
+            if left < 0:
+                return item
+        return item
+
+    def first(self, make: Callable[[], Item], fits: Callable[[Item], bool]) -> Item:
+        """The first of the items made that fits."""
+        while not fits(item := make()):
+            pass
+        return item
+
+
+# === Who ===
+
+
+def someone(draw: Draw, kinds: Iterable[str], pronouns: Sequence[str] = ()) -> Nominal:
+    """A subject of these kinds.
+
+    Args:
+        draw: the source of choices.
+        kinds: kinds of nouns.
+        pronouns: the pronouns that may stand for people; "they" is not among them where
+            German cannot tell it from "you", at the beginning of a sentence.
+    """
+    people = bool(PEOPLE & set(kinds))
+    if people and pronouns and draw.chance(0.42):
+        return Pronoun(draw.one(pronouns))
+    if people and draw.chance(0.15):
+        return name(draw)
+    if people and draw.chance(0.05):
+        return Pair(name(draw, "female"), name(draw, "male"))
+    return creature(draw, kinds)
+
+
+def name(draw: Draw, sex: str = "") -> Name:
+    """Somebody by name."""
+    names = [each for each in lexicon.phrases("names") if not sex or sex in each.kinds]
+    return Name(draw.one(names))
+
+
+def creature(draw: Draw, kinds: Iterable[str]) -> NounPhrase:
+    """A noun phrase as a subject: the dog, my mother, two children."""
+    noun = draw.one(lexicon.of_kind(kinds))
+    return subject_phrase(draw, noun)
+
+
+def subject_phrase(draw: Draw, noun: Noun) -> NounPhrase:
+    """A noun with what may stand before it in a subject."""
+    if "kin" in noun.kinds and (noun.english != "child" or draw.chance(0.3)):
+        owners = SINGLE_OWNERS.get(noun.english, MINE)
+        owner = draw.one([each for each in owners if each in MINE])
+        many = "sibling" in noun.kinds and draw.chance(0.1)
+        return NounPhrase(noun, owner, many or "many" in noun.kinds)
+    if noun.mass or {"sky", "one"} & noun.kinds:
+        return NounPhrase(noun, "the")
+    weights = {"the": 6.0, "a": 3.0, "this": 0.8, "many": 0.3, "number": 0.7}
+    weights |= {"plural": 1.6}
+    if {"mine", "pet", "owned"} & noun.kinds:
+        weights |= {"mine": 3.0}
+    determiner = draw.weighted(weights)
+    adjective = some_adjective(draw, noun) if draw.chance(0.12) else None
+    if determiner == "plural":
+        return NounPhrase(noun, "the", True, adjective)
+    if determiner == "number":
+        return NounPhrase(noun, draw.one(SMALL[:4]), True, adjective)
+    if determiner == "mine":
+        return NounPhrase(noun, draw.one(MINE), draw.chance(0.15), adjective)
+    return NounPhrase(noun, determiner, determiner == "many", adjective)
+
+
+# === What ===
+
+
+def something(
+    draw: Draw, verb: Verb, subject: Nominal, pronouns: bool = False
+) -> Nominal:
+    """An object of a verb.
+
+    Args:
+        draw: the source of choices.
+        verb: whose object it is.
+        subject: the subject, which owns what is "his", and is not the object itself.
+        pronouns: whether a pronoun will do.
+    """
+    if pronouns and "person" in verb.objects and draw.chance(0.35):
+        people = map(Pronoun, ("I", "you", "he", "she", "we", "they"))
+        clear = [each for each in people if is_clear(each, verb, subject)]
+        if clear:
+            return draw.one(clear)
+    if "person" in verb.objects and draw.chance(0.2):
+        return draw.first(lambda: name(draw), lambda each: each != subject)
+    nouns = lexicon.of_kind(verb.objects)
+    return draw.first(
+        lambda: object_phrase(draw, draw.one(nouns), verb, subject),
+        lambda phrase: phrase.noun not in nouns_of(subject),
+    )
+
+
+def is_clear(pronoun: Pronoun, verb: Verb, subject: Nominal) -> bool:
+    """Whether each of the three languages shows who an object is.
+
+    German has one word for her and them, French one for him and her before a vowel and
+    to him and to her.
+    """
+    me = {"I": "I", "we": "I"}
+    one, other = pronoun.person, person_of(subject)
+    if verb.german.preposition or verb.french.preposition not in ("", "à"):
+        return False
+    if me.get(one, one) == me.get(other, other):
+        return False
+    if one == "they":
+        return verb.german.case == "dat"
+    if one in ("he", "she"):
+        return not verb.french.preposition and not is_vowel(verb.french.infinitive)
+    return True
+
+
+def object_phrase(draw: Draw, noun: Noun, verb: Verb, subject: Nominal) -> NounPhrase:
+    """A noun with what may stand before it in an object."""
+    if "generic" in verb.flags and "sky" not in noun.kinds:
+        return NounPhrase(noun, "generic", not noun.mass)
+    if {"sky", "one"} & noun.kinds:
+        return NounPhrase(noun, "the")
+    own = OWNERS.get(person_of(subject))
+    owners = [own] if own and "own" in verb.flags else [*MINE, own or "my"]
+    if "kin" in noun.kinds and noun.english != "child":
+        return _kin(draw, noun, verb, owners)
+    if noun.mass:
+        return _mass(draw, noun)
+    weights = {"the": 4.0, "a": 4.0, "plural": 1.2, "number": 0.8, "this": 0.8}
+    weights |= {"many": 0.2}
+    if not MANY & noun.kinds:
+        weights = {"the": 4.0, "a": 3.0, "this": 0.8, "number": 0.3}
+    if {"mine", "pet", "owned", "lost", "clothes", "machine"} & noun.kinds:
+        weights |= {"mine": 2.5}
+    if "pair" in noun.kinds:
+        weights |= {"plural": 4.0}
+    if "ride" in noun.kinds and verb.english != "see":
+        weights = {"the": 2.0, "a": 1.0}
+    determiner = draw.weighted(weights)
+    plain = "give" in verb.flags or not draw.chance(0.18)
+    adjective = None if plain else some_adjective(draw, noun)
+    if determiner == "plural":
+        return NounPhrase(noun, "a", True, adjective)
+    if determiner == "number":
+        return NounPhrase(noun, draw.one(SMALL), True, adjective)
+    if determiner == "mine":
+        many = "pair" in noun.kinds or draw.chance(0.1)
+        return NounPhrase(noun, draw.one(owners), many, adjective)
+    return NounPhrase(noun, determiner, determiner == "many", adjective)
+
+
+def _kin(draw: Draw, noun: Noun, verb: Verb, owners: list[str]) -> NounPhrase:
+    if verb.english == "have":
+        many = draw.chance(0.5)
+        return NounPhrase(noun, draw.one(SMALL[:3]) if many else "a", many)
+    fit = SINGLE_OWNERS.get(noun.english, owners)
+    owner = draw.one([each for each in owners if each in fit])
+    return NounPhrase(noun, owner, "many" in noun.kinds)
+
+
+def _mass(draw: Draw, noun: Noun) -> NounPhrase:
+    if "drink" in noun.kinds and draw.chance(0.35):
+        hot = noun.english in ("coffee", "tea")
+        vessel = draw.one(lexicon.of_kind(["hot" if hot else "cold"]))
+        many = draw.chance(0.3)
+        number = draw.one(SMALL[:3]) if many else "a"
+        return NounPhrase(noun, number, many, vessel=vessel)
+    return NounPhrase(noun, "the" if draw.chance(0.25) else "a")
+
+
+def some_adjective(draw: Draw, noun: Noun) -> Adjective | None:
+    """An adjective before this noun, or None."""
+    fit = [
+        each
+        for each in lexicon.adjectives()
+        if each.kinds & noun.kinds and not each.predicate_only
+    ]
+    return draw.one(fit) if fit else None
+
+
+def quality(draw: Draw, subject: Nominal) -> Adjective:
+    """An adjective that says what the subject is."""
+    kinds = {"person", "mood"}
+    if isinstance(subject, NounPhrase):
+        kinds = set(subject.noun.kinds)
+    fit = [each for each in lexicon.adjectives() if each.kinds & kinds]
+    return draw.one(fit)
+
+
+def nouns_of(nominal: Nominal) -> set[Noun]:
+    """The nouns in a phrase."""
+    if isinstance(nominal, Pair):
+        return nouns_of(nominal.first) | nouns_of(nominal.second)
+    return {nominal.noun} if isinstance(nominal, NounPhrase) else set()
+
+
+def owned_by(nominal: Nominal | None, *owners: str) -> bool:
+    """Whether it has one of these possessives."""
+    return isinstance(nominal, NounPhrase) and nominal.determiner in owners
+
+
+# === How, where and when ===
+
+
+def place(draw: Draw, verb: Verb) -> Phrase:
+    """Where, or where to, it may happen."""
+    fit = [each for each in lexicon.phrases("places") if each.kinds & verb.places]
+    return draw.one(fit)
+
+
+def time(draw: Draw, tense: str, hour: bool = True) -> Phrase:
+    """When something of this tense may happen; at an hour or not."""
+    fit = [each for each in lexicon.phrases("times") if tense in each.kinds]
+    if tense != "hour" and (not hour or draw.chance(0.7)):  # the clock's hours are many
+        fit = [each for each in fit if "hour" not in each.kinds]
+    return draw.one(fit)
+
+
+def manner(draw: Draw, verb: Verb) -> Phrase | None:
+    """How it may be done, or None."""
+    fit = [each for each in lexicon.phrases("adverbs") if verb.english in each.kinds]
+    return draw.one(fit) if fit else None
+
+
+def often(draw: Draw) -> Phrase:
+    """How often."""
+    return draw.one([p for p in lexicon.phrases("adverbs") if "often" in p.kinds])
+
+
+NUMBER_WORDS = tuple(NUMBERS)

@@ -1,0 +1,331 @@
+"""Sentences of two clauses: joined by and, because, that, if, or by who."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from keras_transformer.data.phrasebook.everyday import choice
+from keras_transformer.data.phrasebook.everyday import clauses
+from keras_transformer.data.phrasebook.everyday import lexicon
+from keras_transformer.data.phrasebook.everyday.choice import Draw
+from keras_transformer.data.phrasebook.everyday.clauses import action
+from keras_transformer.data.phrasebook.everyday.lexicon import Phrase
+from keras_transformer.data.phrasebook.everyday.lexicon import Verb
+from keras_transformer.data.phrasebook.everyday.meaning import Clause
+from keras_transformer.data.phrasebook.everyday.meaning import Name
+from keras_transformer.data.phrasebook.everyday.meaning import Nominal
+from keras_transformer.data.phrasebook.everyday.meaning import NounPhrase
+from keras_transformer.data.phrasebook.everyday.meaning import Pair
+from keras_transformer.data.phrasebook.everyday.meaning import Pronoun
+from keras_transformer.data.phrasebook.everyday.meaning import Qualities
+from keras_transformer.data.phrasebook.everyday.meaning import Relative
+from keras_transformer.data.phrasebook.everyday.meaning import Sentence
+from keras_transformer.data.phrasebook.everyday.meaning import person_of
+
+MAIN = frozenset(["main"])  # after these, German has the verb second, not last
+AND = Phrase("and", "und", "et", MAIN)
+BUT = Phrase(", but", "aber", ", mais", MAIN)
+BECAUSE = Phrase("because", "weil", "parce que")
+THAT = Phrase("that", "dass", "que")
+WHETHER = Phrase("if", "ob", "si")
+WHILE = Phrase("while", "während", "pendant que")
+WHEN = Phrase("when", "wenn", "quand")
+IF = Phrase("if", "wenn", "si")
+
+REASONS = {  # what makes somebody do what
+    "tired": ("sleep", "rest", "sit down", "stay home", "go home", "fall asleep"),
+    "sick": ("stay home", "rest", "go home"),
+    "happy": ("laugh", "sing", "dance", "smile"),
+    "sad": ("cry",),
+    "nervous": ("smoke", "hurry"),
+}
+STATES = {
+    "be hungry": ("eat", "cook", "go home", "go shopping"),
+    "be thirsty": ("drink",),
+}
+THINKING = {
+    name: lexicon.verb(name, german)
+    for name, german in (
+        ("know", "wissen"),
+        ("think", "denken"),
+        ("hope", "hoffen"),
+        ("say", "sagen"),
+    )
+}
+KNOWING = {  # verbs before "that", with the tenses of what follows
+    "know": ("present", "past", "future"),
+    "think": ("present",),
+    "hope": ("future",),
+    "say": ("present", "past", "future"),
+}
+
+
+def coordination(draw: Draw) -> Sentence:
+    """I sleep and she works. The soup is hot, but it is good."""
+    if draw.chance(0.3):
+        return Sentence(_pair_of_people(draw))
+    if draw.chance(0.4):
+        return _contrast(draw)
+    first = draw.first(lambda: action(draw, bare=True), _is_plain)
+    second = draw.first(
+        lambda: action(draw, pronouns=clauses.ANYWHERE, bare=True),
+        lambda each: (
+            _is_plain(each)
+            and each.verb is not first.verb
+            and person_of(each.subject) != person_of(first.subject)
+        ),
+    )
+    return Sentence(first, subordinate=second, conjunction=AND)
+
+
+def _is_plain(clause: Clause) -> bool:
+    return not {"hour", "state"} & clause.verb.flags and not (
+        choice.owned_by(clause.object, "his") or choice.owned_by(clause.object, "her")
+    )
+
+
+def _pair_of_people(draw: Draw) -> Clause:
+    clause = action(draw, fits=lambda verb: "person" in verb.subjects)
+    if choice.owned_by(clause.object, "his", "her", "my", "our", "your") or isinstance(
+        clause.object, Pronoun | Name
+    ):
+        return _pair_of_people(draw)
+    women = choice.name(draw, "female"), choice.name(draw, "male")
+    return dataclasses.replace(clause, subject=Pair(*women))
+
+
+def _contrast(draw: Draw) -> Sentence:
+    """Something is good in one way, but bad in another."""
+    subject = draw.first(
+        lambda: choice.subject_phrase(draw, draw.one(lexicon.of_kind(CONTRASTED))),
+        lambda each: each.determiner in ("the", "this", *choice.MINE),
+    )
+    subject = dataclasses.replace(subject, adjective=None)
+    fit = [each for each in lexicon.adjectives() if each.kinds & subject.noun.kinds]
+    good = [each for each in fit if each.english in GOOD]
+    bad = [each for each in fit if each.english in BAD]
+    if not good or not bad:
+        return _contrast(draw)
+    first, second = draw.one(good), draw.one(bad)
+    if draw.chance(0.5):
+        first, second = second, first
+    if not clauses.go_together(first, second):
+        return _contrast(draw)
+    return Sentence(
+        Clause(subject, clauses.BE, predicate=Qualities((first,))),
+        subordinate=Clause(
+            again_as(subject), clauses.BE, predicate=Qualities((second,))
+        ),
+        conjunction=BUT,
+    )
+
+
+CONTRASTED = ("building", "vehicle", "furniture", "machine", "text", "film", "ground")
+CONTRASTED += ("clothes", "carried", "house", "song", "person", "pet")
+GOOD = ("new", "beautiful", "good", "modern", "interesting", "clean", "fast", "big")
+GOOD += ("light", "important", "easy", "happy", "strong", "rich", "friendly", "funny")
+GOOD += ("intelligent", "polite", "young", "famous")
+BAD = ("old", "small", "bad", "expensive", "slow", "dirty", "heavy", "broken", "closed")
+BAD += ("difficult", "dangerous", "poor", "sick", "tired", "lazy", "sad", "weak")
+
+
+def again_as(subject: Nominal) -> Pronoun:
+    """The pronoun for what was named before."""
+    person = person_of(subject)
+    if person in ("it", "they") and isinstance(subject, NounPhrase):
+        return Pronoun(person, subject.noun)
+    return Pronoun(person)
+
+
+# === Relative clauses ===
+
+
+def relative(draw: Draw) -> Sentence:
+    """The man who sings is happy. I see the dog that sleeps."""
+    if draw.chance(0.5):
+        antecedent = _antecedent(draw, draw.one(("person", "animal", "thing")))
+        clause = clauses.being(draw, subject=antecedent)
+        adjectives = clause.predicate.adjectives[:1]
+        return Sentence(Clause(antecedent, clauses.BE, predicate=Qualities(adjectives)))
+    clause = draw.first(
+        lambda: action(draw, fits=_takes_people, bare=True),
+        lambda each: (
+            isinstance(each.object, NounPhrase)
+            and each.object.determiner in ("the", "a")
+            and not each.object.noun.mass
+        ),
+    )
+    thing = _with_relative(draw, NounPhrase(clause.object.noun, "the"), clause.subject)
+    if thing is None:
+        return relative(draw)
+    return Sentence(dataclasses.replace(clause, object=thing))
+
+
+def _takes_people(verb: Verb) -> bool:
+    return bool({"person", "animal", "thing", "clothes", "text"} & verb.objects) and (
+        "give" not in verb.flags
+    )
+
+
+def _antecedent(draw: Draw, kind: str) -> NounPhrase:
+    nouns = [
+        each for each in lexicon.of_kind([kind]) if not {"only", "one"} & each.kinds
+    ]
+    noun = draw.one(nouns)
+    many = draw.chance(0.25) and bool(noun.english_plural)
+    phrase = NounPhrase(noun, "the", many)
+    made = None if "kin" in noun.kinds else _with_relative(draw, phrase, None)
+    return made or _antecedent(draw, kind)
+
+
+def _with_relative(
+    draw: Draw, phrase: NounPhrase, speaker: Nominal | None
+) -> NounPhrase | None:
+    """The phrase with a clause, whose subject or object it is."""
+    kinds = phrase.noun.kinds
+    alive = bool({"person", "animal"} & kinds)
+    if alive and draw.chance(0.65):
+        clause = action(draw, fits=lambda v: bool(kinds & v.subjects), bare=True)
+        if _is_plain(clause) and phrase.noun not in choice.nouns_of(clause.object):
+            clause = dataclasses.replace(clause, subject=phrase)
+            return dataclasses.replace(phrase, relative=Relative(clause, "subject"))
+        return None
+    tense = draw.one(("present", "past"))
+
+    def fits(verb: Verb) -> bool:
+        german, french = verb.german.preposition, verb.french.preposition
+        return bool(kinds & verb.objects) and not (
+            german or french or verb.english_rest or "give" in verb.flags
+        )
+
+    try:
+        clause = action(draw, tense, fits=fits, bare=True)
+    except IndexError:
+        return None
+    if phrase.noun in choice.nouns_of(clause.subject) or "generic" in clause.verb.flags:
+        return None
+    clause = dataclasses.replace(clause, object=phrase)
+    if speaker is not None and clause.subject == speaker and alive:
+        return None
+    return dataclasses.replace(phrase, relative=Relative(clause, "object"))
+
+
+# === Subordinate clauses ===
+
+
+def subordinate(draw: Draw) -> Sentence:
+    """I know that she sleeps. When it rains, I stay home."""
+    makers = {_because: 3, _that: 4, _whether: 2, _while: 2, _when: 2, _if: 2}
+    return draw.weighted(makers)(draw)
+
+
+def _because(draw: Draw) -> Sentence:
+    reason = draw.one([*REASONS, *STATES])
+    names = (REASONS | STATES)[reason]
+
+    def fits(verb: Verb) -> bool:
+        return f"{verb.english} {verb.english_rest}".strip() in names
+
+    main = draw.first(
+        lambda: action(draw, fits=fits, bare=True),
+        lambda each: (
+            person_of(each.subject) != "it" and not isinstance(each.subject, Pair)
+        ),
+    )
+    subject = again_as(main.subject)
+    if reason in STATES:
+        second = Clause(subject, lexicon.verb(reason))
+    else:
+        qualities = Qualities((lexicon.adjective(reason),), draw.chance(0.2))
+        second = Clause(subject, clauses.BE, predicate=qualities)
+    return Sentence(main, subordinate=second, conjunction=BECAUSE)
+
+
+def _that(draw: Draw) -> Sentence:
+    name = draw.one(tuple(KNOWING))
+    tense = draw.one(KNOWING[name])
+    main = _thinking(draw, name)
+    second = _content(draw, tense, states=name != "hope")
+    return Sentence(main, subordinate=second, conjunction=THAT)
+
+
+def _whether(draw: Draw) -> Sentence:
+    main = dataclasses.replace(_thinking(draw, "know"), negation="not")
+    second = _content(draw, draw.one(("present", "past", "future")))
+    return Sentence(main, subordinate=second, conjunction=WHETHER)
+
+
+def _thinking(draw: Draw, name: str) -> Clause:
+    people = ("she", "he") if name == "say" else ("I", "I", "we", "she", "he")
+    subject = draw.first(
+        lambda: choice.someone(draw, ["adult"], people),
+        lambda each: (
+            not isinstance(each, NounPhrase) or each.determiner in ("the", *choice.MINE)
+        ),
+    )
+    return Clause(subject, THINKING[name])
+
+
+def _content(draw: Draw, tense: str, states: bool = True) -> Clause:
+    if states and draw.chance(0.35):
+        return clauses.being(draw, tense if tense != "future" else "present")
+    return draw.first(
+        lambda: action(draw, tense, pronouns=clauses.ANYWHERE, bare=draw.chance(0.7)),
+        lambda each: not each.time_first,
+    )
+
+
+def _while(draw: Draw) -> Sentence:
+    first = draw.first(lambda: action(draw, bare=True), _lasts)
+    second = draw.first(
+        lambda: action(draw, pronouns=clauses.ANYWHERE, bare=True),
+        lambda each: (
+            _lasts(each)
+            and each.verb is not first.verb
+            and person_of(each.subject) != person_of(first.subject)
+        ),
+    )
+    return Sentence(first, subordinate=second, conjunction=WHILE)
+
+
+def _lasts(clause: Clause) -> bool:
+    return _is_plain(clause) and not {"point", "free"} & clause.verb.flags
+
+
+def _when(draw: Draw) -> Sentence:
+    return _condition(draw, WHEN, "present")
+
+
+def _if(draw: Draw) -> Sentence:
+    return _condition(draw, IF, "future")
+
+
+def _condition(draw: Draw, joint: Phrase, tense: str) -> Sentence:
+    names = ("stay home", "take a shower", "rest", "read", "cook", "sleep", "watch TV")
+    names += ("play cards", "work", "go shopping", "hurry", "go home")
+
+    def fits(verb: Verb) -> bool:
+        return f"{verb.english} {verb.english_rest}".strip() in names
+
+    main = draw.first(
+        lambda: action(draw, tense, fits=fits, bare=True),
+        lambda each: (
+            not isinstance(each.subject, NounPhrase)
+            or each.subject.determiner in ("the", *choice.MINE)
+        ),
+    )
+    if draw.chance(0.5) or isinstance(main.subject, Pair):
+        second = clauses.weather(draw, "present")
+        second = dataclasses.replace(second, time=None, time_first=False)
+    else:
+        feeling = lexicon.adjective(draw.one(("tired", "sick", "sad", "nervous")))
+        subject, main = _named_first(main)
+        second = Clause(subject, clauses.BE, predicate=Qualities((feeling,)))
+    return Sentence(main, subordinate=second, conjunction=joint, subordinate_first=True)
+
+
+def _named_first(main: Clause) -> tuple[Nominal, Clause]:
+    """Who it is in the first clause, and the main clause with a pronoun."""
+    if person_of(main.subject) == "it":
+        return main.subject, main
+    return main.subject, dataclasses.replace(main, subject=again_as(main.subject))

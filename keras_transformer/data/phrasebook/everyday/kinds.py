@@ -1,0 +1,315 @@
+"""The kinds of sentences: each function draws the meaning of one."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+from keras_transformer.data.phrasebook.everyday import choice
+from keras_transformer.data.phrasebook.everyday import clauses
+from keras_transformer.data.phrasebook.everyday import joined
+from keras_transformer.data.phrasebook.everyday import lexicon
+from keras_transformer.data.phrasebook.everyday import questions
+from keras_transformer.data.phrasebook.everyday.choice import Draw
+from keras_transformer.data.phrasebook.everyday.clauses import action
+from keras_transformer.data.phrasebook.everyday.clauses import being
+from keras_transformer.data.phrasebook.everyday.lexicon import Phrase
+from keras_transformer.data.phrasebook.everyday.lexicon import Verb
+from keras_transformer.data.phrasebook.everyday.meaning import OWNERS
+from keras_transformer.data.phrasebook.everyday.meaning import Clause
+from keras_transformer.data.phrasebook.everyday.meaning import Name
+from keras_transformer.data.phrasebook.everyday.meaning import NounPhrase
+from keras_transformer.data.phrasebook.everyday.meaning import Pronoun
+from keras_transformer.data.phrasebook.everyday.meaning import Sentence
+from keras_transformer.data.phrasebook.everyday.meaning import person_of
+
+MODALS = {"can": 3, "must": 3, "want": 3, "should": 2, "would like": 2, "like": 2}
+
+
+def statement(draw: Draw) -> Sentence:
+    """The dog sleeps. I drink water. The teacher gives me a book."""
+    if draw.chance(0.06):
+        return Sentence(clauses.weather(draw))
+    if draw.chance(0.08):
+        return Sentence(clauses.role(draw))
+    if draw.chance(0.08):
+        return Sentence(_theirs(draw))
+    return Sentence(action(draw))
+
+
+def progressive(draw: Draw) -> Sentence:
+    """The child is sleeping."""
+    if draw.chance(0.05):
+        return Sentence(clauses.weather(draw, "progressive"))
+    return Sentence(action(draw, "progressive"))
+
+
+def past(draw: Draw) -> Sentence:
+    """I read a book yesterday. The soup was hot."""
+    if draw.chance(0.05):
+        return Sentence(clauses.weather(draw, "past"))
+    return Sentence(being(draw, "past") if draw.chance(0.2) else action(draw, "past"))
+
+
+def future(draw: Draw) -> Sentence:
+    """Tomorrow I will buy a car."""
+    if draw.chance(0.06):
+        return Sentence(clauses.weather(draw, "future"))
+    return Sentence(action(draw, "future"))
+
+
+def modal(draw: Draw) -> Sentence:
+    """You must sleep. I would like a glass of water."""
+    if draw.chance(0.15):
+        name = draw.one(("want", "would like"))
+        people = choice.someone(draw, ["person"], clauses.FIRST)
+        clause = Clause(people, clauses.GET, modal=name)
+        clause = clauses.with_object(draw, clause)
+    else:
+        name = draw.weighted(MODALS)
+        late = name in ("must", "want") and draw.chance(0.15)
+        clause = action(draw, "past" if late else "present", name)
+    if name not in ("must", "would like") and draw.chance(0.2):
+        clause = denied(draw, clause)
+    return Sentence(clause)
+
+
+def negation(draw: Draw) -> Sentence:
+    """I do not drink coffee. She never smokes. The door is not open."""
+    part = draw.weighted(
+        {"be": 2, "role": 1, "never": 1.5, "do": 5, "will": 1, "did": 2}
+    )
+    if part == "be":
+        clause = being(draw)
+    elif part == "role":
+        clause = clauses.role(draw)
+    elif part == "never":
+        clause = draw.first(
+            lambda: action(draw, fits=is_often), lambda each: not each.often
+        )
+        clause = dataclasses.replace(clause, time=None, time_first=False, manner=None)
+        clause = dataclasses.replace(clause, negation="never")
+        return Sentence(clause) if is_deniable(clause) else negation(draw)
+    else:
+        tense = {"do": "present", "will": "future", "did": "past"}[part]
+        clause = action(draw, tense)
+    return Sentence(denied(draw, clause))
+
+
+def is_often(verb: Verb) -> bool:
+    """Whether one may say how often it happens."""
+    return not {"state", "hour"} & verb.flags
+
+
+def is_deniable(clause: Clause) -> bool:
+    """Whether "not" has one place in each language: no number, nobody unknown."""
+    subject, thing = clause.subject, clause.object
+    if isinstance(subject, NounPhrase) and subject.determiner in ("a", "many", "every"):
+        return False
+    counted = (*choice.SMALL, "many")
+    for each in (subject, thing, clause.recipient):
+        if isinstance(each, NounPhrase) and each.determiner in counted:
+            return False
+    unknown = isinstance(clause.recipient, NounPhrase) and (
+        clause.recipient.determiner == "a"
+    )
+    vessel = isinstance(thing, NounPhrase) and thing.vessel is not None
+    placed = clause.place is not None and not clause.verb.needs_place
+    return not (unknown or vessel or clause.often or clause.manner or placed)
+
+
+def denied(draw: Draw, clause: Clause) -> Clause:
+    """The clause with "not", without what "not" would have no clear place beside."""
+    plain = dataclasses.replace(clause, often=None, manner=None)
+    if not clause.verb.needs_place and clause.verb.english != "be":
+        plain = dataclasses.replace(plain, place=None)
+    if not is_deniable(plain):
+        subject, thing = plain.subject, plain.object
+        if isinstance(subject, NounPhrase):
+            owned = subject.determiner in choice.MINE
+            determiner = subject.determiner if owned else "the"
+            subject = NounPhrase(subject.noun, determiner, subject.plural)
+        if isinstance(thing, NounPhrase):
+            thing = NounPhrase(thing.noun, "a", thing.plural)
+        recipient = plain.recipient
+        if isinstance(recipient, NounPhrase):
+            recipient = Pronoun("they")
+            if person_of(subject) == "they":
+                recipient = Pronoun("I")
+        plain = dataclasses.replace(
+            plain, subject=subject, object=thing, recipient=recipient
+        )
+    return dataclasses.replace(plain, negation="not")
+
+
+def command(draw: Draw) -> Sentence:
+    """Open the door. Please do not wait."""
+    you = Pronoun("you")
+    verb = draw.one([each for each in lexicon.verbs() if "ask" in each.flags])
+    clause = draw.first(
+        lambda: clauses.with_object(draw, Clause(you, verb)),
+        lambda each: (
+            not isinstance(each.object, NounPhrase)
+            or each.object.determiner in ("the", "a", "this", "your", "my")
+        ),
+    )
+    if verb.places and (verb.needs_place or draw.chance(0.4)):
+        clause = dataclasses.replace(clause, place=choice.place(draw, verb))
+    mood = "request" if draw.chance(0.45) else "command"
+    if draw.chance(0.25):
+        clause = dataclasses.replace(denied(draw, clause), negation="not")
+    return Sentence(clause, mood)
+
+
+def adjective(draw: Draw) -> Sentence:
+    """The old house is very beautiful."""
+    return Sentence(being(draw))
+
+
+def compared(draw: Draw) -> Sentence:
+    """The train is faster than the bus."""
+    return Sentence(clauses.comparison(draw))
+
+
+def number(draw: Draw) -> Sentence:
+    """The boy is ten years old. The book costs twenty euros. I have two dogs."""
+    part = draw.one(("age", "price", "count"))
+    if part == "age":
+        return Sentence(clauses.age(draw))
+    if part == "price":
+        return Sentence(clauses.price(draw))
+    tense = draw.one(("present", "past", "future"))
+    clause = draw.first(
+        lambda: action(draw, tense, bare=True, fits=_counts),
+        lambda each: (
+            isinstance(each.object, NounPhrase)
+            and not each.object.noun.mass
+            and "only" not in each.object.noun.kinds
+            and each.object.noun.english_plural != ""
+        ),
+    )
+    count = draw.one(choice.SMALL)
+    thing = dataclasses.replace(clause.object, determiner=count, plural=True)
+    return Sentence(dataclasses.replace(clause, object=thing))
+
+
+COUNTED = ("eat", "buy", "sell", "see", "read", "write", "find", "have", "need", "lose")
+
+
+def _counts(verb: Verb) -> bool:
+    return verb.english in COUNTED and bool(verb.objects)
+
+
+def possession(draw: Draw) -> Sentence:
+    """Anna's dog sleeps. The key belongs to my brother. This is my book."""
+    part = draw.weighted({"have": 2, "whose": 3, "belong": 2, "this": 3, "his": 2})
+    if part == "have":
+        return Sentence(action(draw, fits=lambda verb: verb is clauses.HAVE))
+    if part == "belong":
+        return Sentence(action(draw, fits=lambda verb: verb.english == "belong"))
+    if part == "his":
+        return Sentence(_owned(draw))
+    owner = choice.name(draw).phrase
+    noun = draw.one(lexicon.of_kind(OWNABLE))
+    if part == "this":
+        return Sentence(_this(draw, owner))
+    whose = NounPhrase(noun, "whose", owner=owner)
+    if {"pet", "kin"} & noun.kinds and draw.chance(0.7):
+        kind = "animal" if "pet" in noun.kinds else "person"
+        clause = action(draw, fits=lambda verb: bool({kind} & verb.subjects))
+        if isinstance(clause.object, NounPhrase | Pronoun):
+            return possession(draw)
+        return Sentence(dataclasses.replace(clause, subject=whose))
+    return Sentence(being(draw, subject=whose))
+
+
+OWNABLE = ("pet", "owned", "lost", "clothes", "sibling", "friend", "room")
+
+
+def _owned(draw: Draw) -> Clause:
+    """Somebody does something with what is theirs."""
+
+    def is_owned(clause: Clause) -> bool:
+        thing = clause.object
+        return isinstance(thing, NounPhrase) and thing.determiner in ("his", "her")
+
+    return draw.first(
+        lambda: action(draw, fits=lambda verb: bool(verb.objects)), is_owned
+    )
+
+
+def _this(draw: Draw, owner: Phrase) -> Clause:
+    determiner = draw.weighted({"my": 2, "your": 2, "our": 1, "whose": 2, "a": 2})
+    kinds = OWNABLE if determiner != "a" else ("thing", "animal", "clothes", "building")
+    noun = draw.one(lexicon.of_kind(kinds))
+    if determiner == "a" and "only" in noun.kinds:
+        determiner = "my"
+    if determiner == "our" and "only" in noun.kinds:
+        determiner = "your"
+    many = draw.chance(0.2) and bool(noun.english_plural) and "only" not in noun.kinds
+    words = ("these", "das", "ce") if many else ("this", "das", "ce")
+    this = Name(Phrase(*words, frozenset(["plural" if many else "male"])))
+    what = NounPhrase(
+        noun, determiner, many, owner=owner if determiner == "whose" else None
+    )
+    denial = "not" if draw.chance(0.2) else ""
+    return Clause(this, clauses.BE, predicate=what, negation=denial)
+
+
+def _theirs(draw: Draw) -> Clause:
+    """They do something with what is theirs, which tells them from "you" in German."""
+    clause = draw.first(
+        lambda: action(draw, fits=lambda verb: bool(verb.objects), bare=True),
+        lambda each: (
+            isinstance(each.object, NounPhrase)
+            and "my" in (each.object.determiner, *_owners(each.object))
+        ),
+    )
+    thing = dataclasses.replace(clause.object, determiner=OWNERS["they"])
+    if "only" in thing.noun.kinds:
+        return _theirs(draw)
+    return dataclasses.replace(clause, subject=Pronoun("they"), object=thing)
+
+
+def _owners(phrase: NounPhrase) -> tuple[str, ...]:
+    return ("my",) if phrase.determiner in choice.MINE else ()
+
+
+def place(draw: Draw) -> Sentence:
+    """The book is on the table. There is a dog in the garden. I live in Paris."""
+    if draw.chance(0.35):
+        return Sentence(clauses.whereabouts(draw))
+    if draw.chance(0.4):
+        existing = clauses.whereabouts(draw, existing=True)
+        return Sentence(existing, asked=Phrase("there", "", ""))
+    placed = action(draw, fits=lambda verb: bool(verb.places))
+    if placed.place is None:
+        placed = dataclasses.replace(placed, place=choice.place(draw, placed.verb))
+    return Sentence(placed)
+
+
+def phrase(draw: Draw) -> Phrase:
+    """Hello, how are you?"""
+    return draw.one(lexicon.phrases("phrases"))
+
+
+KINDS: dict[str, tuple[float, Callable[[Draw], Sentence | Phrase]]] = {
+    "statement": (14, statement),
+    "progressive": (5, progressive),
+    "question": (8, questions.yes_or_no),
+    "question word": (10, questions.with_word),
+    "negation": (8, negation),
+    "command": (6, command),
+    "modal": (8, modal),
+    "past": (8, past),
+    "future": (6, future),
+    "adjective": (8, adjective),
+    "comparison": (3, compared),
+    "number": (5, number),
+    "possession": (6, possession),
+    "place": (5, place),
+    "coordination": (5, joined.coordination),
+    "relative clause": (6, joined.relative),
+    "subordinate clause": (8, joined.subordinate),
+    "phrase": (1.5, phrase),
+}

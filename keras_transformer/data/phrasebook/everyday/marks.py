@@ -1,0 +1,74 @@
+"""Marks: pairs of words that go together, so that some may be kept from training."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from keras_transformer.data.phrasebook.everyday.lexicon import Phrase
+from keras_transformer.data.phrasebook.everyday.meaning import Clause
+from keras_transformer.data.phrasebook.everyday.meaning import Comparison
+from keras_transformer.data.phrasebook.everyday.meaning import Measure
+from keras_transformer.data.phrasebook.everyday.meaning import Name
+from keras_transformer.data.phrasebook.everyday.meaning import Nominal
+from keras_transformer.data.phrasebook.everyday.meaning import NounPhrase
+from keras_transformer.data.phrasebook.everyday.meaning import Pair
+from keras_transformer.data.phrasebook.everyday.meaning import Pronoun
+from keras_transformer.data.phrasebook.everyday.meaning import Qualities
+from keras_transformer.data.phrasebook.everyday.meaning import Role
+from keras_transformer.data.phrasebook.everyday.meaning import Sentence
+
+
+def marks_of(meaning: Sentence | Phrase) -> tuple[str, ...]:
+    """The marks of a sentence: each verb with its object, or else its subject; each
+    adjective with its noun. A fixed phrase has none."""
+    if isinstance(meaning, Phrase):
+        return ()
+    clauses = (meaning.clause, meaning.subordinate)
+    found = (mark for each in clauses if each for mark in _of_clause(each))
+    return tuple(dict.fromkeys(found))
+
+
+def _of_clause(clause: Clause) -> Iterator[str]:
+    verb = f"{clause.verb.english} {clause.verb.english_rest}".strip()
+    subject, predicate = clause.subject, clause.predicate
+    if isinstance(predicate, Qualities):
+        for adjective in predicate.adjectives:
+            yield f"{adjective.english} {_head(subject)}"
+    elif isinstance(predicate, Comparison):
+        yield f"{predicate.adjective.english} {_head(subject)}"
+        yield from _inner(predicate.other)
+    elif isinstance(predicate, Role):
+        yield f"{predicate.noun.english} {_head(subject)}"
+    elif isinstance(predicate, Measure):
+        yield f"{predicate.number} {_head(subject)}"
+    elif isinstance(predicate, NounPhrase):
+        yield f"{predicate.determiner} {predicate.noun.english}"
+    elif clause.object:
+        yield f"{verb} {_head(clause.object)}"
+    else:
+        yield f"{verb} {_head(subject)}"
+    for each in (subject, clause.object, clause.recipient):
+        if each:
+            yield from _inner(each)
+
+
+def _inner(nominal: Nominal) -> Iterator[str]:
+    """The marks inside of a phrase: its adjective, its relative clause."""
+    if isinstance(nominal, Pair):
+        yield from _inner(nominal.first)
+        yield from _inner(nominal.second)
+    elif isinstance(nominal, NounPhrase):
+        if nominal.adjective:
+            yield f"{nominal.adjective.english} {nominal.noun.english}"
+        if nominal.relative:
+            yield from _of_clause(nominal.relative.clause)
+
+
+def _head(nominal: Nominal) -> str:
+    if isinstance(nominal, Pronoun):
+        return nominal.person
+    if isinstance(nominal, Name):
+        return nominal.phrase.english
+    if isinstance(nominal, Pair):
+        return f"{_head(nominal.first)} and {_head(nominal.second)}"
+    return nominal.noun.english

@@ -190,24 +190,24 @@ def object_phrase(draw: Draw, noun: Noun, verb: Verb, subject: Nominal) -> NounP
     weights = {"the": 4.0, "a": 4.0, "plural": 1.2, "number": 0.8, "this": 0.8}
     weights |= {"many": 0.2}
     if not MANY & noun.kinds:
-        weights = {"the": 4.0, "a": 3.0, "this": 0.8, "number": 0.3}
+        weights = {"the": 4.0, "a": 3.0, "this": 0.8}
     if {"mine", "pet", "owned", "lost", "clothes", "machine"} & noun.kinds:
         weights |= {"mine": 2.5}
-    if "pair" in noun.kinds:
-        weights |= {"plural": 4.0}
+    pair = "pair" in noun.kinds
     if "ride" in noun.kinds and verb.english != "see":
         weights = {"the": 2.0, "a": 1.0}
     determiner = draw.weighted(weights)
-    plain = "give" in verb.flags or not draw.chance(0.18)
+    changed = verb.english in ("open", "close", "clean", "wash")
+    plain = changed or "give" in verb.flags or not draw.chance(0.18)
     adjective = None if plain else some_adjective(draw, noun)
     if determiner == "plural":
         return NounPhrase(noun, "a", True, adjective)
     if determiner == "number":
         return NounPhrase(noun, draw.one(SMALL), True, adjective)
     if determiner == "mine":
-        many = "pair" in noun.kinds or draw.chance(0.1)
+        many = pair or draw.chance(0.1)
         return NounPhrase(noun, draw.one(owners), many, adjective)
-    return NounPhrase(noun, determiner, determiner == "many", adjective)
+    return NounPhrase(noun, determiner, pair or determiner == "many", adjective)
 
 
 def _kin(draw: Draw, noun: Noun, verb: Verb, owners: list[str]) -> NounPhrase:
@@ -215,8 +215,10 @@ def _kin(draw: Draw, noun: Noun, verb: Verb, owners: list[str]) -> NounPhrase:
         many = draw.chance(0.5)
         return NounPhrase(noun, draw.one(SMALL[:3]) if many else "a", many)
     fit = SINGLE_OWNERS.get(noun.english, owners)
-    owner = draw.one([each for each in owners if each in fit])
-    return NounPhrase(noun, owner, "many" in noun.kinds)
+    possible = [each for each in owners if each in fit]
+    if not possible:  # nobody says "our wife"
+        return _kin(draw, lexicon.noun("friend"), verb, owners)
+    return NounPhrase(noun, draw.one(possible), "many" in noun.kinds)
 
 
 def _mass(draw: Draw, noun: Noun) -> NounPhrase:

@@ -60,6 +60,8 @@ def verbs_for(tense: str = "present", modal: str = "") -> list[Verb]:
     if modal:
         people = [each for each in fit if choice.PEOPLE & each.subjects]
         fit = [each for each in people if "state" not in each.flags]
+        if modal != "can":
+            fit = [each for each in fit if "chance" not in each.flags]
         return [each for each in fit if modal != "like" or "like" in each.flags]
     if tense != "present":
         return [
@@ -90,7 +92,7 @@ def action(
     """
     verb = draw.one([each for each in verbs_for(tense, modal) if fits(each)])
     subject = choice.someone(draw, doers(verb, modal), pronouns)
-    if "hour" in verb.flags and isinstance(subject, NounPhrase):
+    if {"hour", "owned"} & verb.flags and isinstance(subject, NounPhrase):
         subject = dataclasses.replace(subject, determiner="the", plural=False)
     clause = Clause(subject, verb, tense, modal)
     clause = with_object(draw, clause)
@@ -229,6 +231,13 @@ def _described(draw: Draw) -> Nominal:
     return choice.subject_phrase(draw, draw.one(nouns))
 
 
+def single(nominal: Nominal) -> Nominal:
+    """The same, but one; parents stay two."""
+    if isinstance(nominal, NounPhrase) and "many" not in nominal.noun.kinds:
+        return dataclasses.replace(nominal, plural=False)
+    return nominal
+
+
 COMPARED = ("old", "young", "tall", "big", "small", "strong", "rich", "fast", "slow")
 COMPARED += ("long", "expensive", "heavy", "beautiful", "famous", "interesting", "good")
 COMPARED += ("friendly", "polite", "important", "modern")
@@ -239,6 +248,8 @@ def comparison(draw: Draw) -> Clause:
     adjective = draw.one([a for a in lexicon.adjectives() if a.english in COMPARED])
     kind = draw.one(sorted(adjective.kinds))
     nouns = [each for each in lexicon.of_kind([kind]) if not each.mass]
+    if len(nouns) < 3:
+        return comparison(draw)
 
     def one() -> Nominal:
         if kind == "person" and draw.chance(0.4):
@@ -251,9 +262,9 @@ def comparison(draw: Draw) -> Clause:
             ),
         )
 
-    subject = one()
+    subject = single(one())
     other = draw.first(
-        one,
+        lambda: single(one()),
         lambda each: (
             each != subject
             and (

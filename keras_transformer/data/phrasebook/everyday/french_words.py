@@ -111,7 +111,7 @@ def plural_of(word: str) -> str:
         return word
     if word.endswith("al"):
         return f"{word[:-2]}aux"
-    return f"{word}x" if re.search("(eau|eu)$", word) else f"{word}s"
+    return f"{word}x" if re.search("eau$", word) else f"{word}s"
 
 
 def noun_form(noun: Noun, plural: bool) -> str:

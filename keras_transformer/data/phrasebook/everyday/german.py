@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from keras_transformer.data.phrasebook.everyday import german_words as words
 from keras_transformer.data.phrasebook.everyday.meaning import Clause
 from keras_transformer.data.phrasebook.everyday.meaning import Comparison
@@ -145,6 +147,11 @@ def subordinate(meaning: Clause) -> str:
 
 def _statement(meaning: Sentence) -> str:
     each = meaning.clause
+    thing = each.object
+    if isinstance(thing, NounPhrase) and thing.relative:  # it goes to the very end
+        plain = dataclasses.replace(thing, relative=None)
+        main = statement(dataclasses.replace(each, object=plain))
+        return f"{main}, {_relative(thing, thing.relative)}"
     if meaning.asked:  # "there is"
         finite = words.present(each.verb.german, person_of(each.subject))
         return _joined(each.place.german, finite, nominal(each.subject))
@@ -181,7 +188,20 @@ def _verb_first(
     """The finite verb, the middle of the clause, and the rest of the verb."""
     finite, last = _verb(meaning)
     prefix = "" if last else meaning.verb.german.prefix
-    return [finite, *_middle(meaning, subject, with_object), last, prefix]
+    middle = _middle(meaning, subject, with_object)
+    if subject and not isinstance(meaning.subject, Pronoun):
+        middle = _light_first(middle)
+    return [finite, *middle, last, prefix]
+
+
+def _light_first(middle: list[str]) -> list[str]:
+    """Pronouns before a subject that is none, where both cannot be mixed up."""
+    subject, *rest = middle
+    light = [each for each in rest[:2] if each in LIGHT]
+    return [*light, subject, *(each for each in rest if each not in light)]
+
+
+LIGHT = ("mich", "mir", "sich", "uns", "ihn", "ihm", "Ihnen", "ihnen")
 
 
 def _verb_last(

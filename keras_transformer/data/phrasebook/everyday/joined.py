@@ -245,13 +245,19 @@ def _that(draw: Draw) -> Sentence:
     name = draw.one(tuple(KNOWING))
     tense = draw.one(KNOWING[name])
     main = _thinking(draw, name)
-    second = _content(draw, tense, states=name != "hope")
+    second = draw.first(
+        lambda: _content(draw, tense, states=name != "hope"),
+        lambda each: _is_news(main, each),
+    )
     return Sentence(main, subordinate=second, conjunction=THAT)
 
 
 def _whether(draw: Draw) -> Sentence:
     main = dataclasses.replace(_thinking(draw, "know"), negation="not")
-    second = _content(draw, draw.one(("present", "past", "future")))
+    second = draw.first(
+        lambda: _content(draw, draw.one(("present", "past", "future"))),
+        lambda each: _is_news(main, each),
+    )
     return Sentence(main, subordinate=second, conjunction=WHETHER)
 
 
@@ -266,9 +272,19 @@ def _thinking(draw: Draw, name: str) -> Clause:
     return Clause(subject, THINKING[name])
 
 
+def _is_news(main: Clause, second: Clause) -> bool:
+    """Whether one may think it: not of oneself."""
+    first = person_of(main.subject)
+    us = ("I", "we")
+    return second.subject != main.subject and not (
+        first in us and person_of(second.subject) in us
+    )
+
+
 def _content(draw: Draw, tense: str, states: bool = True) -> Clause:
     if states and draw.chance(0.35):
-        return clauses.being(draw, tense if tense != "future" else "present")
+        state = clauses.being(draw, tense if tense != "future" else "present")
+        return dataclasses.replace(state, time_first=False)
     return draw.first(
         lambda: action(draw, tense, pronouns=clauses.ANYWHERE, bare=draw.chance(0.7)),
         lambda each: not each.time_first,

@@ -69,15 +69,21 @@ def modal(draw: Draw) -> Sentence:
         name = draw.weighted(MODALS)
         late = name in ("must", "want") and draw.chance(0.15)
         clause = action(draw, "past" if late else "present", name)
+        if name == "like" and choice.owned_by(clause.object, *choice.SMALL, "many"):
+            things = dataclasses.replace(clause.object, determiner="a", plural=True)
+            clause = dataclasses.replace(clause, object=things)
     if name not in ("must", "would like") and draw.chance(0.2):
         clause = denied(draw, clause)
     return Sentence(clause)
 
 
+NEGATIONS = {"be": 2, "role": 1, "never": 1.5, "do": 5, "will": 1, "did": 2}
+
+
 def negation(draw: Draw) -> Sentence:
     """I do not drink coffee. She never smokes. The door is not open."""
     part = draw.weighted(
-        {"be": 2, "role": 1, "never": 1.5, "do": 5, "will": 1, "did": 2}
+        NEGATIONS
     )
     if part == "be":
         clause = being(draw)
@@ -93,12 +99,14 @@ def negation(draw: Draw) -> Sentence:
     else:
         tense = {"do": "present", "will": "future", "did": "past"}[part]
         clause = action(draw, tense)
+        if tense == "present" and "hour" not in clause.verb.flags:
+            clause = dataclasses.replace(clause, time=None, time_first=False)
     return Sentence(denied(draw, clause))
 
 
 def is_often(verb: Verb) -> bool:
     """Whether one may say how often it happens."""
-    return not {"state", "hour"} & verb.flags
+    return not {"state", "hour", "chance"} & verb.flags
 
 
 def is_deniable(clause: Clause) -> bool:
@@ -284,7 +292,8 @@ def place(draw: Draw) -> Sentence:
         return Sentence(existing, asked=Phrase("there", "", ""))
     placed = action(draw, fits=lambda verb: bool(verb.places))
     if placed.place is None:
-        placed = dataclasses.replace(placed, place=choice.place(draw, placed.verb))
+        where = choice.place(draw, placed.verb)
+        placed = dataclasses.replace(placed, place=where, manner=None)
     return Sentence(placed)
 
 

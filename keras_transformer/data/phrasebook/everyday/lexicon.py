@@ -44,7 +44,7 @@ class Phrase:
     kinds: frozenset[str] = frozenset()
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Noun:
     """A noun with its genders and plurals.
 
@@ -124,7 +124,7 @@ class FrenchVerb:
     preposition: str = ""
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Verb:
     """A verb with what it goes with.
 
@@ -139,7 +139,8 @@ class Verb:
         places: kinds of places where, or where to, it may happen.
         needs_place: whether one must be said.
         flags: "state" has no progressive, modal or command; "point" and "free" have no
-            progressive; "give" takes a recipient; "ask" makes a good command; "like":
+            progressive; "chance" is not meant; "own" is done to what is one's own;
+            "generic" to all there is of a kind; "hour" is said with a time; "give" takes a recipient; "ask" makes a good command; "like":
             one may like to do it.
     """
 
@@ -160,7 +161,7 @@ class Verb:
         return f"{self.english} {self.english_rest} {self.german.infinitive}"
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Adjective:
     """An adjective.
 
@@ -328,7 +329,7 @@ def _german_verb(text: str) -> GermanVerb:
     parts = _GERMAN.fullmatch(whole).groupdict(default="")
     infinitive = parts["infinitive"]
     stem = re.sub("e?n$", "", infinitive)
-    link = "e" if re.search("([td]|[^rlh]n)$", stem) else ""
+    link = "e" if re.search("([td]|[^aeiourlh]n)$", stem) else ""
     third, participle = [*forms, f"{stem}{link}t", f"ge{stem}{link}t"][:2]
     if len(forms) == 1:
         third = forms[0]

@@ -156,15 +156,19 @@ def with_adjunct(draw: Draw, clause: Clause) -> Clause:
     if clause.modal in ("like", "would like"):
         tense = "modal" if clause.modal == "would like" else "none"
     changes: dict[str, object] = {}
-    if tense == "present" and "state" not in verb.flags and draw.chance(0.18):
+    if tense == "present" and not {"state", "once"} & verb.flags and draw.chance(0.18):
         changes["often"] = choice.often(draw)
     elif not clause.modal and tense in ("present", "future") and draw.chance(0.5):
         changes["manner"] = choice.manner(draw, verb) if not verb.objects else None
+    elif tense == "past" and not verb.objects and draw.chance(0.4):
+        how = choice.manner(draw, verb)
+        short = how is not None and how.english in ("well", "badly")
+        changes["manner"] = how if short else None
     alone = not changes.get("manner")
     if verb.places and not verb.needs_place and alone and draw.chance(0.4):
         changes["place"] = choice.place(draw, verb)
     timed = tense in ("past", "future", "modal") or (
-        tense == "present" and not changes and "state" not in verb.flags
+        tense == "present" and not changes and not {"state", "once"} & verb.flags
     )
     share = {"past": 0.4, "future": 0.5, "modal": 0.25}.get(tense, 0.25)
     if timed and alone and draw.chance(share):

@@ -134,9 +134,9 @@ def sentence(meaning: Sentence) -> str:
 
 def statement(meaning: Clause) -> str:
     """A clause with its verb second."""
-    finite, *rest = _verb_first(meaning, subject=False)
     if meaning.time and meaning.time_first:
-        return _joined(meaning.time.german, finite, nominal(meaning.subject), *rest)
+        return _joined(meaning.time.german, *_verb_first(meaning))
+    finite, *rest = _verb_first(meaning, subject=False)
     return _joined(nominal(meaning.subject), finite, *rest)
 
 

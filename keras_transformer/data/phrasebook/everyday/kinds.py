@@ -164,8 +164,8 @@ def command(draw: Draw) -> Sentence:
     if verb.places and (verb.needs_place or draw.chance(0.4)):
         clause = dataclasses.replace(clause, place=choice.place(draw, verb))
     mood = "request" if draw.chance(0.45) else "command"
-    if draw.chance(0.25):
-        clause = dataclasses.replace(denied(draw, clause), negation="not")
+    if draw.chance(0.25) or "chance" in verb.flags:  # do not forget the key
+        clause = denied(draw, clause)
     return Sentence(clause, mood)
 
 

@@ -140,7 +140,7 @@ class Verb:
         needs_place: whether one must be said.
         flags: "state" has no progressive, modal or command; "point" and "free" have no
             progressive; "chance" is not meant; "own" is done to what is one's own;
-            "generic" to all there is of a kind; "hour" is said with a time; "give" takes a recipient; "ask" makes a good command; "like":
+            "generic" to all there is of a kind; "hour" is said with a time; "once" is not done often; "give" takes a recipient; "ask" makes a good command; "like":
             one may like to do it.
     """
 

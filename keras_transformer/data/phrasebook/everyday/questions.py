@@ -172,7 +172,10 @@ def _about(draw: Draw, determiner: str, plural: bool) -> Sentence:
         ),
     )
     asked = NounPhrase(clause.object.noun, determiner, plural)
-    clause = dataclasses.replace(clause, object=asked, place=None, often=None)
+    time = clause.time if clause.tense != "present" else None
+    clause = dataclasses.replace(
+        clause, object=asked, place=None, often=None, time=time
+    )
     return _asking(clause, asked)
 
 

@@ -1,7 +1,7 @@
 """Every word of the everyday grammar is one that a dictionary of its language knows."""
 
 import itertools
-import random
+import os
 import re
 import shutil
 import subprocess
@@ -13,10 +13,19 @@ from keras_transformer.data.phrasebook.everyday import english
 from keras_transformer.data.phrasebook.everyday import french_words
 from keras_transformer.data.phrasebook.everyday import german_words
 from keras_transformer.data.phrasebook.everyday import lexicon
+from keras_transformer.data.phrasebook.everyday.clauses import COMPARED
 from keras_transformer.data.phrasebook.everyday.meaning import PERSONS
 
-pytestmark = pytest.mark.no_backend
+pytestmark = [
+    pytest.mark.no_backend,
+    pytest.mark.skipif(
+        shutil.which("hunspell") is None and os.environ.get("HUNSPELL") != "required",
+        reason="needs hunspell with its dictionaries de_DE, en_US and fr_FR",
+    ),
+]
 
+#: Right, but not in the German dictionary, which knows "schläft" and "Lächeln".
+KNOWN = {"einschläft", "ferngesehen", "gelächelt"}
 TABLES = ("adverbs", "names", "numbers", "phrases", "places", "prepositions", "times")
 CASES = ("nom", "acc", "dat")
 WORD = re.compile(r"[^\W\d_]+(?:[-'][^\W\d_]+)*")
@@ -94,9 +103,6 @@ def french_forms():
         yield from trial.french
 
 
-COMPARED = ("old", "young", "tall", "big", "small", "strong", "rich", "fast", "slow")
-COMPARED += ("long", "expensive", "heavy", "beautiful", "famous", "interesting", "good")
-COMPARED += ("friendly", "polite", "important", "modern")
 IMPERSONAL = ("pleuvoir", "neiger")
 
 
@@ -111,7 +117,7 @@ def unknown(dictionary, texts):
         encoding="utf-8",
         check=True,
     )
-    return done.stdout.split()
+    return sorted({*done.stdout.split()} - KNOWN)
 
 
 @pytest.mark.parametrize(
@@ -127,5 +133,3 @@ def test_every_word_of_many_sentences_is_a_word(index, dictionary):
     texts = [sentence.texts[index] for sentence in everyday.sentences("words", 4000)]
     assert not unknown(dictionary, texts)
 
-
-_ = random, shutil

@@ -17,6 +17,8 @@ import re
 import string
 
 from keras_transformer.data.phrasebook import daily_life
+from keras_transformer.data.phrasebook import short_daily_life
+from keras_transformer.data.phrasebook import short_travel
 from keras_transformer.data.phrasebook import travel
 
 
@@ -50,3 +52,6 @@ def _carrier(english: str, german: str, french: str) -> Carrier:
 
 
 CARRIERS = _parse(travel.TEXT) + _parse(daily_life.TEXT)
+
+#: The short sentence that each carrier contains; "The train leaves" comes besides.
+SHORT_CARRIERS = _parse(short_travel.TEXT) + _parse(short_daily_life.TEXT)

@@ -86,7 +86,7 @@ def _what(draw: Draw) -> Sentence:
         return (
             _plain(verb)
             and not {"person", "kin"} & verb.objects
-            and ("state" not in verb.flags)
+            and not {"state", "own"} & verb.flags
         )
 
     clause = action(draw, _tense(draw), "", ASKED, fits)
@@ -111,7 +111,11 @@ def _who(draw: Draw) -> Sentence:
 
 
 def _where(draw: Draw) -> Sentence:
-    clause = action(draw, _tense(draw), "", ASKED, lambda v: bool(v.places))
+    def fits(verb: Verb) -> bool:
+        # German and French ask alike where one goes and where one travels.
+        return bool(verb.places) and verb.english != "travel"
+
+    clause = action(draw, _tense(draw), "", ASKED, fits)
     to = {"to", "way"} & clause.verb.places
     clause = dataclasses.replace(clause, place=None)
     return _asking(clause, WHERE_TO if to else WHERE)

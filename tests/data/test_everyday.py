@@ -1,0 +1,148 @@
+"""The everyday grammar is deterministic, unambiguous and right in what it agrees."""
+
+import collections
+import random
+import re
+
+import pytest
+
+from keras_transformer.data.phrasebook import everyday
+from keras_transformer.data.phrasebook.everyday import german_words
+from keras_transformer.data.phrasebook.everyday import lexicon
+
+pytestmark = pytest.mark.no_backend
+
+COUNT = 16_000
+FEATURES = 10
+LANGUAGES = ("English", "German", "French")
+
+
+@pytest.fixture(scope="module")
+def sample():
+    stream = random.Random("test")
+    return [everyday.generate(stream) for _ in range(COUNT)]
+
+
+def test_a_seed_always_makes_the_same_sentences():
+    first, again = (
+        [sentence.texts for sentence in everyday.sentences(7, 200)] for _ in range(2)
+    )
+    assert first == again
+    assert first != [sentence.texts for sentence in everyday.sentences(8, 200)]
+
+
+@pytest.mark.parametrize("kind", everyday.KINDS)
+def test_every_kind_can_be_asked_for(kind):
+    stream = random.Random(kind)
+    sentences = [everyday.generate(stream, kind) for _ in range(30)]
+    assert {sentence.kind for sentence in sentences} == {kind}
+    assert len({sentence.texts for sentence in sentences}) > 15
+
+
+def test_at_least_half_of_the_sentences_are_short(sample):
+    lengths = [len(sentence.texts[0].split()) for sentence in sample]
+    assert sum(length <= 8 for length in lengths) > len(lengths) / 2
+
+
+@pytest.mark.parametrize("source", range(3), ids=LANGUAGES)
+def test_a_sentence_has_one_translation_from_every_language(sample, source):
+    translations = collections.defaultdict(set)
+    for sentence in sample:
+        translations[sentence.texts[source]].add(sentence.texts)
+    ambiguous = {
+        text: found for text, found in translations.items() if len(found) > 1
+    }
+    assert not {text: ambiguous[text] for text in ambiguous if text not in GREETINGS}
+
+
+GREETINGS = ("Bonjour\u202f!",)  # good morning, and hello
+
+
+def test_sentences_are_clean(sample):
+    for sentence in sample:
+        for text in sentence.texts:
+            assert not re.search(r"  | [.,]|,,|^ | $", text), text
+            assert re.fullmatch(r"[A-ZÄÖÜÀÉÊ].*[.?!]", text), text
+        assert not re.search(r" [?!]", sentence.texts[2]), sentence.texts[2]
+
+
+def test_french_loses_its_vowels_and_articles_contract(sample):
+    vowel = "[aeiouyâàéèêîôûœAEIOUÉÀÔ]"
+    for sentence in sample:
+        text = sentence.texts[2]
+        assert not re.search(rf"\b(je|me|se|ne|de|le|que) (?!yaourt|onze){vowel}", text)
+        assert not re.search(r"\b(à|(?<!train )de) (le|les) ", text), text
+
+
+# === The hundred ===
+
+
+def test_ten_sentences_try_each_feature():
+    counts = collections.Counter(trial.feature for trial in everyday.trial())
+    assert len(counts) == FEATURES
+    assert set(counts.values()) == {10}
+    assert all(len(trial.english.split()) <= 8 for trial in everyday.trial())
+
+
+def test_no_sentence_of_the_trial_is_generated():
+    kept = {trial.english for trial in everyday.trial()}
+    found = {sentence.texts[0] for sentence in everyday.sentences("trial", 5000)}
+    assert not kept & found
+
+
+def test_what_the_grammar_says_of_the_trial_is_accepted(sample):
+    """Of what came up in a sample, which excludes nothing."""
+    trials = {trial.english: trial for trial in everyday.trial()}
+    met = set()
+    for english, german, french in (sentence.texts for sentence in sample):
+        if english in trials:
+            met.add(english)
+            assert german in trials[english].german
+            assert french in trials[english].french
+    assert len(met) >= 3
+
+
+def test_every_word_of_the_trial_is_known(sample):
+    known = [set(), set(), set()]
+    for sentence in sample:
+        for words, text in zip(known, sentence.texts, strict=True):
+            words.update(re.findall(r"[\w'-]+", text.lower()))
+    for trial in everyday.trial():
+        for index, text in trial.all_texts():
+            unknown = set(re.findall(r"[\w'-]+", text.lower())) - known[index]
+            assert unknown <= {"reviendrons", "aidez-moi"}, (text, unknown)
+
+
+# === Forms that rules could get wrong ===
+
+
+@pytest.mark.parametrize(
+    ("english", "case", "plural", "form"),
+    [
+        ("boy", "acc", False, "Jungen"),
+        ("child", "dat", True, "Kindern"),
+        ("car", "dat", True, "Autos"),
+        ("woman", "dat", True, "Frauen"),
+        ("neighbor", "nom", False, "Nachbar"),
+    ],
+)
+def test_german_nouns_are_declined(english, case, plural, form):
+    assert german_words.noun_form(lexicon.noun(english), case, plural) == form
+
+
+@pytest.mark.parametrize(
+    ("determiner", "case", "gender", "ending"),
+    [
+        ("the", "nom", "m", "e"),
+        ("the", "nom", "p", "en"),
+        ("a", "nom", "m", "er"),
+        ("a", "nom", "n", "es"),
+        ("my", "acc", "m", "en"),
+        ("my", "nom", "p", "en"),
+        ("", "nom", "p", "e"),
+        ("", "dat", "f", "er"),
+        ("two", "acc", "p", "e"),
+    ],
+)
+def test_german_adjectives_end_as_their_article_asks(determiner, case, gender, ending):
+    assert german_words.adjective_ending(determiner, case, gender) == ending

@@ -64,7 +64,9 @@ def german_forms():
     yield from itertools.chain(*german_words.IRREGULAR.values())
     for adjective in lexicon.adjectives():
         yield adjective.german
-        yield from (adjective.german_stem + end for end in ("e", "er", "es", "en", "em"))
+        yield from (
+            adjective.german_stem + end for end in ("e", "er", "es", "en", "em")
+        )
         if adjective.english in COMPARED:
             yield adjective.german_comparative
     for word in (*german_words.EIN_WORDS, *german_words.DER_WORDS):
@@ -128,8 +130,9 @@ def test_every_form_of_the_lexicon_is_a_word(dictionary, texts):
     assert not unknown(dictionary, texts())
 
 
-@pytest.mark.parametrize(("index", "dictionary"), [(0, "en_US"), (1, "de_DE"), (2, "fr_FR")])
+@pytest.mark.parametrize(
+    ("index", "dictionary"), [(0, "en_US"), (1, "de_DE"), (2, "fr_FR")]
+)
 def test_every_word_of_many_sentences_is_a_word(index, dictionary):
     texts = [sentence.texts[index] for sentence in everyday.sentences("words", 4000)]
     assert not unknown(dictionary, texts)
-

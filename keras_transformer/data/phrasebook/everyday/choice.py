@@ -186,12 +186,13 @@ def object_phrase(draw: Draw, noun: Noun, verb: Verb, subject: Nominal) -> NounP
     if "kin" in noun.kinds and noun.english != "child":
         return _kin(draw, noun, verb, owners)
     if noun.mass:
-        return _mass(draw, noun)
+        return _mass(draw, noun, bool(PEOPLE & verb.subjects))
     weights = {"the": 4.0, "a": 4.0, "plural": 1.2, "number": 0.8, "this": 0.8}
     weights |= {"many": 0.2}
     if not MANY & noun.kinds:
         weights = {"the": 4.0, "a": 3.0, "this": 0.8}
-    if {"mine", "pet", "owned", "lost", "clothes", "machine"} & noun.kinds:
+    mine = {"mine", "pet", "owned", "lost", "clothes", "machine"} & noun.kinds
+    if mine and verb.english != "have":  # nobody has what is theirs
         weights |= {"mine": 2.5}
     pair = "pair" in noun.kinds
     if "ride" in noun.kinds and verb.english != "see":
@@ -221,8 +222,8 @@ def _kin(draw: Draw, noun: Noun, verb: Verb, owners: list[str]) -> NounPhrase:
     return NounPhrase(noun, draw.one(possible), "many" in noun.kinds)
 
 
-def _mass(draw: Draw, noun: Noun) -> NounPhrase:
-    if "drink" in noun.kinds and draw.chance(0.35):
+def _mass(draw: Draw, noun: Noun, people: bool) -> NounPhrase:
+    if people and "drink" in noun.kinds and draw.chance(0.35):
         hot = noun.english in ("coffee", "tea")
         vessel = draw.one(lexicon.of_kind(["hot" if hot else "cold"]))
         many = draw.chance(0.3)

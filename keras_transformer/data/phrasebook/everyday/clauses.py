@@ -47,6 +47,8 @@ GET = Verb(  # no verb of its own, after "want" and "would like"
 WEATHER = ("rain", "snow")
 WHO = Name(Phrase("who", "wer", "qui", frozenset(["asked", "male"])))
 
+RARE = {"state", "once", "chance"}  # what one does not do every day
+
 Fits = Callable[[Verb], bool]
 
 
@@ -156,7 +158,7 @@ def with_adjunct(draw: Draw, clause: Clause) -> Clause:
     if clause.modal in ("like", "would like"):
         tense = "modal" if clause.modal == "would like" else "none"
     changes: dict[str, object] = {}
-    if tense == "present" and not {"state", "once"} & verb.flags and draw.chance(0.18):
+    if tense == "present" and not RARE & verb.flags and draw.chance(0.18):
         changes["often"] = choice.often(draw)
     elif not clause.modal and tense in ("present", "future") and draw.chance(0.5):
         changes["manner"] = choice.manner(draw, verb) if not verb.objects else None
@@ -168,11 +170,16 @@ def with_adjunct(draw: Draw, clause: Clause) -> Clause:
     if verb.places and not verb.needs_place and alone and draw.chance(0.4):
         changes["place"] = choice.place(draw, verb)
     timed = tense in ("past", "future", "modal") or (
-        tense == "present" and not changes and not {"state", "once"} & verb.flags
+        tense == "present" and not changes and not RARE & verb.flags
     )
     share = {"past": 0.4, "future": 0.5, "modal": 0.25}.get(tense, 0.25)
     if timed and alone and draw.chance(share):
-        hour = not verb.objects or verb.english in ("eat", "meet", "call", "visit")
+        hour = not (verb.objects or "state" in verb.flags) or verb.english in (
+            "eat",
+            "meet",
+            "call",
+            "visit",
+        )
         changes["time"] = choice.time(draw, tense, hour)
         changes["time_first"] = draw.chance(0.4)
     return dataclasses.replace(clause, **changes)
@@ -205,7 +212,7 @@ OPPOSITES |= {("strong", "weak"), ("big", "small"), ("long", "short"), ("hot", "
 OPPOSITES |= {("heavy", "light"), ("clean", "dirty"), ("empty", "full")}
 OPPOSITES |= {("difficult", "easy"), ("fast", "slow"), ("open", "closed")}
 OPPOSITES |= {("good", "bad"), ("tall", "small"), ("old", "modern"), ("new", "modern")}
-OPPOSITES |= {("broken", "new"), ("old", "fresh"), ("funny", "sad")}
+OPPOSITES |= {("cold", "fresh"), ("broken", "new"), ("old", "fresh"), ("funny", "sad")}
 
 
 def _is_known(subject: Nominal) -> bool:
@@ -316,6 +323,8 @@ def price(draw: Draw) -> Clause:
             and not (phrase.plural and phrase.determiner == "a")
         ),
     )
+    if "pair" in noun.kinds:
+        subject = NounPhrase(noun, "this" if draw.chance(0.3) else "the", True)
     number = draw.one(choice.NUMBER_WORDS)
     return Clause(subject, COST, predicate=Measure(number, "euros"))
 

@@ -98,7 +98,10 @@ def _contrast(draw: Draw) -> Sentence:
     """Something is good in one way, but bad in another."""
     subject = draw.first(
         lambda: choice.subject_phrase(draw, draw.one(lexicon.of_kind(CONTRASTED))),
-        lambda each: each.determiner in ("the", "this", *choice.MINE),
+        lambda each: (
+            each.determiner in ("the", "this", *choice.MINE)
+            and not ("person" in each.noun.kinds and person_of(each) == "it")
+        ),
     )
     subject = dataclasses.replace(subject, adjective=None)
     fit = [each for each in lexicon.adjectives() if each.kinds & subject.noun.kinds]

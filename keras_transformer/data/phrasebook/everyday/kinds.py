@@ -82,9 +82,7 @@ NEGATIONS = {"be": 2, "role": 1, "never": 1.5, "do": 5, "will": 1, "did": 2}
 
 def negation(draw: Draw) -> Sentence:
     """I do not drink coffee. She never smokes. The door is not open."""
-    part = draw.weighted(
-        NEGATIONS
-    )
+    part = draw.weighted(NEGATIONS)
     if part == "be":
         clause = being(draw)
     elif part == "role":
@@ -131,6 +129,8 @@ def denied(draw: Draw, clause: Clause) -> Clause:
     plain = dataclasses.replace(clause, often=None, manner=None)
     if not clause.verb.needs_place and clause.verb.english != "be":
         plain = dataclasses.replace(plain, place=None)
+    if plain.time and "hour" in plain.time.kinds:  # "nicht um vier Uhr", not at another
+        plain = dataclasses.replace(plain, time=None, time_first=False)
     if not is_deniable(plain):
         subject, thing = plain.subject, plain.object
         if isinstance(subject, NounPhrase):

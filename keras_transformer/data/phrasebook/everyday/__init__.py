@@ -22,9 +22,9 @@ from keras_transformer.data.phrasebook.everyday import german
 from keras_transformer.data.phrasebook.everyday import lexicon
 from keras_transformer.data.phrasebook.everyday.choice import Draw
 from keras_transformer.data.phrasebook.everyday.kinds import KINDS
-from keras_transformer.data.phrasebook.everyday.lexicon import Phrase
 from keras_transformer.data.phrasebook.everyday.marks import marks_of
 from keras_transformer.data.phrasebook.everyday.meaning import Sentence
+from keras_transformer.data.phrasebook.everyday.words import Phrase
 
 __all__ = ["KINDS", "Translation", "generate", "sentences", "trial"]
 

@@ -14,10 +14,6 @@ from typing import TypeVar
 
 from keras_transformer.data.phrasebook.everyday import lexicon
 from keras_transformer.data.phrasebook.everyday.french_words import is_vowel
-from keras_transformer.data.phrasebook.everyday.lexicon import Adjective
-from keras_transformer.data.phrasebook.everyday.lexicon import Noun
-from keras_transformer.data.phrasebook.everyday.lexicon import Phrase
-from keras_transformer.data.phrasebook.everyday.lexicon import Verb
 from keras_transformer.data.phrasebook.everyday.meaning import OWNERS
 from keras_transformer.data.phrasebook.everyday.meaning import Name
 from keras_transformer.data.phrasebook.everyday.meaning import Nominal
@@ -26,6 +22,10 @@ from keras_transformer.data.phrasebook.everyday.meaning import Pair
 from keras_transformer.data.phrasebook.everyday.meaning import Pronoun
 from keras_transformer.data.phrasebook.everyday.meaning import person_of
 from keras_transformer.data.phrasebook.everyday.numbers import NUMBERS
+from keras_transformer.data.phrasebook.everyday.words import Adjective
+from keras_transformer.data.phrasebook.everyday.words import Noun
+from keras_transformer.data.phrasebook.everyday.words import Phrase
+from keras_transformer.data.phrasebook.everyday.words import Verb
 
 Item = TypeVar("Item")
 

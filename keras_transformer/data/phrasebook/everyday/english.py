@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import re
 
-from keras_transformer.data.phrasebook.everyday.lexicon import Noun
 from keras_transformer.data.phrasebook.everyday.meaning import Clause
 from keras_transformer.data.phrasebook.everyday.meaning import Comparison
 from keras_transformer.data.phrasebook.everyday.meaning import Measure
@@ -19,6 +18,7 @@ from keras_transformer.data.phrasebook.everyday.meaning import Relative
 from keras_transformer.data.phrasebook.everyday.meaning import Role
 from keras_transformer.data.phrasebook.everyday.meaning import Sentence
 from keras_transformer.data.phrasebook.everyday.meaning import person_of
+from keras_transformer.data.phrasebook.everyday.words import Noun
 
 OBJECTS = {
     "I": "me",

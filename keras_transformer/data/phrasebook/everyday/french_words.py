@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 import re
 
-from keras_transformer.data.phrasebook.everyday.lexicon import Adjective
-from keras_transformer.data.phrasebook.everyday.lexicon import Noun
 from keras_transformer.data.phrasebook.everyday.lexicon import rows
+from keras_transformer.data.phrasebook.everyday.words import Adjective
+from keras_transformer.data.phrasebook.everyday.words import Noun
 
 VOWELS = "aàâeéèêiîoôuûœh"  # no word here begins with an h that is sounded
 UNELIDED = ("onze", "huit", "oui", "haut")

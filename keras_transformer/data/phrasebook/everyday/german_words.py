@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from keras_transformer.data.phrasebook.everyday.lexicon import GermanVerb
-from keras_transformer.data.phrasebook.everyday.lexicon import Noun
+from keras_transformer.data.phrasebook.everyday.words import GermanVerb
+from keras_transformer.data.phrasebook.everyday.words import Noun
 
 # Endings by case, then by gender "m", "f", "n" or "p" for the plural.
 STRONG = {
@@ -98,9 +98,9 @@ def adjective_ending(word: str, case: str, of: str) -> str:
     if word in ("the", *DER_WORDS):
         base = (case == "nom" and of != "p") or (case == "acc" and of in "fn")
         return "e" if base else "en"
-    if word in EIN_WORDS and not (word == "a" and of == "p"):
-        if of == "p" or case == "dat" or (case == "acc" and of == "m"):
-            return "en"
+    weak = of == "p" or case == "dat" or (case == "acc" and of == "m")
+    if word in EIN_WORDS and weak and (word, of) != ("a", "p"):
+        return "en"
     return STRONG[case][of]
 
 

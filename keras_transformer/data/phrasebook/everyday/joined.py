@@ -1,4 +1,4 @@
-"""Sentences of two clauses: joined by and, because, that, if, or by who."""
+"""Sentences of two clauses: joined by and, but, because, that, when or if."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ import dataclasses
 from keras_transformer.data.phrasebook.everyday import choice
 from keras_transformer.data.phrasebook.everyday import clauses
 from keras_transformer.data.phrasebook.everyday import lexicon
+from keras_transformer.data.phrasebook.everyday import states
 from keras_transformer.data.phrasebook.everyday.choice import Draw
 from keras_transformer.data.phrasebook.everyday.clauses import action
-from keras_transformer.data.phrasebook.everyday.lexicon import Phrase
-from keras_transformer.data.phrasebook.everyday.lexicon import Verb
 from keras_transformer.data.phrasebook.everyday.meaning import Clause
 from keras_transformer.data.phrasebook.everyday.meaning import Name
 from keras_transformer.data.phrasebook.everyday.meaning import Nominal
@@ -18,9 +17,10 @@ from keras_transformer.data.phrasebook.everyday.meaning import NounPhrase
 from keras_transformer.data.phrasebook.everyday.meaning import Pair
 from keras_transformer.data.phrasebook.everyday.meaning import Pronoun
 from keras_transformer.data.phrasebook.everyday.meaning import Qualities
-from keras_transformer.data.phrasebook.everyday.meaning import Relative
 from keras_transformer.data.phrasebook.everyday.meaning import Sentence
 from keras_transformer.data.phrasebook.everyday.meaning import person_of
+from keras_transformer.data.phrasebook.everyday.words import Phrase
+from keras_transformer.data.phrasebook.everyday.words import Verb
 
 MAIN = frozenset(["main"])  # after these, German has the verb second, not last
 AND = Phrase("and", "und", "et", MAIN)
@@ -66,11 +66,11 @@ def coordination(draw: Draw) -> Sentence:
         return Sentence(_pair_of_people(draw))
     if draw.chance(0.4):
         return _contrast(draw)
-    first = draw.first(lambda: action(draw, bare=True), _is_plain)
+    first = draw.first(lambda: action(draw, bare=True), is_plain)
     second = draw.first(
         lambda: action(draw, pronouns=clauses.ANYWHERE, bare=True),
         lambda each: (
-            _is_plain(each)
+            is_plain(each)
             and each.verb is not first.verb
             and person_of(each.subject) != person_of(first.subject)
         ),
@@ -78,7 +78,8 @@ def coordination(draw: Draw) -> Sentence:
     return Sentence(first, subordinate=second, conjunction=AND)
 
 
-def _is_plain(clause: Clause) -> bool:
+def is_plain(clause: Clause) -> bool:
+    """Whether it says nothing but who does what, and nothing of his or hers."""
     return not {"hour", "state"} & clause.verb.flags and not (
         choice.owned_by(clause.object, "his") or choice.owned_by(clause.object, "her")
     )
@@ -112,7 +113,7 @@ def _contrast(draw: Draw) -> Sentence:
     first, second = draw.one(good), draw.one(bad)
     if draw.chance(0.5):
         first, second = second, first
-    if not clauses.go_together(first, second):
+    if not states.go_together(first, second):
         return _contrast(draw)
     return Sentence(
         Clause(subject, clauses.BE, predicate=Qualities((first,))),
@@ -138,82 +139,6 @@ def again_as(subject: Nominal) -> Pronoun:
     if person in ("it", "they") and isinstance(subject, NounPhrase):
         return Pronoun(person, subject.noun)
     return Pronoun(person)
-
-
-# === Relative clauses ===
-
-
-def relative(draw: Draw) -> Sentence:
-    """The man who sings is happy. I see the dog that sleeps."""
-    if draw.chance(0.5):
-        antecedent = _antecedent(draw, draw.one(("person", "animal", "thing")))
-        clause = clauses.being(draw, subject=antecedent)
-        adjectives = clause.predicate.adjectives[:1]
-        return Sentence(Clause(antecedent, clauses.BE, predicate=Qualities(adjectives)))
-    clause = draw.first(
-        lambda: action(draw, fits=_takes_people, bare=True),
-        lambda each: (
-            isinstance(each.object, NounPhrase)
-            and each.object.determiner in ("the", "a")
-            and not each.object.noun.mass
-        ),
-    )
-    thing = _with_relative(draw, NounPhrase(clause.object.noun, "the"), clause.subject)
-    if thing is None:
-        return relative(draw)
-    return Sentence(dataclasses.replace(clause, object=thing))
-
-
-def _takes_people(verb: Verb) -> bool:
-    return bool({"person", "animal", "thing", "clothes", "text"} & verb.objects) and (
-        "give" not in verb.flags
-    )
-
-
-def _antecedent(draw: Draw, kind: str) -> NounPhrase:
-    nouns = [
-        each for each in lexicon.of_kind([kind]) if not {"only", "one"} & each.kinds
-    ]
-    noun = draw.one(nouns)
-    many = draw.chance(0.25) and bool(noun.english_plural)
-    phrase = NounPhrase(noun, "the", many)
-    made = None if "kin" in noun.kinds else _with_relative(draw, phrase, None)
-    return made or _antecedent(draw, kind)
-
-
-def _with_relative(
-    draw: Draw, phrase: NounPhrase, speaker: Nominal | None
-) -> NounPhrase | None:
-    """The phrase with a clause, whose subject or object it is."""
-    kinds = phrase.noun.kinds
-    alive = bool({"person", "animal"} & kinds)
-    if alive and draw.chance(0.65):
-        clause = action(draw, fits=lambda v: bool(kinds & v.subjects), bare=True)
-        if _is_plain(clause) and phrase.noun not in choice.nouns_of(clause.object):
-            clause = dataclasses.replace(clause, subject=phrase)
-            return dataclasses.replace(phrase, relative=Relative(clause, "subject"))
-        return None
-    tense = draw.one(("present", "past"))
-
-    def fits(verb: Verb) -> bool:
-        german, french = verb.german.preposition, verb.french.preposition
-        return bool(kinds & verb.objects) and not (
-            german or french or verb.english_rest or "give" in verb.flags
-        )
-
-    try:
-        clause = action(draw, tense, fits=fits, bare=True)
-    except IndexError:
-        return None
-    if phrase.noun in choice.nouns_of(clause.subject) or "generic" in clause.verb.flags:
-        return None
-    clause = dataclasses.replace(clause, object=phrase)
-    if speaker is not None and clause.subject == speaker and alive:
-        return None
-    return dataclasses.replace(phrase, relative=Relative(clause, "object"))
-
-
-# === Subordinate clauses ===
 
 
 def subordinate(draw: Draw) -> Sentence:
@@ -249,8 +174,11 @@ def _that(draw: Draw) -> Sentence:
     tense = draw.one(KNOWING[name])
     main = _thinking(draw, name)
     second = draw.first(
-        lambda: _content(draw, tense, states=name != "hope"),
-        lambda each: _is_news(main, each),
+        lambda: _content(draw, tense, still=name != "hope"),
+        lambda each: (
+            _is_news(main, each)
+            and not (name == "hope" and "chance" in each.verb.flags)
+        ),
     )
     return Sentence(main, subordinate=second, conjunction=THAT)
 
@@ -284,9 +212,9 @@ def _is_news(main: Clause, second: Clause) -> bool:
     )
 
 
-def _content(draw: Draw, tense: str, states: bool = True) -> Clause:
-    if states and draw.chance(0.35):
-        state = clauses.being(draw, tense if tense != "future" else "present")
+def _content(draw: Draw, tense: str, still: bool = True) -> Clause:
+    if still and draw.chance(0.35):
+        state = states.being(draw, tense if tense != "future" else "present")
         return dataclasses.replace(state, time_first=False)
     return draw.first(
         lambda: action(draw, tense, pronouns=clauses.ANYWHERE, bare=draw.chance(0.7)),
@@ -308,7 +236,7 @@ def _while(draw: Draw) -> Sentence:
 
 
 def _lasts(clause: Clause) -> bool:
-    return _is_plain(clause) and not {"point", "free"} & clause.verb.flags
+    return is_plain(clause) and not {"point", "free"} & clause.verb.flags
 
 
 def _when(draw: Draw) -> Sentence:
@@ -334,7 +262,7 @@ def _condition(draw: Draw, joint: Phrase, tense: str) -> Sentence:
         ),
     )
     if draw.chance(0.5) or isinstance(main.subject, Pair):
-        second = clauses.weather(draw, "present")
+        second = states.weather(draw, "present")
         second = dataclasses.replace(second, time=None, time_first=False)
     else:
         feeling = lexicon.adjective(draw.one(("tired", "sick", "sad", "nervous")))

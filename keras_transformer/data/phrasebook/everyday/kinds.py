@@ -10,11 +10,10 @@ from keras_transformer.data.phrasebook.everyday import clauses
 from keras_transformer.data.phrasebook.everyday import joined
 from keras_transformer.data.phrasebook.everyday import lexicon
 from keras_transformer.data.phrasebook.everyday import questions
+from keras_transformer.data.phrasebook.everyday import relatives
+from keras_transformer.data.phrasebook.everyday import states
 from keras_transformer.data.phrasebook.everyday.choice import Draw
 from keras_transformer.data.phrasebook.everyday.clauses import action
-from keras_transformer.data.phrasebook.everyday.clauses import being
-from keras_transformer.data.phrasebook.everyday.lexicon import Phrase
-from keras_transformer.data.phrasebook.everyday.lexicon import Verb
 from keras_transformer.data.phrasebook.everyday.meaning import OWNERS
 from keras_transformer.data.phrasebook.everyday.meaning import Clause
 from keras_transformer.data.phrasebook.everyday.meaning import Name
@@ -22,6 +21,9 @@ from keras_transformer.data.phrasebook.everyday.meaning import NounPhrase
 from keras_transformer.data.phrasebook.everyday.meaning import Pronoun
 from keras_transformer.data.phrasebook.everyday.meaning import Sentence
 from keras_transformer.data.phrasebook.everyday.meaning import person_of
+from keras_transformer.data.phrasebook.everyday.states import being
+from keras_transformer.data.phrasebook.everyday.words import Phrase
+from keras_transformer.data.phrasebook.everyday.words import Verb
 
 MODALS = {"can": 3, "must": 3, "want": 3, "should": 2, "would like": 2, "like": 2}
 
@@ -29,9 +31,9 @@ MODALS = {"can": 3, "must": 3, "want": 3, "should": 2, "would like": 2, "like": 
 def statement(draw: Draw) -> Sentence:
     """The dog sleeps. I drink water. The teacher gives me a book."""
     if draw.chance(0.06):
-        return Sentence(clauses.weather(draw))
+        return Sentence(states.weather(draw))
     if draw.chance(0.08):
-        return Sentence(clauses.role(draw))
+        return Sentence(states.role(draw))
     if draw.chance(0.08):
         return Sentence(_theirs(draw))
     return Sentence(action(draw))
@@ -40,21 +42,21 @@ def statement(draw: Draw) -> Sentence:
 def progressive(draw: Draw) -> Sentence:
     """The child is sleeping."""
     if draw.chance(0.05):
-        return Sentence(clauses.weather(draw, "progressive"))
+        return Sentence(states.weather(draw, "progressive"))
     return Sentence(action(draw, "progressive"))
 
 
 def past(draw: Draw) -> Sentence:
     """I read a book yesterday. The soup was hot."""
     if draw.chance(0.05):
-        return Sentence(clauses.weather(draw, "past"))
+        return Sentence(states.weather(draw, "past"))
     return Sentence(being(draw, "past") if draw.chance(0.2) else action(draw, "past"))
 
 
 def future(draw: Draw) -> Sentence:
     """Tomorrow I will buy a car."""
     if draw.chance(0.06):
-        return Sentence(clauses.weather(draw, "future"))
+        return Sentence(states.weather(draw, "future"))
     return Sentence(action(draw, "future"))
 
 
@@ -86,7 +88,7 @@ def negation(draw: Draw) -> Sentence:
     if part == "be":
         clause = being(draw)
     elif part == "role":
-        clause = clauses.role(draw)
+        clause = states.role(draw)
     elif part == "never":
         clause = draw.first(
             lambda: action(draw, fits=is_often), lambda each: not each.often
@@ -176,16 +178,16 @@ def adjective(draw: Draw) -> Sentence:
 
 def compared(draw: Draw) -> Sentence:
     """The train is faster than the bus."""
-    return Sentence(clauses.comparison(draw))
+    return Sentence(states.comparison(draw))
 
 
 def number(draw: Draw) -> Sentence:
     """The boy is ten years old. The book costs twenty euros. I have two dogs."""
     part = draw.one(("age", "price", "count"))
     if part == "age":
-        return Sentence(clauses.age(draw))
+        return Sentence(states.age(draw))
     if part == "price":
-        return Sentence(clauses.price(draw))
+        return Sentence(states.price(draw))
     tense = draw.one(("present", "past", "future"))
     clause = draw.first(
         lambda: action(draw, tense, bare=True, fits=_counts),
@@ -286,9 +288,9 @@ def _owners(phrase: NounPhrase) -> tuple[str, ...]:
 def place(draw: Draw) -> Sentence:
     """The book is on the table. There is a dog in the garden. I live in Paris."""
     if draw.chance(0.35):
-        return Sentence(clauses.whereabouts(draw))
+        return Sentence(states.whereabouts(draw))
     if draw.chance(0.4):
-        existing = clauses.whereabouts(draw, existing=True)
+        existing = states.whereabouts(draw, existing=True)
         return Sentence(existing, asked=Phrase("there", "", ""))
     placed = action(draw, fits=lambda verb: bool(verb.places))
     if placed.place is None:
@@ -318,7 +320,7 @@ KINDS: dict[str, tuple[float, Callable[[Draw], Sentence | Phrase]]] = {
     "possession": (6, possession),
     "place": (5, place),
     "coordination": (5, joined.coordination),
-    "relative clause": (6, joined.relative),
+    "relative clause": (6, relatives.relative),
     "subordinate clause": (8, joined.subordinate),
     "phrase": (1.5, phrase),
 }

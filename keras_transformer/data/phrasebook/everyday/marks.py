@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from keras_transformer.data.phrasebook.everyday.lexicon import Phrase
 from keras_transformer.data.phrasebook.everyday.meaning import Clause
 from keras_transformer.data.phrasebook.everyday.meaning import Comparison
 from keras_transformer.data.phrasebook.everyday.meaning import Measure
@@ -16,6 +15,7 @@ from keras_transformer.data.phrasebook.everyday.meaning import Pronoun
 from keras_transformer.data.phrasebook.everyday.meaning import Qualities
 from keras_transformer.data.phrasebook.everyday.meaning import Role
 from keras_transformer.data.phrasebook.everyday.meaning import Sentence
+from keras_transformer.data.phrasebook.everyday.words import Phrase
 
 
 def marks_of(meaning: Sentence | Phrase) -> tuple[str, ...]:

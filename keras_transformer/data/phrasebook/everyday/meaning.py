@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import dataclasses
 
-from keras_transformer.data.phrasebook.everyday.lexicon import Adjective
-from keras_transformer.data.phrasebook.everyday.lexicon import Noun
-from keras_transformer.data.phrasebook.everyday.lexicon import Phrase
-from keras_transformer.data.phrasebook.everyday.lexicon import Verb
+from keras_transformer.data.phrasebook.everyday.words import Adjective
+from keras_transformer.data.phrasebook.everyday.words import Noun
+from keras_transformer.data.phrasebook.everyday.words import Phrase
+from keras_transformer.data.phrasebook.everyday.words import Verb
 
 PERSONS = ("I", "you", "he", "she", "it", "we", "they")
 OWNERS = {  # possessives by person

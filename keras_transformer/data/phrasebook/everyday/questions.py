@@ -7,15 +7,16 @@ import dataclasses
 from keras_transformer.data.phrasebook.everyday import choice
 from keras_transformer.data.phrasebook.everyday import clauses
 from keras_transformer.data.phrasebook.everyday import lexicon
+from keras_transformer.data.phrasebook.everyday import states
 from keras_transformer.data.phrasebook.everyday.choice import Draw
 from keras_transformer.data.phrasebook.everyday.clauses import action
-from keras_transformer.data.phrasebook.everyday.lexicon import Phrase
-from keras_transformer.data.phrasebook.everyday.lexicon import Verb
 from keras_transformer.data.phrasebook.everyday.meaning import Clause
 from keras_transformer.data.phrasebook.everyday.meaning import NounPhrase
 from keras_transformer.data.phrasebook.everyday.meaning import Pronoun
 from keras_transformer.data.phrasebook.everyday.meaning import Sentence
 from keras_transformer.data.phrasebook.everyday.meaning import person_of
+from keras_transformer.data.phrasebook.everyday.words import Phrase
+from keras_transformer.data.phrasebook.everyday.words import Verb
 
 ASKED = ("you", "you", "you", "he", "she", "they")
 WHAT = Phrase("what", "was", "que")
@@ -34,7 +35,7 @@ def yes_or_no(draw: Draw) -> Sentence:
     """Do you drink coffee? Is the shop open? Did she sleep?"""
     if draw.chance(0.3):
         clause = draw.first(
-            lambda: clauses.being(draw),
+            lambda: states.being(draw),
             lambda each: person_of(each.subject) not in ("I", "we"),
         )
         return _asking(clause)
@@ -184,7 +185,7 @@ def _about(draw: Draw, determiner: str, plural: bool) -> Sentence:
 
 
 def _how_much(draw: Draw) -> Sentence:
-    clause = clauses.price(draw)
+    clause = states.price(draw)
     subject = clause.subject
     if isinstance(subject, NounPhrase) and subject.determiner == "a":
         subject = dataclasses.replace(subject, determiner="the")
@@ -193,7 +194,7 @@ def _how_much(draw: Draw) -> Sentence:
 
 def _how_old(draw: Draw) -> Sentence:
     clause = draw.first(
-        lambda: clauses.age(draw), lambda each: not isinstance(each.subject, Pronoun)
+        lambda: states.age(draw), lambda each: not isinstance(each.subject, Pronoun)
     )
     return _asking(dataclasses.replace(clause, predicate=None), HOW_OLD)
 

@@ -66,7 +66,11 @@ def french_forms():
     for verb in (verb.french for verb in lexicon.verbs()):
         yield from (verb.infinitive, verb.after)
         persons = ("it",) if verb.infinitive in IMPERSONAL else PERSONS
-        yield french_words.participle(verb.infinitive)
+        participle = french_words.participle(verb.infinitive)
+        yield participle
+        if verb.infinitive in french_words.ETRE or verb.reflexive:
+            for feminine, plural in itertools.product((False, True), repeat=2):
+                yield french_words.agreeing(participle, feminine, plural)
         for person in persons:
             yield french_words.present(verb.infinitive, person)
             yield french_words.future(verb.infinitive, person)

@@ -152,8 +152,17 @@ def something(
     nouns = lexicon.of_kind(verb.objects)
     return draw.first(
         lambda: object_phrase(draw, draw.one(nouns), verb, subject),
-        lambda phrase: phrase.noun not in nouns_of(subject),
+        lambda phrase: (
+            phrase.noun not in nouns_of(subject)
+            and not (verb.english == "have" and _is_too_young(subject, phrase.noun))
+        ),
     )
+
+
+def _is_too_young(owner: Nominal, noun: Noun) -> bool:
+    """Whether this is nobody who has a son or a daughter."""
+    children = {"son", "daughter", "child"} & noun.kinds
+    return bool(children) and any("adult" not in n.kinds for n in nouns_of(owner))
 
 
 def is_clear(pronoun: Pronoun, verb: Verb, subject: Nominal) -> bool:
@@ -256,6 +265,12 @@ def nouns_of(nominal: Nominal) -> set[Noun]:
     if isinstance(nominal, Pair):
         return nouns_of(nominal.first) | nouns_of(nominal.second)
     return {nominal.noun} if isinstance(nominal, NounPhrase) else set()
+
+
+def is_known(nominal: Nominal) -> bool:
+    """Whether it is clear who is meant: the dog, my dog; not a dog, many dogs."""
+    known = ("the", "this", "whose", *MINE)
+    return not isinstance(nominal, NounPhrase) or nominal.determiner in known
 
 
 def owned_by(nominal: Nominal | None, *owners: str) -> bool:

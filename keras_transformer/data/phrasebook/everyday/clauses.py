@@ -146,7 +146,8 @@ def with_adjunct(draw: Draw, clause: Clause) -> Clause:
     verb, tense = clause.verb, clause.tense
     if "hour" in verb.flags:
         return dataclasses.replace(clause, time=choice.time(draw, "hour"))
-    tense = "modal" if clause.modal in ("can", "must", "want", "should") else tense
+    if clause.modal in ("can", "must", "want", "should") and tense != "past":
+        tense = "modal"
     if clause.modal in ("like", "would like"):
         tense = "modal" if clause.modal == "would like" else "none"
     changes: dict[str, object] = {}

@@ -218,7 +218,7 @@ def _content(draw: Draw, tense: str, still: bool = True) -> Clause:
         return dataclasses.replace(state, time_first=False)
     return draw.first(
         lambda: action(draw, tense, pronouns=clauses.ANYWHERE, bare=draw.chance(0.7)),
-        lambda each: not each.time_first,
+        lambda each: not each.time_first and not each.often,
     )
 
 
@@ -247,21 +247,26 @@ def _if(draw: Draw) -> Sentence:
     return _condition(draw, IF, "future")
 
 
+PLANS = ("stay home", "rest", "read", "sleep", "watch TV", "go home", "listen to")
+WET_PLANS = (*PLANS, "cook", "play cards", "work", "go shopping", "hurry")
+
+
 def _condition(draw: Draw, joint: Phrase, tense: str) -> Sentence:
-    names = ("stay home", "take a shower", "rest", "read", "cook", "sleep", "watch TV")
-    names += ("play cards", "work", "go shopping", "hurry", "go home")
+    """When it rains, or if somebody is tired: what is done then."""
+    wet = draw.chance(0.5)
+    plans = WET_PLANS if wet else PLANS
 
     def fits(verb: Verb) -> bool:
-        return f"{verb.english} {verb.english_rest}".strip() in names
+        return f"{verb.english} {verb.english_rest}".strip() in plans
 
     main = draw.first(
         lambda: action(draw, tense, fits=fits, bare=True),
         lambda each: (
-            not isinstance(each.subject, NounPhrase)
-            or each.subject.determiner in ("the", *choice.MINE)
+            (wet or not isinstance(each.subject, Pair))
+            and choice.is_known(each.subject)
         ),
     )
-    if draw.chance(0.5) or isinstance(main.subject, Pair):
+    if wet:
         second = states.weather(draw, "present")
         second = dataclasses.replace(second, time=None, time_first=False)
     else:

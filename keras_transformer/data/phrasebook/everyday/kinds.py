@@ -20,6 +20,7 @@ from keras_transformer.data.phrasebook.everyday.meaning import Name
 from keras_transformer.data.phrasebook.everyday.meaning import NounPhrase
 from keras_transformer.data.phrasebook.everyday.meaning import Pronoun
 from keras_transformer.data.phrasebook.everyday.meaning import Sentence
+from keras_transformer.data.phrasebook.everyday.meaning import is_negatable
 from keras_transformer.data.phrasebook.everyday.meaning import person_of
 from keras_transformer.data.phrasebook.everyday.states import being
 from keras_transformer.data.phrasebook.everyday.words import Phrase
@@ -131,6 +132,10 @@ def denied(draw: Draw, clause: Clause) -> Clause:
     plain = dataclasses.replace(clause, often=None, manner=None)
     if not clause.verb.needs_place and clause.verb.english != "be":
         plain = dataclasses.replace(plain, place=None)
+    if plain.verb.german.preposition and is_negatable(plain.object):
+        # "Nicht auf einen" and "auf keinen" would both do.
+        thing = dataclasses.replace(plain.object, determiner="the")
+        plain = dataclasses.replace(plain, object=thing)
     if plain.time and "hour" in plain.time.kinds:  # "nicht um vier Uhr", not at another
         plain = dataclasses.replace(plain, time=None, time_first=False)
     if not is_deniable(plain):

@@ -66,8 +66,7 @@ def with_word(draw: Draw) -> Sentence:
 def _asking(clause: Clause, asked: Phrase | NounPhrase | None = None) -> Sentence:
     """The question, its time at its end; what is asked about is known: the, my."""
     subject = clause.subject
-    known = ("the", "this", "whose", *choice.MINE)
-    if isinstance(subject, NounPhrase) and subject.determiner not in known:
+    if not choice.is_known(subject):
         subject = dataclasses.replace(subject, determiner="the")
     often = clause.often
     if often and often.english in ("sometimes", "rarely"):

@@ -36,7 +36,7 @@ def relative(draw: Draw) -> Sentence:
         ),
     )
     thing = _with_relative(draw, NounPhrase(clause.object.noun, "the"), clause.subject)
-    if thing is None:
+    if thing is None or thing.relative.clause.verb is clause.verb:
         return relative(draw)
     return Sentence(dataclasses.replace(clause, object=thing))
 

@@ -19,6 +19,7 @@ from keras_transformer.data.phrasebook.everyday.clauses import WEATHER
 from keras_transformer.data.phrasebook.everyday.meaning import Clause
 from keras_transformer.data.phrasebook.everyday.meaning import Comparison
 from keras_transformer.data.phrasebook.everyday.meaning import Measure
+from keras_transformer.data.phrasebook.everyday.meaning import Name
 from keras_transformer.data.phrasebook.everyday.meaning import Nominal
 from keras_transformer.data.phrasebook.everyday.meaning import NounPhrase
 from keras_transformer.data.phrasebook.everyday.meaning import Pronoun
@@ -29,8 +30,11 @@ from keras_transformer.data.phrasebook.everyday.words import Phrase
 
 def being(draw: Draw, tense: str = "present", subject: Nominal | None = None) -> Clause:
     """Somebody or something is such and such."""
-    subject = subject or draw.first(lambda: _described(draw), _is_known)
+    subject = subject or draw.first(lambda: _described(draw), choice.is_known)
+    before = subject.adjective if isinstance(subject, NounPhrase) else None
     first = choice.quality(draw, subject)
+    if before and not go_together(before, first):  # no red car is blue
+        return being(draw, tense, dataclasses.replace(subject, adjective=None))
     both = draw.chance(0.15)
     second = choice.quality(draw, subject) if both else first
     qualities = (first, second) if go_together(first, second) else (first,)
@@ -52,11 +56,6 @@ OPPOSITES |= {("heavy", "light"), ("clean", "dirty"), ("empty", "full")}
 OPPOSITES |= {("difficult", "easy"), ("fast", "slow"), ("open", "closed")}
 OPPOSITES |= {("good", "bad"), ("tall", "small"), ("old", "modern"), ("new", "modern")}
 OPPOSITES |= {("cold", "fresh"), ("broken", "new"), ("old", "fresh"), ("funny", "sad")}
-
-
-def _is_known(subject: Nominal) -> bool:
-    known = ("the", "this", *choice.MINE)
-    return not isinstance(subject, NounPhrase) or subject.determiner in known
 
 
 def _is_graded(adjective: lexicon.Adjective) -> bool:
@@ -148,8 +147,12 @@ def role(draw: Draw) -> Clause:
 def age(draw: Draw) -> Clause:
     """Somebody is ten years old."""
     subject = choice.someone(draw, ["person", "pet"], FIRST)
-    grown = isinstance(subject, Pronoun) and subject.person in ("I", "you", "we")
-    number = draw.one(choice.NUMBER_WORDS[11:] if grown else choice.NUMBER_WORDS)
+    grown = isinstance(subject, Pronoun | Name)
+    if isinstance(subject, NounPhrase):
+        grown = "adult" in subject.noun.kinds
+    first = choice.NUMBER_WORDS.index("twenty")
+    numbers = choice.NUMBER_WORDS[first:] if grown else choice.NUMBER_WORDS[:first]
+    number = draw.one(numbers)
     return Clause(subject, AGE, predicate=Measure(number, "years"))
 
 

@@ -159,10 +159,14 @@ def something(
     )
 
 
-def _is_too_young(owner: Nominal, noun: Noun) -> bool:
-    """Whether this is nobody who has a son or a daughter."""
-    children = {"son", "daughter", "child"} & noun.kinds
-    return bool(children) and any("adult" not in n.kinds for n in nouns_of(owner))
+def _is_too_young(owner: Nominal, thing: NounPhrase) -> bool:
+    """Whether this would be the son or daughter of a child."""
+    theirs = thing.determiner in ("a", "his", "her", "their", *SMALL)
+    return (
+        theirs
+        and bool({"son", "daughter", "child"} & thing.noun.kinds)
+        and any("adult" not in noun.kinds for noun in nouns_of(owner))
+    )
 
 
 def is_clear(pronoun: Pronoun, verb: Verb, subject: Nominal) -> bool:
@@ -243,12 +247,18 @@ def _mass(draw: Draw, noun: Noun, people: bool) -> NounPhrase:
 
 def some_adjective(draw: Draw, noun: Noun) -> Adjective | None:
     """An adjective before this noun, or None."""
-    fit = [
+    fit = [each for each in _fitting(noun.kinds) if not each.predicate_only]
+    return draw.one(fit) if fit else None
+
+
+def _fitting(kinds: Iterable[str]) -> list[Adjective]:
+    """Adjectives that suit these kinds; a boy is young, and need not be said to be."""
+    ages = ("young", "old") if "person" in kinds and "young" in kinds else ()
+    return [
         each
         for each in lexicon.adjectives()
-        if each.kinds & noun.kinds and not each.predicate_only
+        if each.kinds & set(kinds) and each.english not in ages
     ]
-    return draw.one(fit) if fit else None
 
 
 def quality(draw: Draw, subject: Nominal) -> Adjective:
@@ -256,8 +266,7 @@ def quality(draw: Draw, subject: Nominal) -> Adjective:
     kinds = {"person", "mood"}
     if isinstance(subject, NounPhrase):
         kinds = set(subject.noun.kinds)
-    fit = [each for each in lexicon.adjectives() if each.kinds & kinds]
-    return draw.one(fit)
+    return draw.one(_fitting(kinds))
 
 
 def nouns_of(nominal: Nominal) -> set[Noun]:

@@ -174,5 +174,6 @@ def with_adjunct(draw: Draw, clause: Clause) -> Clause:
             "visit",
         )
         changes["time"] = choice.time(draw, tense, hour)
-        changes["time_first"] = draw.chance(0.4)
+        late = changes["time"].english != "soon"  # it stands first, or after the verb
+        changes["time_first"] = not late or draw.chance(0.4)
     return dataclasses.replace(clause, **changes)

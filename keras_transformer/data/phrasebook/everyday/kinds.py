@@ -173,6 +173,11 @@ def command(draw: Draw) -> Sentence:
     mood = "request" if draw.chance(0.45) else "command"
     if draw.chance(0.25) or "chance" in verb.flags:  # do not forget the key
         clause = denied(draw, clause)
+        thing = clause.object
+        if choice.owned_by(thing, "a") and not (thing.plural or thing.noun.mass):
+            clause = dataclasses.replace(
+                clause, object=dataclasses.replace(thing, determiner="the")
+            )
     return Sentence(clause, mood)
 
 

@@ -71,7 +71,10 @@ def _asking(clause: Clause, asked: Phrase | NounPhrase | None = None) -> Sentenc
     often = clause.often
     if often and often.english in ("sometimes", "rarely"):
         often = None
-    clause = dataclasses.replace(clause, subject=subject, time_first=False, often=often)
+    time = clause.time if clause.time and clause.time.english != "soon" else None
+    clause = dataclasses.replace(
+        clause, subject=subject, time=time, time_first=False, often=often
+    )
     return Sentence(clause, "question", asked)
 
 
@@ -86,7 +89,7 @@ def _what(draw: Draw) -> Sentence:
         return (
             _plain(verb)
             and not {"person", "kin"} & verb.objects
-            and not {"state", "own"} & verb.flags
+            and not {"state", "own", "chance"} & verb.flags
         )
 
     clause = action(draw, _tense(draw), "", ASKED, fits)

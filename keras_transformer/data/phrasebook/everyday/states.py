@@ -33,10 +33,12 @@ def being(draw: Draw, tense: str = "present", subject: Nominal | None = None) ->
     subject = subject or draw.first(lambda: _described(draw), choice.is_known)
     before = subject.adjective if isinstance(subject, NounPhrase) else None
     first = choice.quality(draw, subject)
-    if before and not go_together(before, first):  # no red car is blue
-        return being(draw, tense, dataclasses.replace(subject, adjective=None))
     both = draw.chance(0.15)
     second = choice.quality(draw, subject) if both else first
+    if before and not (  # no red car is blue
+        go_together(before, first) and go_together(before, second)
+    ):
+        return being(draw, tense, dataclasses.replace(subject, adjective=None))
     qualities = (first, second) if go_together(first, second) else (first,)
     fixed = first.french_fixed or first.english in ("broken", "open", "closed", "free")
     very = len(qualities) == 1 and not fixed and _is_graded(first) and draw.chance(0.25)

@@ -12,6 +12,7 @@ from everyday_forms import german_forms
 from keras_transformer.data.phrasebook import everyday
 from keras_transformer.data.phrasebook.everyday import german_words
 from keras_transformer.data.phrasebook.everyday import lexicon
+from keras_transformer.data.phrasebook.everyday.marks import split_of
 
 pytestmark = pytest.mark.no_backend
 
@@ -73,6 +74,35 @@ def test_french_loses_its_vowels_and_articles_contract(sample):
         text = sentence.texts[2]
         assert not re.search(rf"\b(je|me|se|ne|de|le|que) (?!yaourt|onze){vowel}", text)
         assert not re.search(r"\b(à|(?<!train )de) (le|les) ", text), text
+
+
+# === Splits ===
+
+
+def test_a_held_out_pair_of_words_is_never_seen_in_training():
+    marks = {
+        split: [set(each.marks) for each in everyday.sentences(split, 1500, split)]
+        for split in ("train", "validation", "test")
+    }
+    trained, validated = (
+        set().union(*marks[split]) for split in marks if split != "test"
+    )
+    assert all(found - trained for found in marks["test"])
+    assert all(found - trained for found in marks["validation"])
+    held_out = {
+        mark for mark in set().union(*marks["test"]) if split_of((mark,)) == "test"
+    }
+    assert not held_out & (trained | validated)
+
+
+def test_words_of_held_out_pairs_are_seen_in_training(sample):
+    words = collections.Counter()
+    for each in sample:
+        if split_of(each.marks) == "train":
+            words.update(set(each.texts[0].lower().rstrip(".?!").split()))
+    for each in everyday.sentences("test", 300, "test"):
+        for word in each.texts[0].lower().rstrip(".?!").replace(",", "").split():
+            assert words[word], word
 
 
 # === The hundred ===

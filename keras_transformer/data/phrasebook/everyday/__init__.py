@@ -4,9 +4,7 @@ A sentence is drawn as a meaning (`meaning.py`), which each language says in its
 words (`english.py`, `german.py`, `french.py`), from a lexicon in tables (`lexicon.py`).
 English "you" is "Sie" and "vous", one person, and formal.
 
->>> import random
->>> from keras_transformer.data.phrasebook import everyday
->>> everyday.generate(random.Random(2), "command").texts
+README.md beside this file says more.
 """
 
 from __future__ import annotations
@@ -23,6 +21,7 @@ from keras_transformer.data.phrasebook.everyday import lexicon
 from keras_transformer.data.phrasebook.everyday.choice import Draw
 from keras_transformer.data.phrasebook.everyday.kinds import KINDS
 from keras_transformer.data.phrasebook.everyday.marks import marks_of
+from keras_transformer.data.phrasebook.everyday.marks import split_of
 from keras_transformer.data.phrasebook.everyday.meaning import Sentence
 from keras_transformer.data.phrasebook.everyday.words import Phrase
 
@@ -65,6 +64,13 @@ def generate(stream: random.Random, kind: str | None = None) -> Translation:
 
     Returns:
         The sentence; other calls may give the same.
+
+    Example:
+
+    >>> print(*generate(random.Random(2), "command").texts, sep="\\n")
+    Turn off the broken radio.
+    Schalten Sie das kaputte Radio aus.
+    Éteignez la radio cassée.
     """
     draw = Draw(stream)
     if kind is None:
@@ -73,22 +79,32 @@ def generate(stream: random.Random, kind: str | None = None) -> Translation:
     return Translation(say(meaning), kind, marks_of(meaning))
 
 
-def sentences(seed: int | str, count: int) -> Iterator[Translation]:
+def sentences(seed: int | str, count: int, split: str = "") -> Iterator[Translation]:
     """Draws different sentences, none of which is one of `trial`.
 
     Args:
         seed: equal seeds give equal sentences.
         count: how many.
+        split: `"train"`, `"validation"` or `"test"`: sentences of this split alone. A
+            sentence of the last two joins words that `"train"` never joins, such as a
+            verb and its object; by default, all sentences come.
 
     Yields:
         Sentences of which no two have the same text in any language.
+
+    Example:
+
+    >>> for sentence in sentences("a seed", 2, "train"):
+    ...     print(sentence.texts[0])
+    Please dance.
+    Where does she work every day?
     """
     stream = random.Random(seed)
-    seen = {(index, text) for row in trial() for index, text in row.all_texts()}
+    seen = {text for row in trial() for text in row.all_texts()}
     while count:
         sentence = generate(stream)
         texts = set(enumerate(sentence.texts))
-        if seen & texts:
+        if seen & texts or (split and split_of(sentence.marks) != split):
             continue
         seen |= texts
         count -= 1

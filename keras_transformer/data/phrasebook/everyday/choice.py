@@ -153,8 +153,7 @@ def something(
     return draw.first(
         lambda: object_phrase(draw, draw.one(nouns), verb, subject),
         lambda phrase: (
-            phrase.noun not in nouns_of(subject)
-            and not (verb.english == "have" and _is_too_young(subject, phrase.noun))
+            phrase.noun not in nouns_of(subject) and not _is_too_young(subject, phrase)
         ),
     )
 

@@ -1,7 +1,13 @@
-"""Marks: pairs of words that go together, so that some may be kept from training."""
+"""Marks: pairs of words that go together, so that some may be kept from training.
+
+"Drink milk" is one: if it is held out, training shows who drinks and what is done to
+milk, but never that milk is drunk.
+"""
 
 from __future__ import annotations
 
+import functools
+import hashlib
 from collections.abc import Iterator
 
 from keras_transformer.data.phrasebook.everyday.meaning import Clause
@@ -16,6 +22,32 @@ from keras_transformer.data.phrasebook.everyday.meaning import Qualities
 from keras_transformer.data.phrasebook.everyday.meaning import Role
 from keras_transformer.data.phrasebook.everyday.meaning import Sentence
 from keras_transformer.data.phrasebook.everyday.words import Phrase
+
+HELD_OUT = {"test": 0.06, "validation": 0.03}  # shares of all pairs
+
+
+def split_of(marks: tuple[str, ...]) -> str:
+    """The split that a sentence with these marks belongs to.
+
+    Returns:
+        `"test"` or `"validation"` where one of the marks is held out for it; `"train"`
+        where none is; an empty text where some are held out for either.
+    """
+    found = {_split(mark) for mark in marks} - {"train"}
+    if len(found) > 1:
+        return ""
+    return found.pop() if found else "train"
+
+
+@functools.cache
+def _split(mark: str) -> str:
+    digest = hashlib.sha256(f"everyday {mark}".encode()).digest()
+    draw = int.from_bytes(digest[:8], "big") / 2**64
+    for split, share in HELD_OUT.items():
+        if draw < share:
+            return split
+        draw -= share
+    return "train"
 
 
 def marks_of(meaning: Sentence | Phrase) -> tuple[str, ...]:

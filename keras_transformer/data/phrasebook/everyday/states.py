@@ -209,6 +209,9 @@ def weather(draw: Draw, tense: str = "present") -> Clause:
     verb = lexicon.verb(draw.one(WEATHER))
     clause = Clause(Pronoun("it"), verb, tense)
     if draw.chance(0.6) and tense != "progressive":
-        time = choice.time(draw, tense)
+        time = draw.first(
+            lambda: choice.time(draw, tense),
+            lambda each: verb.english == "rain" or each.english != "in summer",
+        )
         return dataclasses.replace(clause, time=time, time_first=draw.chance(0.4))
     return clause

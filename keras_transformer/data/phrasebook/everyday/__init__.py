@@ -67,7 +67,8 @@ def generate(stream: random.Random, kind: str | None = None) -> Translation:
 
     Example:
 
-    >>> print(*generate(random.Random(2), "command").texts, sep="\\n")
+    >>> for text in generate(random.Random(2), "command").texts:
+    ...     print(text)
     Turn off the broken radio.
     Schalten Sie das kaputte Radio aus.
     Éteignez la radio cassée.

@@ -10,7 +10,8 @@ from keras_transformer.data.phrasebook.everyday import lexicon
 from keras_transformer.data.phrasebook.everyday.meaning import PERSONS
 from keras_transformer.data.phrasebook.everyday.states import COMPARED
 
-TABLES = ("adverbs", "names", "numbers", "phrases", "places", "prepositions", "times")
+TABLES = ("adverbs", "names", "numbers", "openers", "phrases", "places", "times")
+TABLES += ("prepositions",)
 CASES = ("nom", "acc", "dat")
 CASE_WORDS = re.compile(r" (acc|dat)\b")
 

@@ -98,7 +98,7 @@ def sentences(seed: int | str, count: int, split: str = "") -> Iterator[Translat
     >>> for sentence in sentences("a seed", 2, "train"):
     ...     print(sentence.texts[0])
     Please dance.
-    Where does she work every day?
+    The student has this photo.
     """
     stream = random.Random(seed)
     seen = {text for row in trial() for text in row.all_texts()}

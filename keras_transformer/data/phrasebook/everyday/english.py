@@ -139,6 +139,8 @@ def sentence(meaning: Sentence) -> str:
             main = f"{joint} {second}, {main}"
         else:
             main = f"{main}{'' if joint[0] == ',' else ' '}{joint} {second}"
+    if meaning.opener:
+        main = f"{meaning.opener.english}, {main}"
     sign = "?" if meaning.mood == "question" else "."
     return f"{main[0].upper()}{main[1:]}{sign}"
 

@@ -136,6 +136,8 @@ def sentence(meaning: Sentence) -> str:
             main = f"{joint} {second}, {main}"
         else:
             main = f"{main}{'' if joint[0] == ',' else ' '}{joint} {second}"
+    if meaning.opener:
+        main = f"{meaning.opener.french}, {main}"
     text = words.elided(main)
     sign = "\u202f?" if meaning.mood == "question" else "."
     return f"{text[0].upper()}{text[1:]}{sign}"

@@ -127,6 +127,8 @@ def sentence(meaning: Sentence) -> str:
         else:
             comma = "" if joint == "und" else ","
             main = f"{main}{comma} {second}"
+    if meaning.opener:
+        main = f"{meaning.opener.german}, {main}"
     sign = "?" if meaning.mood == "question" else "."
     text = f"{main[0].upper()}{main[1:]}{sign}".replace(",,", ",")
     return text.replace(f",{sign}", sign)

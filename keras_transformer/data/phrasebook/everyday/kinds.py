@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable
 
 from keras_transformer.data.phrasebook.everyday import choice
@@ -310,8 +311,28 @@ def place(draw: Draw) -> Sentence:
 
 
 def phrase(draw: Draw) -> Phrase:
-    """Hello, how are you?"""
-    return draw.one(lexicon.phrases("phrases"))
+    """Hello, how are you? Goodbye, Anna!"""
+    said = draw.one(lexicon.phrases("phrases"))
+    if "name" not in said.kinds or draw.chance(0.4):
+        return said
+    name = draw.one(lexicon.phrases("names"))
+    texts = (
+        re.sub(r"( ?[.?!])$", rf", {called}\1", text)
+        for text, called in zip(said.texts, name.texts, strict=True)
+    )
+    return Phrase(*texts)
+
+
+def opened(draw: Draw) -> Sentence:
+    """Excuse me, where is the station? Yes, I drink coffee."""
+    opener = draw.one(lexicon.phrases("openers"))
+    makers = {
+        "statement": (statement, progressive, past, future, adjective),
+        "negation": (negation,),
+        "question": (questions.yes_or_no, questions.with_word),
+    }
+    make = draw.one(makers[draw.one(sorted(opener.kinds))])
+    return dataclasses.replace(make(draw), opener=opener)
 
 
 KINDS: dict[str, tuple[float, Callable[[Draw], Sentence | Phrase]]] = {
@@ -332,5 +353,6 @@ KINDS: dict[str, tuple[float, Callable[[Draw], Sentence | Phrase]]] = {
     "coordination": (5, joined.coordination),
     "relative clause": (6, relatives.relative),
     "subordinate clause": (8, joined.subordinate),
-    "phrase": (1.5, phrase),
+    "opener": (4, opened),
+    "phrase": (3, phrase),
 }

@@ -189,6 +189,7 @@ class Sentence:
         subordinate: a second clause.
         conjunction: how it is joined, in each language: "because".
         subordinate_first: whether it stands before the main clause.
+        opener: what comes first of all: "yes", "excuse me".
     """
 
     clause: Clause
@@ -197,6 +198,7 @@ class Sentence:
     subordinate: Clause | None = None
     conjunction: Phrase | None = None
     subordinate_first: bool = False
+    opener: Phrase | None = None
 
 
 def person_of(nominal: Nominal) -> str:

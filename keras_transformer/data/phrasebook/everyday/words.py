@@ -24,6 +24,11 @@ class Phrase:
     french: str
     kinds: frozenset[str] = frozenset()
 
+    @property
+    def texts(self) -> tuple[str, str, str]:
+        """English, German and French."""
+        return self.english, self.german, self.french
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Noun:

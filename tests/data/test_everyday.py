@@ -16,6 +16,7 @@ from keras_transformer.data.phrasebook.everyday.marks import split_of
 
 pytestmark = pytest.mark.no_backend
 
+WORD = re.compile(r"[^\W\d_]+")
 COUNT = 12_000
 FEATURES = 10
 LANGUAGES = ("English", "German", "French")
@@ -96,9 +97,9 @@ def test_words_of_held_out_pairs_are_seen_in_training(sample):
     words = collections.Counter()
     for each in sample:
         if split_of(each.marks) == "train":
-            words.update(set(each.texts[0].lower().rstrip(".?!").split()))
+            words.update(WORD.findall(each.texts[0].lower()))
     for each in everyday.sentences("test", 100, "test"):
-        for word in each.texts[0].lower().rstrip(".?!").replace(",", "").split():
+        for word in WORD.findall(each.texts[0].lower()):
             assert words[word], word
 
 
@@ -138,9 +139,6 @@ def test_every_word_of_the_trial_is_of_the_lexicon(sample):
             for language, text in trial.all_texts():
                 if language == index:
                     assert {*WORD.findall(text.lower())} <= known, text
-
-
-WORD = re.compile(r"[^\W\d_]+")
 
 
 # === Forms that rules could get wrong ===

@@ -1,19 +1,14 @@
 """Every carrier of the phrasebook comes as a short sentence, too."""
 
-import importlib.util
 import re
 
 import pytest
 
-pytestmark = pytest.mark.no_backend
-
-if importlib.util.find_spec("babel") is None:
-    pytest.skip("needs the extra 'phrasebook'", allow_module_level=True)
-
 from keras_transformer.data.phrasebook.carriers import CARRIERS
 from keras_transformer.data.phrasebook.carriers import SHORT_CARRIERS
 from keras_transformer.data.phrasebook.carriers import kind_of
-from keras_transformer.data.phrasebook.slots import KINDS
+
+pytestmark = pytest.mark.no_backend
 
 # "The train leaves at ..." comes besides, without the train's number.
 BARE, SHORT = SHORT_CARRIERS[0], SHORT_CARRIERS[1:]
@@ -42,9 +37,16 @@ def test_short_carriers_are_short():
 def test_short_carriers_have_the_same_slots_in_every_language():
     for carrier in SHORT_CARRIERS:
         assert carrier.slots
-        assert all(kind_of(slot) in KINDS for slot in carrier.slots)
         for template in carrier.templates.values():
             assert sorted(re.findall(r"{(\w+)}", template)) == sorted(carrier.slots)
+
+
+def test_slots_are_of_known_kinds():
+    pytest.importorskip("babel", reason="needs the extra 'phrasebook'")
+    from keras_transformer.data.phrasebook.slots import KINDS
+
+    slots = {slot for carrier in SHORT_CARRIERS for slot in carrier.slots}
+    assert {kind_of(slot) for slot in slots} <= set(KINDS)
 
 
 def test_what_documents_show_is_among_them():

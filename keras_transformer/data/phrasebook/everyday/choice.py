@@ -210,6 +210,7 @@ def object_phrase(draw: Draw, noun: Noun, verb: Verb, subject: Nominal) -> NounP
     if "ride" in noun.kinds and verb.english != "see":
         weights = {"the": 2.0, "a": 1.0}
     determiner = draw.weighted(weights)
+    # What is opened is not said to be open.
     changed = verb.english in ("open", "close", "clean", "wash")
     plain = changed or "give" in verb.flags or not draw.chance(0.18)
     adjective = None if plain else some_adjective(draw, noun)

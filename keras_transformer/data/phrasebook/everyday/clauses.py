@@ -92,7 +92,7 @@ def action(
     clause = with_object(draw, clause)
     if verb.needs_place:
         clause = dataclasses.replace(clause, place=choice.place(draw, verb))
-    if not is_clear(clause):  # "I read" may be present or past
+    if not shows_tense(clause):  # "I read" may be present or past
         return action(draw, tense, modal, pronouns, fits, bare)
     return clause if bare else with_adjunct(draw, clause)
 
@@ -134,7 +134,7 @@ def _recipient(draw: Draw, subject: Nominal) -> Nominal:
     )
 
 
-def is_clear(clause: Clause) -> bool:
+def shows_tense(clause: Clause) -> bool:
     """Whether the English shows the tense: "I cut the bread" does not."""
     same = clause.verb.english == clause.verb.english_past
     third = person_of(clause.subject) in ("he", "she", "it")
@@ -174,6 +174,6 @@ def with_adjunct(draw: Draw, clause: Clause) -> Clause:
             "visit",
         )
         changes["time"] = choice.time(draw, tense, hour)
-        late = changes["time"].english != "soon"  # it stands first, or after the verb
-        changes["time_first"] = not late or draw.chance(0.4)
+        soon = changes["time"].english == "soon"  # French has it not at the end
+        changes["time_first"] = soon or draw.chance(0.4)
     return dataclasses.replace(clause, **changes)

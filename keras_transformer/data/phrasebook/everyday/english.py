@@ -154,9 +154,13 @@ def clause(meaning: Clause, with_object: bool = True) -> str:
 
 
 def _statement(meaning: Sentence) -> str:
-    if meaning.asked:  # "there is": the subject comes after its verb
-        return _existence(meaning.clause)
     return clause(meaning.clause)
+
+
+def _existence(meaning: Sentence) -> str:
+    each = meaning.clause
+    verb = _group(each).auxiliary
+    return _joined("there", verb, nominal(each.subject), each.place.english)
 
 
 def _question(meaning: Sentence) -> str:
@@ -192,6 +196,7 @@ MOODS = {
     "question": _question,
     "command": _command,
     "request": _command,
+    "existence": _existence,
 }
 
 
@@ -209,11 +214,6 @@ def _predication(meaning: Clause, with_object: bool = True) -> str:
     else:
         verb = (often, group.finite, group.tail)
     return _joined(*verb, *_complements(meaning, with_object))
-
-
-def _existence(meaning: Clause) -> str:
-    verb = _group(meaning).auxiliary
-    return _joined("there", verb, nominal(meaning.subject), meaning.place.english)
 
 
 @dataclasses.dataclass(frozen=True)

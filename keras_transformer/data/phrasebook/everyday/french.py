@@ -157,10 +157,12 @@ def clause(meaning: Clause, moved: Nominal | None = None) -> str:
 
 
 def _statement(meaning: Sentence) -> str:
+    return clause(meaning.clause)
+
+
+def _existence(meaning: Sentence) -> str:
     each = meaning.clause
-    if meaning.asked:  # "there is"
-        return f"il y a {nominal(each.subject)} {each.place.french}"
-    return clause(each)
+    return f"il y a {nominal(each.subject)} {each.place.french}"
 
 
 def _question(meaning: Sentence) -> str:
@@ -195,6 +197,7 @@ MOODS = {
     "question": _question,
     "command": _command,
     "request": _command,
+    "existence": _existence,
 }
 
 

@@ -154,10 +154,13 @@ def _statement(meaning: Sentence) -> str:
         plain = dataclasses.replace(thing, relative=None)
         main = statement(dataclasses.replace(each, object=plain))
         return f"{main}, {_relative(thing, thing.relative)}"
-    if meaning.asked:  # "there is"
-        finite = words.present(each.verb.german, person_of(each.subject))
-        return _joined(each.place.german, finite, nominal(each.subject))
     return statement(each)
+
+
+def _existence(meaning: Sentence) -> str:
+    each = meaning.clause
+    finite = words.present(each.verb.german, person_of(each.subject))
+    return _joined(each.place.german, finite, nominal(each.subject))
 
 
 def _question(meaning: Sentence) -> str:
@@ -181,6 +184,7 @@ MOODS = {
     "question": _question,
     "command": _command,
     "request": _command,
+    "existence": _existence,
 }
 
 
@@ -323,7 +327,9 @@ def _words_before(meaning: Clause) -> str:
 def _predicate(meaning: Clause) -> str:
     predicate: Predicate = meaning.predicate
     if isinstance(predicate, Role):
-        return _joined(_kein_role(meaning, predicate), predicate.noun.german)
+        noun, denied = predicate.noun, _is_kein(meaning)
+        kein = words.determiner("no", "nom", noun.german_gender) if denied else ""
+        return _joined(kein, noun.german)
     if isinstance(predicate, Measure):
         number = NUMBERS[predicate.number].german
         return f"{number} {MEASURES[predicate.unit]}"
@@ -338,11 +344,6 @@ def _predicate(meaning: Clause) -> str:
 
 
 MEASURES = {"years": "Jahre alt", "euros": "Euro"}
-
-
-def _kein_role(meaning: Clause, predicate: Role) -> str:
-    of = predicate.noun.german_gender
-    return words.determiner("no", "nom", of) if _is_kein(meaning) else ""
 
 
 def _joined(*parts: str) -> str:

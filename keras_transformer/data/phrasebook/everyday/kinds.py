@@ -17,11 +17,11 @@ from keras_transformer.data.phrasebook.everyday import states
 from keras_transformer.data.phrasebook.everyday.choice import Draw
 from keras_transformer.data.phrasebook.everyday.clauses import action
 from keras_transformer.data.phrasebook.everyday.meaning import Clause
+from keras_transformer.data.phrasebook.everyday.meaning import Nominal
 from keras_transformer.data.phrasebook.everyday.meaning import NounPhrase
 from keras_transformer.data.phrasebook.everyday.meaning import Pronoun
 from keras_transformer.data.phrasebook.everyday.meaning import Sentence
 from keras_transformer.data.phrasebook.everyday.meaning import is_negatable
-from keras_transformer.data.phrasebook.everyday.meaning import person_of
 from keras_transformer.data.phrasebook.everyday.states import being
 from keras_transformer.data.phrasebook.everyday.words import Phrase
 from keras_transformer.data.phrasebook.everyday.words import Verb
@@ -76,7 +76,7 @@ def modal(draw: Draw) -> Sentence:
             things = dataclasses.replace(clause.object, determiner="a", plural=True)
             clause = dataclasses.replace(clause, object=things)
     if name not in ("must", "would like") and draw.chance(0.2):
-        clause = denied(draw, clause)
+        clause = denied(clause)
     return Sentence(clause)
 
 
@@ -102,7 +102,7 @@ def negation(draw: Draw) -> Sentence:
         clause = action(draw, tense)
         if tense == "present" and "hour" not in clause.verb.flags:
             clause = dataclasses.replace(clause, time=None, time_first=False)
-    return Sentence(denied(draw, clause))
+    return Sentence(denied(clause))
 
 
 def is_often(verb: Verb) -> bool:
@@ -127,34 +127,40 @@ def is_deniable(clause: Clause) -> bool:
     return not (unknown or vessel or clause.often or clause.manner or placed)
 
 
-def denied(draw: Draw, clause: Clause) -> Clause:
+def denied(clause: Clause) -> Clause:
     """The clause with "not", without what "not" would have no clear place beside."""
-    plain = dataclasses.replace(clause, often=None, manner=None)
+    plain = dataclasses.replace(clause, often=None, manner=None, negation="not")
     if not clause.verb.needs_place and clause.verb.english != "be":
         plain = dataclasses.replace(plain, place=None)
-    if plain.verb.german.preposition and is_negatable(plain.object):
-        # "Nicht auf einen" and "auf keinen" would both do.
-        thing = dataclasses.replace(plain.object, determiner="the")
-        plain = dataclasses.replace(plain, object=thing)
     if plain.time and "hour" in plain.time.kinds:  # "nicht um vier Uhr", not at another
         plain = dataclasses.replace(plain, time=None, time_first=False)
     if not is_deniable(plain):
-        subject, thing = plain.subject, plain.object
-        if isinstance(subject, NounPhrase):
-            owned = subject.determiner in choice.MINE
-            determiner = subject.determiner if owned else "the"
-            subject = NounPhrase(subject.noun, determiner, subject.plural)
-        if isinstance(thing, NounPhrase):
-            thing = NounPhrase(thing.noun, "a", thing.plural)
-        recipient = plain.recipient
-        if isinstance(recipient, NounPhrase):
-            recipient = Pronoun("they")
-            if person_of(subject) == "they":
-                recipient = Pronoun("I")
         plain = dataclasses.replace(
-            plain, subject=subject, object=thing, recipient=recipient
+            plain,
+            subject=_known(plain.subject),
+            object=_uncounted(plain.object),
+            recipient=_known(plain.recipient),
         )
-    return dataclasses.replace(plain, negation="not")
+    if plain.verb.german.preposition and is_negatable(plain.object):
+        # "Nicht auf einen" and "auf keinen" would both do.
+        plain = dataclasses.replace(plain, object=_known(plain.object))
+    return plain
+
+
+def _known(nominal: Nominal | None) -> Nominal | None:
+    """The dog for a dog, five dogs or many dogs."""
+    if nominal is None or choice.is_known(nominal):
+        return nominal
+    return dataclasses.replace(nominal, determiner="the")
+
+
+def _uncounted(nominal: Nominal | None) -> Nominal | None:
+    """Dogs for five dogs or many dogs, tea for a cup of tea."""
+    if isinstance(nominal, NounPhrase) and nominal.vessel:
+        return NounPhrase(nominal.noun, "a")
+    if choice.owned_by(nominal, *choice.SMALL, "many"):
+        return dataclasses.replace(nominal, determiner="a")
+    return nominal
 
 
 def command(draw: Draw) -> Sentence:
@@ -172,7 +178,7 @@ def command(draw: Draw) -> Sentence:
         clause = dataclasses.replace(clause, place=choice.place(draw, verb))
     mood = "request" if draw.chance(0.45) else "command"
     if draw.chance(0.25) or "chance" in verb.flags:  # do not forget the key
-        clause = denied(draw, clause)
+        clause = denied(clause)
         thing = clause.object
         if choice.owned_by(thing, "a") and not (thing.plural or thing.noun.mass):
             clause = dataclasses.replace(
@@ -226,7 +232,7 @@ def place(draw: Draw) -> Sentence:
         return Sentence(states.whereabouts(draw))
     if draw.chance(0.4):
         existing = states.whereabouts(draw, existing=True)
-        return Sentence(existing, asked=Phrase("there", "", ""))
+        return Sentence(existing, "existence")
     placed = action(draw, fits=lambda verb: bool(verb.places))
     if placed.place is None:
         where = choice.place(draw, placed.verb)

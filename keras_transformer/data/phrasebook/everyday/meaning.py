@@ -183,7 +183,8 @@ class Sentence:
 
     Args:
         clause: the main clause.
-        mood: "statement", "question", "command" or "request" (with "please").
+        mood: "statement", "question", "command", "request" (with "please") or
+            "existence" ("there is": the subject comes last).
         asked: the question word of a question that has one, or a noun phrase with
             "which" or "how many", which is the object.
         subordinate: a second clause.

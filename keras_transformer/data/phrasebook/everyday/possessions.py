@@ -47,13 +47,9 @@ OWNABLE = ("pet", "owned", "lost", "clothes", "sibling", "friend", "room")
 
 def _owned(draw: Draw) -> Clause:
     """Somebody does something with what is theirs."""
-
-    def is_owned(clause: Clause) -> bool:
-        thing = clause.object
-        return isinstance(thing, NounPhrase) and thing.determiner in ("his", "her")
-
     return draw.first(
-        lambda: action(draw, fits=lambda verb: bool(verb.objects)), is_owned
+        lambda: action(draw, fits=lambda verb: bool(verb.objects)),
+        lambda each: choice.owned_by(each.object, "his", "her"),
     )
 
 
@@ -79,16 +75,9 @@ def theirs(draw: Draw) -> Clause:
     """They do something with what is theirs, which tells them from "you" in German."""
     clause = draw.first(
         lambda: action(draw, fits=lambda verb: bool(verb.objects), bare=True),
-        lambda each: (
-            isinstance(each.object, NounPhrase)
-            and "my" in (each.object.determiner, *_owners(each.object))
-        ),
+        lambda each: choice.owned_by(each.object, *choice.MINE),
     )
     thing = dataclasses.replace(clause.object, determiner=OWNERS["they"])
     if "only" in thing.noun.kinds:
         return theirs(draw)
     return dataclasses.replace(clause, subject=Pronoun("they"), object=thing)
-
-
-def _owners(phrase: NounPhrase) -> tuple[str, ...]:
-    return ("my",) if phrase.determiner in choice.MINE else ()

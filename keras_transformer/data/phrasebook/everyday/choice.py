@@ -195,7 +195,7 @@ def object_phrase(draw: Draw, noun: Noun, verb: Verb, subject: Nominal) -> NounP
         return NounPhrase(noun, "the")
     own = OWNERS.get(person_of(subject))
     owners = [own] if own and "own" in verb.flags else [*MINE, own or "my"]
-    if "kin" in noun.kinds and noun.english != "child":
+    if "kin" in noun.kinds and (noun.english != "child" or "own" in verb.flags):
         return _kin(draw, noun, verb, owners)
     if noun.mass:
         return _mass(draw, noun, bool(PEOPLE & verb.subjects))

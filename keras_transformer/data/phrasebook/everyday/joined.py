@@ -177,7 +177,7 @@ def _that(draw: Draw) -> Sentence:
         lambda: _content(draw, tense, still=name != "hope"),
         lambda each: (
             _is_news(main, each)
-            and not (name == "hope" and "chance" in each.verb.flags)
+            and not (name == "hope" and {"chance", "state"} & each.verb.flags)
         ),
     )
     return Sentence(main, subordinate=second, conjunction=THAT)

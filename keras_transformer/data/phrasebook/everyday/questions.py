@@ -179,7 +179,8 @@ def _about(draw: Draw, determiner: str, plural: bool) -> Sentence:
         ),
     )
     asked = NounPhrase(clause.object.noun, determiner, plural)
-    time = clause.time if clause.tense != "present" else None
+    timed = clause.tense != "present" and clause.verb is not clauses.HAVE
+    time = clause.time if timed else None
     clause = dataclasses.replace(
         clause, object=asked, place=None, often=None, time=time
     )

@@ -40,7 +40,7 @@ def being(draw: Draw, tense: str = "present", subject: Nominal | None = None) ->
     ):
         return being(draw, tense, dataclasses.replace(subject, adjective=None))
     qualities = (first, second) if go_together(first, second) else (first,)
-    fixed = first.french_fixed or first.english in ("broken", "open", "closed", "free")
+    fixed = first.french_fixed or first.english in WHOLE
     very = len(qualities) == 1 and not fixed and _is_graded(first) and draw.chance(0.25)
     clause = Clause(subject, BE, tense, predicate=Qualities(qualities, very))
     if tense in ("past", "present") and "mood" in first.kinds and draw.chance(0.3):
@@ -50,6 +50,7 @@ def being(draw: Draw, tense: str = "present", subject: Nominal | None = None) ->
     return clause
 
 
+WHOLE = ("new", "broken", "open", "closed", "free")  # nothing is so very much
 UNGRADED = ("ready", "empty", "full", "round", "ripe", "late", "red", "blue", "green")
 UNGRADED += ("white", "black", "yellow", "brown")
 OPPOSITES = {("old", "young"), ("old", "new"), ("happy", "sad"), ("rich", "poor")}

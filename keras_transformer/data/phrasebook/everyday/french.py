@@ -303,7 +303,9 @@ def _object(meaning: Clause, thing: Nominal) -> str:
     if isinstance(thing, Pronoun) and preposition in ("", "à"):
         return ""
     if not preposition:
-        denied = bool(meaning.negation) and is_negatable(thing)
+        # Who does not like to drink milk denies the liking: "boire du lait".
+        negated = meaning.negation and meaning.modal != "like"
+        denied = bool(negated) and is_negatable(thing)
         return nominal(thing, denied)
     # "Besoin de" swallows the article of what is not counted.
     swallowed = preposition == "de" and _is_uncounted(thing)

@@ -212,7 +212,7 @@ def test_the_number_of_devices_changes_neither_batches_nor_weights(tmp_path):
             np.testing.assert_allclose(end[name], value, 0, 1e-6, err_msg=name)
 
 
-@pytest.mark.parametrize("victim", [0, 1])
+@pytest.mark.parametrize("victim", [pytest.param(0, marks=pytest.mark.one_backend), 1])
 def test_a_dead_worker_ends_the_others(tmp_path, victim):
     command = [*PROGRAM, KIND, "all", str(tmp_path / "none"), "endless"]
     pairs = [(command, environment) for environment in environments()]

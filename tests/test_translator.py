@@ -88,6 +88,7 @@ def test_several_batches_at_once_are_each_as_if_alone(translator, monkeypatch):
         np.testing.assert_allclose(score.token_scores, expected.token_scores, atol=1e-5)
 
 
+@pytest.mark.one_backend
 def test_empty_lines_give_empty_lines(translator):
     found = translator.translate(["", SOURCES[0], " \t", ""])
     assert found == ["", expected("beam")[0], "", ""]
@@ -112,6 +113,7 @@ def test_details_agree_with_the_score_of_the_same_text(translator):
             )
 
 
+@pytest.mark.one_backend
 def test_scores_of_a_batch_are_those_of_single_lines(translator):
     targets = expected("beam")
     together = translator.score(SOURCES, targets)
@@ -123,6 +125,7 @@ def test_scores_of_a_batch_are_those_of_single_lines(translator):
         translator.score(["a", "b"], ["c"])
 
 
+@pytest.mark.one_backend
 def test_attention_weights_belong_to_the_translation(translator):
     ((best,),) = translator.translate(
         SOURCES[:1], return_details=True, return_attention_weights=True
@@ -158,6 +161,7 @@ def test_weights_are_stored_under_names_of_our_own(translator):
     assert "decoder_1/cross_attention/key_kernel" in names
 
 
+@pytest.mark.one_backend
 def test_separate_vocabularies(tmp_path):
     source = kt.data.Tokenizer.train(["a house"] * 9, 270)
     target = kt.data.Tokenizer.train(["das kleine Haus"] * 9, 275)

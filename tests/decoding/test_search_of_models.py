@@ -208,6 +208,7 @@ GREEDY = {**ASKED["rules"], "prefix": True, "beam_size": 1}
 del GREEDY["patience"]
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize("members", ["one", "two"])
 def test_greedy_search_equals_the_reference(members, request):
     searched = request.getfixturevalue(members)

@@ -81,8 +81,14 @@ def searches():
     "fields",
     [
         {},
-        {"attention_window": 2, "normalize_first": True},
-        {"position": "learned", "max_sequence_length": 16, "value_dim": 5},
+        pytest.param(
+            {"attention_window": 2, "normalize_first": True},
+            marks=pytest.mark.one_backend,
+        ),
+        pytest.param(
+            {"position": "learned", "max_sequence_length": 16, "value_dim": 5},
+            marks=pytest.mark.one_backend,
+        ),
     ],
 )
 def test_log_probabilities_are_those_of_teacher_forcing(searches, fields, beam_size):
@@ -100,6 +106,7 @@ def test_log_probabilities_are_those_of_teacher_forcing(searches, fields, beam_s
         assert [h.score for h in row] == sorted((h.score for h in row), reverse=True)
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize("beam_size", BEAM_SIZES)
 def test_a_padded_batch_equals_one_by_one(searches, beam_size):
     together = searches(source(SENTENCES), LIMITS, beam_size=beam_size)

@@ -46,26 +46,30 @@ def step_by_step(model, tokens, length, beam_size, start="start"):
     return np.stack(logits, axis=2)
 
 
+def on_one_backend(*values):
+    return pytest.param(*values, marks=pytest.mark.one_backend)
+
+
 @pytest.mark.parametrize(
     ("name", "beam_size"),
     [
-        ("paper", 1),
         ("paper", None),
         ("paper", sizes.BEAM_SIZE),
-        ("pre-norm", sizes.BEAM_SIZE),
-        ("pre-norm, nothing tied", 1),
-        ("post-norm, normalized ends", sizes.BEAM_SIZE),
-        ("halves", 1),
         ("window", sizes.BEAM_SIZE),
-        ("window", None),
-        ("learned, deep encoder", sizes.BEAM_SIZE),
         ("recurrent", sizes.BEAM_SIZE),
-        ("recurrent, nothing tied", 1),
-        ("recurrent", None),
-        ("recurrent, no attention", sizes.BEAM_SIZE),
-        ("convolutional", 1),
         ("convolutional, dilated", sizes.BEAM_SIZE),
-        ("convolutional, dilated", None),
+        on_one_backend("paper", 1),
+        on_one_backend("pre-norm", sizes.BEAM_SIZE),
+        on_one_backend("pre-norm, nothing tied", 1),
+        on_one_backend("post-norm, normalized ends", sizes.BEAM_SIZE),
+        on_one_backend("halves", 1),
+        on_one_backend("window", None),
+        on_one_backend("learned, deep encoder", sizes.BEAM_SIZE),
+        on_one_backend("recurrent, nothing tied", 1),
+        on_one_backend("recurrent", None),
+        on_one_backend("recurrent, no attention", sizes.BEAM_SIZE),
+        on_one_backend("convolutional", 1),
+        on_one_backend("convolutional, dilated", None),
     ],
 )
 def test_steps_are_teacher_forcing(name, beam_size):
@@ -79,6 +83,7 @@ def test_steps_are_teacher_forcing(name, beam_size):
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5, err_msg=start)
 
 
+@pytest.mark.one_backend
 def test_steps_are_teacher_forcing_in_mixed_precision():
     model = models.model("paper", "mixed_float16")
     tokens = hypotheses(1)
@@ -120,6 +125,7 @@ def test_a_compiled_step_is_teacher_forcing(name):
         np.testing.assert_allclose(numpy(run(*inputs)), expected, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize("name", ["paper", "recurrent", "convolutional, dilated"])
 def test_an_order_of_hypotheses_is_an_order_of_caches(name):
     """A search may gather the cache along W: constants are not concerned."""
@@ -147,6 +153,7 @@ def test_an_order_of_hypotheses_is_an_order_of_caches(name):
     np.testing.assert_allclose(run(True), run(False)[:, order], rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize(
     ("name", "beam_size"),
     [

@@ -80,10 +80,15 @@ def run(model, weighted):
 @pytest.mark.parametrize(
     ("name", "weighted"),
     [
-        ("paper", False),
         ("pre-norm, nothing tied", True),
-        ("recurrent, nothing tied", True),
-        ("convolutional", False),
+        *(
+            pytest.param(*case, marks=pytest.mark.one_backend)
+            for case in (
+                ("paper", False),
+                ("recurrent, nothing tied", True),
+                ("convolutional", False),
+            )
+        ),
     ],
 )
 def test_fused_and_plain_training_are_one(name, weighted):

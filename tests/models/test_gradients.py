@@ -123,6 +123,7 @@ def one_step(**optimizer):
     return change, logs["gradient_norm"]
 
 
+@pytest.mark.one_backend
 def test_the_norm_is_that_of_the_gradient_before_clipping():
     change, norm = one_step()
     np.testing.assert_allclose(norm, np.linalg.norm(change), rtol=1e-4)
@@ -160,7 +161,9 @@ def run_with_dropout(counts, r_drop=0.0):
     return model
 
 
-@pytest.mark.parametrize("r_drop", [0.0, 2.0])
+@pytest.mark.parametrize(
+    "r_drop", [pytest.param(0.0, marks=pytest.mark.one_backend), 2.0]
+)
 def test_micro_batches_drop_what_the_whole_batch_drops(r_drop):
     """In each step, and where their number changes from one to the next."""
     whole, parts = (run_with_dropout(n, r_drop) for n in ((1, 1, 1), (3, 6, 1)))
@@ -240,6 +243,7 @@ print(peak() - before)
 """
 
 
+@pytest.mark.one_backend("jax")
 @pytest.mark.slow
 def test_memory_is_that_of_one_micro_batch(run_python):
     if not Path("/proc/self/status").exists():

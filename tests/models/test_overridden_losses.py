@@ -98,6 +98,7 @@ class FocalLoss(LabelSmoothedCrossEntropy):
         return ops.square(super().call(y_true, y_pred))
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize("model_class", [OwnLoss, OwnLogits, OwnCall])
 def test_methods_of_a_subclass_get_logits_and_count(model_class):
     loss, model = LabelSmoothedCrossEntropy(0.1), small(model_class)
@@ -109,6 +110,7 @@ def test_methods_of_a_subclass_get_logits_and_count(model_class):
     np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
+@pytest.mark.one_backend
 def test_the_call_of_a_loss_of_ones_own_counts():
     loss, model = FocalLoss(0.1), small()
     with pytest.warns(UserWarning, match=r"FocalLoss\.call is not the package's own"):
@@ -119,6 +121,7 @@ def test_the_call_of_a_loss_of_ones_own_counts():
     assert abs(found - plain) > 0.1 * plain
 
 
+@pytest.mark.one_backend
 def test_added_losses_and_loss_weights_count():
     loss, model = LabelSmoothedCrossEntropy(0.1), small()
     plain = evaluated(model, loss)
@@ -170,6 +173,7 @@ def test_a_metric_counts_by_its_own_padding_fused_or_not(given, of_loss, expecte
         assert float(metric.num_tokens) == expected
 
 
+@pytest.mark.one_backend
 def test_labels_of_another_length_are_refused_in_fit():
     model = small()
     model.compile(optimizer="sgd", loss=LabelSmoothedCrossEntropy(0.1))

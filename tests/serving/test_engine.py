@@ -39,6 +39,7 @@ def engine():
     return load_engine(FOLDER, Limits(batch_size=8))
 
 
+@pytest.mark.one_backend
 def test_translations_are_those_of_the_translator(engine, translator):
     expected = translator.translate(LINES, return_details=True)
     for found, right in zip(engine.translate(LINES, Options(4)), expected, strict=True):
@@ -48,6 +49,7 @@ def test_translations_are_those_of_the_translator(engine, translator):
     assert greedy == translator.translate(LINES, beam_size=1)
 
 
+@pytest.mark.one_backend
 def test_several_hypotheses_have_the_translators_attention(engine, translator):
     found = engine.translate(LINES[:2], Options(4, 3, attention=True))
     expected = translator.translate(LINES[:2], top_beams=4, return_details=True)
@@ -69,6 +71,7 @@ def test_several_hypotheses_have_the_translators_attention(engine, translator):
         np.testing.assert_allclose(weights.sum(-1), 1.0, atol=1e-5)
 
 
+@pytest.mark.one_backend
 def test_a_batch_has_one_of_few_sizes(engine, monkeypatch):
     sizes = []
     translate = engine._translator.translate
@@ -128,6 +131,7 @@ def test_a_beam_that_who_runs_the_server_asks_for_is_taken(translator):
     assert TranslatorEngine(usual, Limits()).beam_size == 8
 
 
+@pytest.mark.one_backend
 def test_what_is_too_long_is_named(engine):
     assert engine.count_tokens(LINES)[0] > 1
     right = r"line 2 has \d+ tokens, but the model takes at most 1024; split it into "
@@ -181,6 +185,7 @@ def test_after_the_warm_up_nothing_is_compiled(translator, monkeypatch):
     assert {key[1:] for key in programs if key[1][0][1] == 8} <= warm, lengths
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize(
     ("fields", "options"),
     [
@@ -202,6 +207,7 @@ def test_a_model_of_short_sentences_is_warmed_up(fields, options):
         engine.count_tokens(["a" * 20])
 
 
+@pytest.mark.one_backend
 def test_a_model_without_attention_is_served_without():
     keras.utils.set_random_seed(0)  # four hypotheses end, as of nearly every model
     tokenizer = Tokenizer.train(["a"] * 9, 261)
@@ -228,6 +234,7 @@ def ids(found):
     return [[hypothesis.ids for hypothesis in hypotheses] for hypotheses in found]
 
 
+@pytest.mark.one_backend
 def test_mbr_gives_as_many_hypotheses_as_it_has_candidates():
     translator = small(beam_size=8, mbr="chrf", mbr_candidates=4)
     engine = TranslatorEngine(translator, Limits(batch_size=1))
@@ -237,6 +244,7 @@ def test_mbr_gives_as_many_hypotheses_as_it_has_candidates():
     assert ids(engine.translate(["a"], Options(8))) == [ids(expected)[0][:1]]
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize(
     "options",
     [
@@ -253,6 +261,7 @@ def test_a_greedy_server_has_a_plain_search_beside(options):
     assert ids(engine.translate(["a"], Options(4, 4))) == ids(expected)
 
 
+@pytest.mark.one_backend
 def test_a_model_that_draws_samples_is_served_by_a_search():
     options = {"sampling": True, "top_k": 3, "mbr": "chrf", "mbr_candidates": 16}
     engine = TranslatorEngine(small(**options), Limits(batch_size=2))

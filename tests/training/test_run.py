@@ -145,6 +145,7 @@ def test_patience_ends_training_and_the_best_are_kept(config_file, monkeypatch, 
     assert "finished already" in capsys.readouterr().err
 
 
+@pytest.mark.one_backend
 def test_the_running_mean_is_what_is_validated_and_kept(config_file):
     """The weights go on as without it; the mean is that of the checkpoints."""
     once = ["training.checkpoint_every=1"]

@@ -50,6 +50,7 @@ def test_token_scores_are_those_of_the_forward_pass(translator):
             np.testing.assert_allclose(hypothesis.token_scores, expected, atol=1e-4)
 
 
+@pytest.mark.one_backend
 def test_scores_of_a_given_translation_are_those_of_the_forward_pass(translator):
     targets = ["Der Vertrag gilt 9 Jahre.", "", "Zug"]
     end = translator.model.config.end_id
@@ -89,6 +90,7 @@ def test_a_word_is_aligned_with_what_its_pieces_attend_to(translator):
             assert set(hypothesis.alignment) ^ expected <= close
 
 
+@pytest.mark.one_backend
 def test_attention_is_that_of_the_forward_pass(translator):
     rows = translator.translate(
         SOURCES, return_details=True, return_attention_weights=True

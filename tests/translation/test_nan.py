@@ -33,12 +33,15 @@ def test_a_model_that_gives_nan_says_so(broken, options):
         broken.translate(SOURCES[:1], **options)
 
 
+@pytest.mark.one_backend
 def test_scores_that_are_nan_are_refused(broken):
     with pytest.raises(InputError, match="pair 1: the model gives NaN, for its weight"):
         broken.score(SOURCES[:1], ["Ja."])
 
 
-@pytest.mark.parametrize("beam_size", [1, 3])
+@pytest.mark.parametrize(
+    "beam_size", [pytest.param(1, marks=pytest.mark.one_backend), 3]
+)
 def test_a_nan_that_comes_late_is_not_lost(beam_size, monkeypatch):
     """Hypotheses that ended before it are not given back as if it had not been."""
     translator = kt.Translator.load(FOLDER)

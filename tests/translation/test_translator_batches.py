@@ -69,7 +69,17 @@ def lines_of(tokenizer):
     return lines
 
 
-@pytest.mark.parametrize("name", OPTIONS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "beams",
+        *(
+            pytest.param(name, marks=pytest.mark.one_backend)
+            for name in OPTIONS
+            if name != "beams"
+        ),
+    ],
+)
 def test_each_line_is_what_it_is_alone(translator, name):
     options = dict(OPTIONS[name])
     prefixes = options.pop("prefixes", None)
@@ -89,6 +99,7 @@ def test_each_line_is_what_it_is_alone(translator, name):
             assert one.utility == pytest.approx(other.utility, abs=0.01)
 
 
+@pytest.mark.one_backend
 def test_filled_batches_are_of_one_size(translator, monkeypatch):
     searcher, sizes = translator._searcher, []
     search = searcher._search

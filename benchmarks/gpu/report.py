@@ -13,7 +13,7 @@ from pathlib import Path
 from turns import machine
 
 _PACKAGES = (
-    "keras-transformer",
+    "keras-transformer-mt",
     "keras",
     "jax",
     "jaxlib",

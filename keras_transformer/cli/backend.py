@@ -44,7 +44,7 @@ def _choose() -> str:
     if wanted and not _is_installed(wanted):
         raise InputError(
             f"KERAS_BACKEND is {wanted!r}, but that is not installed; run "
-            f"pip install 'keras-transformer[{wanted}]', or unset KERAS_BACKEND"
+            f"pip install {wanted}, or unset KERAS_BACKEND"
         )
     wanted = wanted or _configured()
     if wanted in BACKENDS and _is_installed(wanted):
@@ -53,8 +53,9 @@ def _choose() -> str:
         if _is_installed(name):
             print(f"{wanted} is not available; {name} is used instead", file=sys.stderr)
             return name
-    example = "pip install 'keras-transformer[tensorflow]'"
-    raise InputError(f"no backend is installed; run {example}, or with jax or torch")
+    raise InputError(
+        "no backend is installed; run pip install tensorflow, or jax, or torch"
+    )
 
 
 def _keep_programs() -> None:

@@ -47,7 +47,8 @@ def serve(
         from keras_transformer.serving.service import Service
     except ModuleNotFoundError as error:
         raise InputError(
-            f"{error.name} is not installed; run pip install 'keras-transformer[serve]'"
+            f"serve needs {error.name}, which is not installed; run pip install "
+            f"starlette uvicorn prometheus-client"
         ) from None
     naming.check_name(name)  # now: a model takes long to load
     pair = naming.parse_languages(languages)

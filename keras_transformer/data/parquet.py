@@ -39,7 +39,7 @@ class ParquetReader(LineReader):
         except ModuleNotFoundError:
             raise InputError(
                 "pyarrow, which reads Parquet, is not installed; run pip install "
-                "'keras-transformer[parquet]'"
+                "pyarrow"
             ) from None
         with _explained(self.path), contextlib.ExitStack() as stack:
             file = stack.enter_context(open(self.path, "rb"))

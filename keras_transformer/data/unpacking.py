@@ -172,8 +172,7 @@ def _zstd_frame() -> Callable[[], Any]:
         import zstandard
     except ModuleNotFoundError:
         raise InputError(
-            "zstandard, which unpacks .zst, is not installed; run pip install "
-            "'keras-transformer[zstd]'"
+            "zstandard, which unpacks .zst, is not installed; run pip install zstandard"
         ) from None
     return zstandard.ZstdDecompressor(max_window_size=2**_WINDOW).decompressobj
 

@@ -123,13 +123,12 @@ def check_quantization(
         )
 
 
-def require_packages(what: str, *packages: str, extras: str) -> None:
+def require_packages(what: str, *packages: str) -> None:
     """Refuses to go on where one of the packages is not installed.
 
     Args:
         what: see `require_transformer`.
         packages: as they are imported.
-        extras: of this package, that bring them.
 
     Raises:
         InputError: with the name of the first that is missing.
@@ -138,5 +137,5 @@ def require_packages(what: str, *packages: str, extras: str) -> None:
         if importlib.util.find_spec(package) is None:
             raise InputError(
                 f"{what} needs the package {package}, which is not installed; run pip "
-                f"install 'keras-transformer[{extras}]'"
+                f"install {package.replace('_', '-')}"
             )

@@ -69,7 +69,7 @@ def export(
     checks.require_transformer(what, translator.model)
     refuse_subclass(translator.model, f"{what} takes")
     decoding = checks.decoding_options("ctranslate2", translator, options, _LACKING)
-    checks.require_packages(what, "ctranslate2", extras="ctranslate2")
+    checks.require_packages(what, "ctranslate2")
     config = translator.model.config
     if config.attention_window is not None:
         raise InputError(

@@ -70,7 +70,7 @@ def export(
     checks.check_translator(translator)
     checks.require_transformer(what, translator.model)
     decoding = checks.decoding_options("litert", translator, options)
-    checks.require_packages(what, "tensorflow", extras="tensorflow")
+    checks.require_packages(what, "tensorflow")
     if backends.name != "tensorflow" or translator.model.dtype_policy.name != "float32":
         given = {"quantization": quantization, **options}
         return process.export(__name__, translator, output, **given)

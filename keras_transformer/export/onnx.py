@@ -68,7 +68,7 @@ def export(
     checks.check_translator(translator)
     checks.require_transformer(what, translator.model)
     decoding = checks.decoding_options("onnx", translator, options)
-    checks.require_packages(what, *packages, extras="tensorflow,export")
+    checks.require_packages(what, *packages)
     if backends.name != "tensorflow" or translator.model.dtype_policy.name != "float32":
         given = {"quantization": quantization, **options}
         return process.export(__name__, translator, output, **given)

@@ -98,7 +98,7 @@ def export(
     checks.check_translator(translator)
     decoding = checks.decoding_options("saved_model", translator, options)
     packages = ("tensorflow", "tensorflow_text")
-    checks.require_packages("the export to SavedModel", *packages, extras="tensorflow")
+    checks.require_packages("the export to SavedModel", *packages)
     if backends.name != "tensorflow":
         return process.export(
             __name__,

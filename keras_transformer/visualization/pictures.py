@@ -173,7 +173,7 @@ def _figure(size: tuple[float, float]) -> Figure:
     except ImportError:
         raise InputError(
             "pictures need matplotlib, which is not installed; run pip install "
-            "'keras-transformer[plot]', or write .html"
+            "matplotlib, or write .html"
         ) from None
     return Figure(size, dpi=130, layout="compressed")
 

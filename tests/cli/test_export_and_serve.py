@@ -165,6 +165,7 @@ def test_serve_says_what_is_not_installed(model, invoke, monkeypatch):
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     with pytest.raises(
-        InputError, match=r"uvicorn.* is not installed; run pip install"
+        InputError,
+        match=r"uvicorn.*, which is not installed; run pip install starlette uvicorn",
     ):
         invoke("serve", model)

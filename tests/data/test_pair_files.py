@@ -235,9 +235,7 @@ def test_without_pyarrow_parquet_is_one_line(run_python):
         "except InputError as error:\n"
         "    print(error)\n"
     )
-    assert "pip install 'keras-transformer[parquet]'" in run_python(
-        code, block=["pyarrow"]
-    )
+    assert "pip install pyarrow" in run_python(code, block=["pyarrow"])
 
 
 # === TMX ===

@@ -57,6 +57,7 @@ TAKES_A_LIST = {
     ("evaluate", "--suppressed-tokens"),
     ("evaluate", "--reference"),
     ("compare", "--reference"),
+    ("export", "--suppressed-tokens"),
 }
 
 

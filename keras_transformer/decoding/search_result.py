@@ -73,7 +73,7 @@ def nan_of(logits):
     # Any NaN, and infinity beside minus infinity, makes NaN of a sum.
     highest, total = ops.max(logits, axis=-1), ops.sum(logits, axis=-1)
     finite = ops.logical_and(highest >= -_LARGEST, total <= _LARGEST)
-    return ops.where(finite, 0.0, float("nan"))
+    return ops.where(finite, ops.zeros_like(total), float("nan"))
 
 
 def with_forced(state, logits, constants):

@@ -1,4 +1,4 @@
-"""What Keras does not say the same way on its three backends, behind one contract.
+"""The operations that differ between Keras' three backends, behind one contract.
 
 `tensorflow.py`, `jax.py` and `torch.py` each define the names below; the one that
 Keras runs on is loaded here, and no other module names a framework.

@@ -1,4 +1,4 @@
-"""Which backend a command runs on: Keras's own choice, or the one that is there."""
+"""The backend that a command runs on: Keras's own choice, or the one that is there."""
 
 import importlib.util
 import json

@@ -1,4 +1,4 @@
-"""How a command ends: its exit code, and one line where it could not do its work.
+"""The end of a command: its exit code, and one line where it could not do its work.
 
 0 done; 2 bad input or arguments; 1 a fault of ours; 130 ctrl-C; 143 SIGTERM; 129 of a
 training whose terminal closed.

@@ -1,4 +1,4 @@
-"""What a command that translates says while it works, on standard error."""
+"""Progress of a command that translates, on standard error."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""Which two of a row's cells, or of an object's keys, are a sentence pair."""
+"""The two of a row's cells, or of an object's keys, that are a sentence pair."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong with lines of a file: all of it in one error, by line numbers."""
+"""Faults of the lines of a file: all of them in one error, by line numbers."""
 
 from __future__ import annotations
 

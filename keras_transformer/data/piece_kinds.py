@@ -1,4 +1,4 @@
-"""What kind each piece of a SentencePiece model is, read from its bytes.
+"""The kind of each piece of a SentencePiece model, read from its bytes.
 
 SentencePiece's Python interface tells all kinds but the user-defined one.
 """

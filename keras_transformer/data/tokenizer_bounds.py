@@ -1,4 +1,4 @@
-"""What a tokenizer file of a stranger would cost, told before SentencePiece reads it.
+"""The cost of a tokenizer file of a stranger, told before SentencePiece reads it.
 
 The file is a message of Protocol Buffers, in which two bytes can ask for a hundred.
 """

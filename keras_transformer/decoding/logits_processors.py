@@ -1,4 +1,4 @@
-"""What changes the score of the next token: pure functions, and their chain.
+"""Changes to the score of the next token: pure functions, and their chain.
 
 A penalty changes logits, before the softmax; all else works on log-probabilities: what
 is forbidden gets minus infinity, and the rest keeps its share of probability.

@@ -1,4 +1,4 @@
-"""What every search gives back.
+"""The result of every search.
 
 B batch, R hypotheses a row, L most tokens.
 """

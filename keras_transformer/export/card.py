@@ -1,4 +1,4 @@
-"""What a person reads beside a SavedModel: what it is, and how to ask it."""
+"""The card of a SavedModel: what it is, and how to ask it."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""What an export refuses before it writes anything."""
+"""Refusals of an export, before it writes anything."""
 
 import importlib.util
 from collections.abc import Collection

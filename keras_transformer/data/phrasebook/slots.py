@@ -14,7 +14,6 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import functools
-import hashlib
 import itertools
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -22,6 +21,7 @@ from decimal import Decimal
 from typing import Any
 
 from keras_transformer.data.phrasebook import rendering
+from keras_transformer.data.phrasebook.held_out import split_by_hash
 
 HELD_OUT = {"test": 0.12, "validation": 0.08}  # shares of the values of a family
 _SALT = "165"  # one that leaves the small kinds several values in each split
@@ -54,13 +54,7 @@ class Kind:
 
 @functools.cache
 def _split(mark: str) -> str:
-    digest = hashlib.sha256(f"{_SALT} {mark}".encode()).digest()
-    draw = int.from_bytes(digest[:8], "big") / 2**64
-    for split, share in HELD_OUT.items():
-        if draw < share:
-            return split
-        draw -= share
-    return "train"
+    return split_by_hash(f"{_SALT} {mark}", HELD_OUT)
 
 
 _DAYS = tuple(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 
 from keras_transformer.data.phrasebook.everyday import choice
 from keras_transformer.data.phrasebook.everyday import clauses
@@ -66,16 +67,22 @@ def coordination(draw: Draw) -> Sentence:
         return Sentence(_pair_of_people(draw))
     if draw.chance(0.4):
         return _contrast(draw)
-    first = draw.first(lambda: action(draw, bare=True), is_plain)
+    first, second = _two_actions(draw, is_plain)
+    return Sentence(first, subordinate=second, conjunction=AND)
+
+
+def _two_actions(draw: Draw, fits: Callable[[Clause], bool]) -> tuple[Clause, Clause]:
+    """Two that fit, with other verbs, of other persons."""
+    first = draw.first(lambda: action(draw, bare=True), fits)
     second = draw.first(
         lambda: action(draw, pronouns=clauses.ANYWHERE, bare=True),
         lambda each: (
-            is_plain(each)
+            fits(each)
             and each.verb is not first.verb
             and person_of(each.subject) != person_of(first.subject)
         ),
     )
-    return Sentence(first, subordinate=second, conjunction=AND)
+    return first, second
 
 
 def is_plain(clause: Clause) -> bool:
@@ -223,15 +230,7 @@ def _content(draw: Draw, tense: str, still: bool = True) -> Clause:
 
 
 def _while(draw: Draw) -> Sentence:
-    first = draw.first(lambda: action(draw, bare=True), _lasts)
-    second = draw.first(
-        lambda: action(draw, pronouns=clauses.ANYWHERE, bare=True),
-        lambda each: (
-            _lasts(each)
-            and each.verb is not first.verb
-            and person_of(each.subject) != person_of(first.subject)
-        ),
-    )
+    first, second = _two_actions(draw, _lasts)
     return Sentence(first, subordinate=second, conjunction=WHILE)
 
 

@@ -7,7 +7,6 @@ milk, but never that milk is drunk.
 from __future__ import annotations
 
 import functools
-import hashlib
 from collections.abc import Iterator
 
 from keras_transformer.data.phrasebook.everyday.meaning import Clause
@@ -22,6 +21,7 @@ from keras_transformer.data.phrasebook.everyday.meaning import Qualities
 from keras_transformer.data.phrasebook.everyday.meaning import Role
 from keras_transformer.data.phrasebook.everyday.meaning import Sentence
 from keras_transformer.data.phrasebook.everyday.words import Phrase
+from keras_transformer.data.phrasebook.held_out import split_by_hash
 
 HELD_OUT = {"test": 0.06, "validation": 0.03}  # shares of all pairs
 
@@ -41,13 +41,7 @@ def split_of(marks: tuple[str, ...]) -> str:
 
 @functools.cache
 def _split(mark: str) -> str:
-    digest = hashlib.sha256(f"everyday {mark}".encode()).digest()
-    draw = int.from_bytes(digest[:8], "big") / 2**64
-    for split, share in HELD_OUT.items():
-        if draw < share:
-            return split
-        draw -= share
-    return "train"
+    return split_by_hash(f"everyday {mark}", HELD_OUT)
 
 
 def marks_of(meaning: Sentence | Phrase) -> tuple[str, ...]:

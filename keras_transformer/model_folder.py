@@ -1,7 +1,8 @@
 """The model folder: all that is needed to translate, on any backend.
 
 `config.json`, `model.weights.h5`, `tokenizer.model` (or `source.model` and
-`target.model`) and `README.md`.
+`target.model`), `README.md`, and `known_words.json` where the words that the model has
+learned are known.
 
 A folder may come from anybody. Reading one unpickles and runs nothing, opens only plain
 files that lie in it, and takes no more memory than a few times their size, whatever
@@ -14,6 +15,8 @@ from typing import Any
 from typing import NamedTuple
 
 from keras_transformer.config import TranslationConfig
+from keras_transformer.data.known_words import KNOWN_WORDS
+from keras_transformer.data.known_words import KnownWords
 from keras_transformer.data.tokenizer import Tokenizer
 from keras_transformer.data.tokenizer_bounds import load_within_bounds
 from keras_transformer.data.tokenizer_files import TOKENIZER_FILES
@@ -38,7 +41,8 @@ from keras_transformer.models.weights import save_weights
 
 FORMAT_VERSION = 1
 _WEIGHTS = "model.weights.h5"
-_DIGEST = "weights_sha256"  # the key of `config.json`
+_DIGEST = "weights_sha256"  # a key of `config.json`, as the next
+_KNOWN_WORDS = "known_words"
 _FEWEST_BYTES = 2  # of a weight
 _WEIGHTS_SLACK = 2**20  # bytes that a weights file may have for other things, or lack
 
@@ -50,6 +54,7 @@ class Config(NamedTuple):
     model: TranslationConfig
     tokenizers: list[str]  # the files of source and target
     decoding: DecodingOptions
+    has_known_words: bool
 
 
 class Contents(NamedTuple):
@@ -59,6 +64,7 @@ class Contents(NamedTuple):
     source_tokenizer: Tokenizer
     target_tokenizer: Tokenizer
     decoding: DecodingOptions
+    known_words: KnownWords | None = None
 
 
 def write(folder: str | Path, contents: Contents, card: str) -> None:
@@ -69,7 +75,8 @@ def write(folder: str | Path, contents: Contents, card: str) -> None:
             model is of a subclass, which a folder could not name.
     """
     refuse_subclass(contents.model, "a model folder holds")
-    markers, others = ("config.json", _WEIGHTS), ("README.md", *TOKENIZER_FILES)
+    markers = ("config.json", _WEIGHTS)
+    others = ("README.md", KNOWN_WORDS, *TOKENIZER_FILES)
     with new_folder(folder, "a model folder", markers, others) as new:
         _write_files(new, contents, card)
 
@@ -88,10 +95,11 @@ def read(folder: str | Path) -> Contents:
         load_within_bounds(folder, name, size)
         for name, size in zip(config.tokenizers, sizes, strict=True)
     ]
+    known_words = KnownWords.load(folder) if config.has_known_words else None
     with initial_values.left_out():
         model = config.kind(config.model)
     assign(model, read_weights(folder, model), folder / _WEIGHTS)
-    return Contents(model, *tokenizers, config.decoding)
+    return Contents(model, *tokenizers, config.decoding, known_words)
 
 
 def read_config(folder: Path) -> Config:
@@ -122,13 +130,19 @@ def read_config(folder: Path) -> Config:
                 f"{path} names the tokenizer {name!r}, which no model folder has; copy "
                 f"the model folder again"
             )
+    known_words = config.get(_KNOWN_WORDS)  # folders of before have none
+    if known_words not in (None, KNOWN_WORDS):
+        raise InputError(
+            f"{path} names the known words {str(known_words)[:100]!r}, which no model "
+            f"folder has; copy the model folder again"
+        )
     _check_numbers(path, fields)
     try:
         model_config = kind.config_class.from_dict(fields)
         options = DecodingOptions.of(decoding, "decoding")
     except (InputError, TypeError) as error:
         raise InputError(f"{path}: {error}") from None
-    return Config(kind, model_config, names, options)
+    return Config(kind, model_config, names, options, known_words is not None)
 
 
 def read_weights(folder: Path, model: TranslationModel) -> dict[str, Any]:
@@ -253,6 +267,10 @@ def _write_files(folder: Path, contents: Contents, card: str) -> None:
             "length_penalty": contents.decoding.length_penalty,
         },
     }
+    if contents.known_words is not None:
+        text = contents.known_words.to_json()
+        (folder / KNOWN_WORDS).write_text(text, encoding="utf-8")
+        config[_KNOWN_WORDS] = KNOWN_WORDS
     text = json.dumps(config, indent=2) + "\n"
     (folder / "config.json").write_text(text, encoding="utf-8")
     (folder / "README.md").write_text(card, encoding="utf-8")

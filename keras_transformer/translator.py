@@ -11,6 +11,7 @@ from keras_transformer import model_folder
 from keras_transformer.arguments import check_counts
 from keras_transformer.arguments import check_lengths
 from keras_transformer.arguments import check_texts
+from keras_transformer.data.known_words import KnownWords
 from keras_transformer.data.tokenizer import Tokenizer
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.errors import InputError
@@ -39,6 +40,8 @@ class Translator:
         model: a model of this package, or an `Ensemble` of them.
         tokenizer: of the source, and of the target unless that has its own.
         target_tokenizer: of the target, where the vocabularies differ.
+        known_words: all that the model has learned, where it is a closed language, such
+            as the embedded phrasebook; kept in the model folder.
         options: fields of `DecodingOptions`, the defaults of `translate`.
 
     Raises:
@@ -59,6 +62,8 @@ class Translator:
         model: TranslationModel | Ensemble,
         tokenizer: Tokenizer,
         target_tokenizer: Tokenizer | None = None,
+        *,
+        known_words: KnownWords | None = None,
         **options: Any,
     ) -> None:
         config = model.config
@@ -69,6 +74,7 @@ class Translator:
         self.model = model
         self.tokenizer = tokenizer
         self.target_tokenizer = target_tokenizer
+        self.known_words = known_words
         self.decoding = DecodingOptions.of(options)
         self._lines = SourceLines(tokenizer, target_tokenizer, config)
         self._searcher = BatchSearch(model)
@@ -272,8 +278,9 @@ class Translator:
 
     def info(self) -> dict[str, Any]:
         """What a person would ask about the model."""
-        config = self.model.config
+        config, known = self.model.config, self.known_words
         return {
+            **(known.info() if known else {}),
             "kind": config.kind,
             "weights": config.num_weights,
             "beam size": self.beam_size,
@@ -304,7 +311,11 @@ class Translator:
                 f"{folder} cannot hold an ensemble; save its members, each by itself"
             )
         contents = model_folder.Contents(
-            self.model, self.tokenizer, self.target_tokenizer, self.decoding
+            self.model,
+            self.tokenizer,
+            self.target_tokenizer,
+            self.decoding,
+            self.known_words,
         )
         model_folder.write(folder, contents, card or self._card())
 
@@ -320,14 +331,15 @@ class Translator:
         Args:
             folder: its path.
             others: model folders with the same tokenizers, which then translate
-                together with the first; the options are those of the first.
+                together with the first; the options and known words are those of the
+                first.
             combination: of several, see `models.Ensemble`.
 
         Raises:
             InputError: where a file is missing, cut off or foreign, or models do not
                 go together.
         """
-        model, source, target, decoding = model_folder.read(folder)
+        model, source, target, decoding, known_words = model_folder.read(folder)
         models = [model]
         for path in others:
             contents = model_folder.read(path)
@@ -339,7 +351,9 @@ class Translator:
                     )
             models.append(contents.model)
         model = Ensemble(models, combination) if others else model
-        return cls(model, source, target, **decoding.model_dump())
+        return cls(
+            model, source, target, known_words=known_words, **decoding.model_dump()
+        )
 
     def _card(self) -> str:
         facts = "\n".join(f"* {name}: {value}" for name, value in self.info().items())

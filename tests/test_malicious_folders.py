@@ -10,17 +10,20 @@ import pytest
 
 import keras_transformer as kt
 from keras_transformer import model_folder
+from keras_transformer.data.known_words import KNOWN_WORDS
+from keras_transformer.data.known_words import KnownWords
 from keras_transformer.errors import InputError
-from reference.strange_folder import FILES
+from reference.strange_folder import FILES as ALWAYS
 from reference.strange_folder import FOLDER
 from reference.strange_folder import edit
 from reference.strange_folder import peak_of
 
 pytestmark = pytest.mark.one_backend
 
+FILES = (*ALWAYS, KNOWN_WORDS)
 EXPORT = (
     *("model.bin", "model.json", "config.json"),
-    *("shared_vocabulary.json", "tokenizer.model"),
+    *("shared_vocabulary.json", "tokenizer.model", KNOWN_WORDS),
 )
 each_file = pytest.mark.parametrize(
     ("kind", "name"),
@@ -29,6 +32,7 @@ each_file = pytest.mark.parametrize(
         *(("export", name) for name in EXPORT),
     ],
 )
+known = KnownWords(description="words", words={"dog"})
 each_kind = pytest.mark.parametrize("kind", ["model", "export"])
 
 
@@ -40,7 +44,9 @@ def exported(tmp_path_factory):
     from keras_transformer.export import ctranslate2
 
     folder = tmp_path_factory.mktemp("export") / "model"
-    return ctranslate2.export(kt.Translator.load(FOLDER), folder)
+    translator = kt.Translator.load(FOLDER)
+    translator.known_words = known
+    return ctranslate2.export(translator, folder)
 
 
 @pytest.fixture
@@ -51,10 +57,14 @@ def kind():
 @pytest.fixture
 def folder(kind, tmp_path, request):
     whole = request.getfixturevalue("exported") if kind == "export" else FOLDER
-    (tmp_path / "model").mkdir()
-    for name in EXPORT if kind == "export" else FILES:
-        shutil.copy(whole / name, tmp_path / "model")
-    return tmp_path / "model"
+    folder = tmp_path / "model"
+    folder.mkdir()
+    for name in EXPORT if kind == "export" else ALWAYS:
+        shutil.copy(whole / name, folder)
+    if kind == "model":
+        (folder / KNOWN_WORDS).write_text(known.to_json())
+        edit(folder, None, known_words=KNOWN_WORDS)
+    return folder
 
 
 def load(folder):
@@ -107,6 +117,7 @@ def test_links_within_the_folder_and_to_it_are_followed(folder, tmp_path):
     (folder / "tokenizer.model").symlink_to("spm.model")
     (tmp_path / "link").symlink_to(folder)
     assert load(tmp_path / "link").beam_size == 4
+    assert load(tmp_path / "link").known_words == known
 
 
 @each_file
@@ -248,6 +259,8 @@ def test_a_tokenizer_that_costs_more_than_its_model_is_refused(folder, more, rea
         (None, {"tokenizer": {"source": ["a"], "target": {"b": 1}}}),
         (None, {"tokenizer": "tokenizer.model"}),
         (None, {"format_version": [1]}),
+        (None, {"known_words": "/etc/passwd"}),
+        (None, {"known_words": ["known_words.json"]}),
     ],
 )
 def test_a_config_with_other_values_is_refused(folder, part, changes):

@@ -22,8 +22,8 @@ NAMES = {
         scaled_dot_product_attention sinusoidal_table
     """,
     "keras_transformer.data": """
-        CorpusReport EncodedPairs ParallelText TokenBatches TokenRows Tokenizer
-        encode_pairs phrasebook read_lines read_pairs read_parallel read_tsv
+        CorpusReport EncodedPairs KnownWords ParallelText TokenBatches TokenRows
+        Tokenizer encode_pairs phrasebook read_lines read_pairs read_parallel read_tsv
     """,
     "keras_transformer.decoding": """
         DecodingOptions SearchResult beam_search greedy_search length_penalty sample

@@ -141,6 +141,25 @@ def test_attention_weights_belong_to_the_translation(translator):
     assert np.triu(best.attention["decoder"][0, 0], 1).max() == 0.0
 
 
+@pytest.mark.one_backend
+def test_a_model_folder_may_hold_the_words_that_its_model_knows(folder):
+    translator = kt.Translator.load(folder)
+    assert translator.known_words is None
+    assert "knows" not in translator.info()
+    translator.save(folder)
+    assert not (folder / "known_words.json").exists()
+    translator.known_words = kt.data.KnownWords(description="words", words={"dog"})
+    translator.save(folder)
+    found = kt.Translator.load(folder, folder)  # of several, those of the first
+    assert found.known_words == translator.known_words
+    assert found.known_words.unknown_in("The dog") == ["The"]
+    assert next(iter(found.info().items())) == (
+        "knows",
+        "1 words; other words it has not learned",
+    )
+    assert "knows: 1 words" in (folder / "README.md").read_text()
+
+
 @pytest.mark.no_tensorflow
 def test_saved_and_loaded_it_translates_the_same(translator, tmp_path):
     translator.save(tmp_path / "a" / "model")

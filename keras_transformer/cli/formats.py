@@ -49,13 +49,14 @@ def written(
     first_line: int,
     sources: list[str],
     found: "list[list[Hypothesis]]",
+    unknown: list[list[str] | None],
     top_beams: int,
 ) -> str:
     """What is written of consecutive lines."""
-    rows = zip(sources, found, strict=True)
+    rows = zip(sources, found, unknown, strict=True)
     return "".join(
-        json_lines.of_translation(source, hypotheses)
+        json_lines.of_translation(source, hypotheses, words)
         if format is Format.jsonl
         else as_text(number, hypotheses, top_beams)
-        for number, (source, hypotheses) in enumerate(rows, first_line)
+        for number, (source, hypotheses, words) in enumerate(rows, first_line)
     )

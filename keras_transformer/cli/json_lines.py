@@ -9,9 +9,17 @@ if TYPE_CHECKING:
     from keras_transformer.translation.hypothesis import TranslationScore
 
 
-def of_translation(source: str, hypotheses: "list[Hypothesis]") -> str:
-    """A line of text and its translations, best first."""
-    return _line({"source": source, "hypotheses": list(map(_hypothesis, hypotheses))})
+def of_translation(
+    source: str, hypotheses: "list[Hypothesis]", unknown_words: list[str] | None = None
+) -> str:
+    """A line of text and its translations, best first.
+
+    With the words that the model has not learned, where that is known.
+    """
+    row = {"source": source, "hypotheses": list(map(_hypothesis, hypotheses))}
+    if unknown_words is not None:
+        row["unknown_words"] = unknown_words
+    return _line(row)
 
 
 def of_score(source: str, target: str, score: "TranslationScore") -> str:

@@ -15,6 +15,7 @@ from keras_transformer.cli import reading
 from keras_transformer.cli import writing
 from keras_transformer.cli.decoding_flags import with_decoding_flags
 from keras_transformer.cli.pieces import pieces
+from keras_transformer.cli.unknown_words import UnknownWords
 
 _BATCHES_AT_ONCE = 8  # lines of similar length share a batch, and memory is bounded
 
@@ -50,7 +51,9 @@ def translate(
     finished) and 'alignment' (pairs of words, from 0; '' where the model has no
     attention); with --mbr 'utility'; with --prefixes 'prefix_log_probability', which
     the other two leave out; with --attention 'source_tokens' and 'attention': of each
-    token, the end included, to each of these, the mean of layers and heads. Options
+    token, the end included, to each of these, the mean of layers and heads; with a
+    model that holds its words (see info), 'unknown_words', those of the source that it
+    has not learned. Options
     left out are the model's; 'none' unsets one that it has.
     """
     asked = formats.asked(format, attention)
@@ -60,6 +63,7 @@ def translate(
         asked["return_alignments"] &= translator.attends
         lines, ready = pipe.lines(file, source)
         lines = reading.with_prefixes(reading.decoded(lines, source), prefixes)
+        unknown = UnknownWords(translator.known_words)
         first = 1
         with progress.bar(file, output) as advance:
             for piece in pieces(lines, _BATCHES_AT_ONCE * batch_size, ready):
@@ -75,6 +79,8 @@ def translate(
                         **decoding,
                     )
                 progress.warn_of_cuts(found, first)
-                write(formats.written(format, first, texts, found, top_beams))
+                words = unknown.of(texts)
+                write(formats.written(format, first, texts, found, words, top_beams))
                 advance(len(piece))
                 first += len(piece)
+        unknown.report(named=format is formats.Format.jsonl)

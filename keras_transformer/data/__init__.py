@@ -11,6 +11,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "corpus": ["read_lines", "read_pairs", "read_parallel", "read_tsv"],
         "encoding": ["encode_pairs"],
         "filters": ["CorpusReport"],
+        "known_words": ["KnownWords"],
         "parallel_text": ["ParallelText"],
         "token_rows": ["EncodedPairs", "TokenRows"],
         "tokenizer": ["Tokenizer"],

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from keras_transformer.data.known_words import KNOWN_WORDS
 from keras_transformer.errors import InputError
 from keras_transformer.export import checks
 from keras_transformer.export.ctranslate2_spec import specification
@@ -20,6 +21,7 @@ _FILES = [
     "shared_vocabulary.json",
     "source_vocabulary.json",
     "target_vocabulary.json",
+    KNOWN_WORDS,
 ]
 #: Its coverage penalty counts padding, and so depends on the other lines of a batch.
 _LACKING = ("coverage_penalty", "num_beam_groups", "diversity_penalty")
@@ -86,7 +88,13 @@ def export(
     spec.optimize(quantization=quantization)
     description = describe_translator(translator, "ctranslate2", decoding)
     description["quantization"] = quantization
+    known_words = translator.known_words
+    if known_words is not None:  # for `serve`
+        description["files"]["known_words"] = KNOWN_WORDS
     with export_folder(output, "CTranslate2", _FILES, _PROGRAMS) as folder:
         spec.save(str(folder))
+        if known_words is not None:
+            text = known_words.to_json()
+            (folder / KNOWN_WORDS).write_text(text, encoding="utf-8")
         write_common(translator, description, _PROGRAMS, folder)
     return Path(output)

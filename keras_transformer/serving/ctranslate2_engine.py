@@ -65,6 +65,7 @@ class CTranslate2Engine:
         contents = ctranslate2_folder.read(Path(folder))
         self._source, self._target = contents.source, contents.target
         self._description = contents.description
+        self.known_words = contents.known_words
         self.source_end = contents.description.source_end
         search = contents.description.search
         if length_penalty is None:

@@ -17,6 +17,7 @@ from keras_transformer.config.decoding import Beams
 from keras_transformer.config.decoding import Count
 from keras_transformer.config.decoding import Factor
 from keras_transformer.config.faults import first_fault
+from keras_transformer.data.known_words import KnownWords
 from keras_transformer.data.tokenizer import Tokenizer
 from keras_transformer.data.tokenizer_bounds import load_within_bounds
 from keras_transformer.data.tokenizer_files import TOKENIZER_FILES
@@ -45,6 +46,7 @@ class _Part(pydantic.BaseModel):
 class _Files(_Part):
     source_tokenizer: _TokenizerFile
     target_tokenizer: _TokenizerFile
+    known_words: Literal["known_words.json"] | None = None
 
 
 class _Ids(_Part):
@@ -96,6 +98,7 @@ class Contents(NamedTuple):
     source: Tokenizer
     target: Tokenizer
     files: dict[str, bytes]
+    known_words: KnownWords | None
 
 
 def read(folder: Path) -> Contents:
@@ -137,7 +140,8 @@ def read(folder: Path) -> Contents:
         "config.json": _config(folder, description, pieces[1], target.unknown_id),
     }
     contents[_WEIGHTS] = weights.read_bytes()
-    return Contents(description, source, target, contents)
+    known_words = KnownWords.load(folder) if files.known_words else None
+    return Contents(description, source, target, contents, known_words)
 
 
 def _described(folder: Path) -> Description:

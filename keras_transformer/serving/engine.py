@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 from typing import Protocol
 
+from keras_transformer.data.known_words import KnownWords
 from keras_transformer.translation.hypothesis import Hypothesis
 
 
@@ -25,10 +26,12 @@ class Engine(Protocol):
     `beam_size` is the width of its search, the largest that `Options` may ask for; of
     a greedy one they may ask for `n_best_size` hypotheses too. `source_end` says
     whether the last of `source_tokens` is the end token, however it is spelled.
+    `known_words` are all that the model has learned, where that is known.
     """
 
     beam_size: int
     source_end: bool
+    known_words: KnownWords | None
 
     def is_empty(self, text: str) -> bool:
         """Whether nothing of a text is left to translate; any thread may call this."""

@@ -36,7 +36,8 @@ class TranslateRequest(pydantic.BaseModel):
         texts: several.
         beam_size: 1 for greedy search; default: the server's.
         n_best: how many translations of each sentence.
-        details: also give hypotheses with scores and tokens.
+        details: also give hypotheses with scores and tokens, and of each sentence the
+            words that the model has not learned, where that is known.
         alignments: in the details, pairs of source and target token.
         attention: in the details, the weights behind the alignments.
         source_language: as is `target_language`, what the client believes; checked
@@ -131,7 +132,7 @@ def parse_translate(value: Any, engine: Engine, limits: Limits) -> Work:
     attention = request.alignments or request.attention
     options = Options(width, request.n_best, attention)
     languages = request.source_language, request.target_language
-    answer = functools.partial(_answer, request, engine.source_end)
+    answer = functools.partial(_answer, request, texts, engine)
     return Work(texts, options, answer, languages)
 
 
@@ -173,14 +174,19 @@ def check_texts(texts: list[str], limits: Limits) -> None:
 
 
 def _answer(
-    request: TranslateRequest, source_end: bool, found: list[list[Hypothesis]]
+    request: TranslateRequest,
+    texts: list[str],
+    engine: Engine,
+    found: list[list[Hypothesis]],
 ) -> dict[str, Any]:
     answer: dict[str, Any] = {"translations": [h[0].text for h in found]}
     if request.wants_details:
         answer["details"] = [
-            [_details(hypothesis, request, source_end) for hypothesis in hypotheses]
-            for hypotheses in found
+            [_details(hypothesis, request, engine.source_end) for hypothesis in row]
+            for row in found
         ]
+        if engine.known_words is not None:
+            answer["unknown_words"] = list(map(engine.known_words.unknown_in, texts))
     return answer
 
 

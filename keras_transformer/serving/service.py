@@ -118,6 +118,7 @@ class Service:
     def info(self) -> dict[str, Any]:
         """What a client may want to know."""
         source, target = self.languages
+        known = self.engine.known_words
         limits = {"sentences", "characters", "request_characters", "body_bytes"}
         return {
             "name": self.name,
@@ -125,5 +126,6 @@ class Service:
             "source_language": source,
             "target_language": target,
             **self.engine.info(),
+            **({"knows": known.summary, "examples": known.examples} if known else {}),
             "limits": {name: getattr(self.limits, name) for name in sorted(limits)},
         }

@@ -75,6 +75,7 @@ class TranslatorEngine:
             translator.tokenizer, translator.target_tokenizer, model.config
         )
         self.source_end = model.config.source_end
+        self.known_words = translator.known_words
         most = n_best_size(self.beam_size)
         for asked in (Options(self.beam_size), Options(most, most)):
             options.updated(self._search(asked))

@@ -91,7 +91,11 @@ def build_parts(config, distribution, say):
         bpe_dropout=text.bpe_dropout,
     )
     model = make_model()
-    translator = Translator(model, *tokenizers, **config.decoding.model_dump())
+    known_words = None
+    if distribution.is_chief:  # who saves models
+        known_words = run_folder.keep_known_words(config, corpora)
+    options = config.decoding.model_dump()
+    translator = Translator(model, *tokenizers, known_words=known_words, **options)
     lines = SourceLines(*tokenizers, model.config)
     _check_texts(corpora, lines, config.decoding)
     validation = None

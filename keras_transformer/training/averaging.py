@@ -67,7 +67,9 @@ def average(run_folder, last, output, best=None, say=report.say):
             list(paths.values()), partial(_running_mean, model)
         )
     assign(model, weights, run_folder)
-    translator = Translator(model, *tokenizers, **config.decoding.model_dump())
+    known_words = run_folders.known_words(run_folder)
+    options = config.decoding.model_dump()
+    translator = Translator(model, *tokenizers, known_words=known_words, **options)
     card = f"# Average of the steps {_listed(paths)} of {run_folder.name}\n"
     translator.save(output, card)
     return list(paths)

@@ -18,10 +18,12 @@ from keras_transformer.data.encoding import PairEncoder
 from keras_transformer.data.encoding import encode_pairs
 from keras_transformer.data.filters import CorpusReport
 from keras_transformer.data.filters import Filters
+from keras_transformer.data.known_words import KnownWords
 from keras_transformer.data.line_reader import FileRecord
 from keras_transformer.data.line_reader import record_of
 from keras_transformer.data.parallel_text import ParallelText
 from keras_transformer.data.parallel_text import spread
+from keras_transformer.data.phrasebook import vocabulary
 from keras_transformer.data.token_rows import EncodedPairs
 from keras_transformer.data.tokenizer import Tokenizer
 from keras_transformer.data.tokenizer_files import tokenizer_files
@@ -93,6 +95,15 @@ class Corpora:
             return self._phrases
         shards = itertools.chain.from_iterable(files.shards() for files in self._train)
         return spread(read_shards(shards), _SAMPLE)
+
+    def known_words(self) -> KnownWords | None:
+        """The words of the source, where the text is a closed language: the phrasebook.
+
+        None for other texts: a model may read more words than it has seen.
+        """
+        if self._data.phrasebook is None:
+            return None
+        return vocabulary.known_words(self._data.phrasebook.split("-")[0])
 
     def encode(
         self,

@@ -36,17 +36,21 @@ def print_test(text, hypotheses, scores):
         print(score)
 
 
-def model_card(config, step, lines):
+def model_card(config, step, lines, known_words=None):
     """The README.md of a model folder.
 
     Args:
         config: `RunConfig`.
         step: updates done.
         lines: scores, in words.
+        known_words: `KnownWords` of the model, where they are known.
     """
     scores = "\n".join(f"* {line}" for line in lines) or "* not scored"
+    facts = known_words.info() if known_words else {}
+    words = "".join(f"* {name}: {fact}\n" for name, fact in facts.items())
+    words = f"## Words\n\n{words}\n" if words else ""
     return (
         f"# A translation model\n\n{step} steps of `keras-transformer train` on the "
-        f"{backends.name} backend.\n\n## Scores\n\n{scores}\n\n"
+        f"{backends.name} backend.\n\n{words}## Scores\n\n{scores}\n\n"
         f"## Config\n\n```yaml\n{config.to_yaml()}```\n"
     )

@@ -270,13 +270,15 @@ class Run:
         return True
 
     def _save_best(self, scores):
-        card = report.model_card(
-            self.config, self.state.step, [f"Validation, greedy: {scores}"]
-        )
+        card = self._card([f"Validation, greedy: {scores}"])
         try:
             self.translator.save(self.folder / "best", card)
         except InputError as error:
             self.say(f"warning: {error}; training goes on without it")
+
+    def _card(self, lines):
+        known_words = self.translator.known_words
+        return report.model_card(self.config, self.state.step, lines, known_words)
 
     def _regular(self, step):
         return step % self.config.training.checkpoint_every == 0
@@ -305,9 +307,10 @@ class Run:
             hypotheses, scores = self._test()
             if self.distribution.is_chief:
                 lines = [f"Test: {score}" for score in scores or ()]
-                card = report.model_card(self.config, self.state.step, lines)
-                self.translator.save(self.folder / "averaged", card)
+                self.translator.save(self.folder / "averaged", self._card(lines))
         self.say(f"model folder: {self.folder / 'averaged'}")
+        if known := self.translator.known_words:
+            self.say(f"the model knows {known.summary}")
         if scores is not None and self.distribution.is_chief:
             output = self.folder / "test.hypotheses.txt"
             run_folder.write(output, "".join(f"{line}\n" for line in hypotheses))

@@ -1,7 +1,7 @@
 """What a run folder keeps of a run, and whether it is still what it was.
 
-`config.yaml`, `tokenizer.model`, `checkpoints/`, `best/`, `averaged/`, `logs/`. How it
-is opened is in `run_opening.py`.
+`config.yaml`, `tokenizer.model`, `known_words.json` of the phrasebook, `checkpoints/`,
+`best/`, `averaged/`, `logs/`. How it is opened is in `run_opening.py`.
 """
 
 import dataclasses
@@ -13,6 +13,8 @@ from pathlib import Path
 import pydantic
 
 from keras_transformer.backends.distribution import Distribution
+from keras_transformer.data.known_words import KNOWN_WORDS
+from keras_transformer.data.known_words import KnownWords
 from keras_transformer.data.line_reader import FileRecord
 from keras_transformer.data.tokenizer_files import TOKENIZER_FILES
 from keras_transformer.errors import InputError
@@ -21,6 +23,7 @@ from keras_transformer.files.digest import sha256_of_json
 from keras_transformer.files.plain_file import MOST_BYTES
 from keras_transformer.files.plain_file import plain_file
 from keras_transformer.files.whole_file import write_whole
+from keras_transformer.model_folder import read_config
 from keras_transformer.training import batch_rule
 from keras_transformer.training.config import RunConfig
 from keras_transformer.training.corpora import Corpora
@@ -34,7 +37,10 @@ _BATCH_TOKENS = "batch_tokens"
 ENCODED = "encoded"
 MODELS = ("best", "averaged")
 #: What is made of the config and the texts before the first checkpoint.
-_MADE = (_CORPUS, batch_rule.FILE, _BATCH_TOKENS, *TOKENIZER_FILES, ENCODED, "logs")
+_MADE = (
+    *(_CORPUS, batch_rule.FILE, _BATCH_TOKENS, *TOKENIZER_FILES),
+    *(KNOWN_WORDS, ENCODED, "logs"),
+)
 
 _RECORDS = pydantic.TypeAdapter(dict[str, list[FileRecord]])
 
@@ -178,6 +184,38 @@ def batch_tokens(
     if distribution.is_chief:
         write(path, f"{found}\n")
     return found
+
+
+def keep_known_words(config: RunConfig, corpora: Corpora) -> KnownWords | None:
+    """The words that the model of a run learns, found once and kept in its folder.
+
+    None where the texts are no closed language, or `model.folder` has learned others.
+
+    Args:
+        config: of the run.
+        corpora: its texts, those that it was begun with.
+    """
+    folder, trained = config.output, config.model.get("folder")
+    if (folder / KNOWN_WORDS).exists():
+        return known_words(folder)
+    found = corpora.known_words()
+    if found is None:
+        return None
+    if trained and not (
+        Path(trained).exists() and read_config(Path(trained)).has_known_words
+    ):
+        return None
+    write(folder / KNOWN_WORDS, found.to_json())
+    return found
+
+
+def known_words(folder: Path) -> KnownWords | None:
+    """What `keep_known_words` has kept; None also in runs of earlier versions.
+
+    Raises:
+        InputError: where the file is damaged.
+    """
+    return KnownWords.load(folder) if (folder / KNOWN_WORDS).exists() else None
 
 
 def check_encoded(folder: Path, digest: str | None) -> None:

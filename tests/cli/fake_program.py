@@ -44,6 +44,7 @@ class Translator:
     beam_size = 4
     attends = True
     decoding = Options()
+    known_words = None
 
     def __init__(self):
         self.calls = []

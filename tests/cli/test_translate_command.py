@@ -14,6 +14,7 @@ import pytest
 
 from keras_transformer.cli import unsetting
 from keras_transformer.cli.decoding_flags import FLAGS
+from keras_transformer.data.known_words import KnownWords
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.errors import InputError
 
@@ -142,6 +143,43 @@ def test_a_warning_is_one_line(model, invoke):
     result = invoke("translate", model, input="a\nlong\n")
     assert result.stdout == "A\nLONG\n"
     assert result.stderr.splitlines()[1:] == ["warning: line 2 is long"]
+
+
+@pytest.fixture
+def words(monkeypatch):
+    known = KnownWords(description="words", words={"dog", "cat"})
+    monkeypatch.setattr(fake_program.Translator, "known_words", known)
+
+
+def test_words_that_the_model_has_not_learned_are_named_in_json(words, model, invoke):
+    lines = ["dog", "The dog, the bird", "", "bird", *["x1"] * 9, "fish"]
+    options = ["--format", "jsonl", "--batch-size", 1]
+    result = invoke("translate", model, *options, input="\n".join(lines))
+    rows = [json.loads(line) for line in result.stdout.splitlines()]
+    found = [row["unknown_words"] for row in rows]
+    assert found[:4] == [[], ["The", "the", "bird"], [], ["bird"]]
+    assert not any(found[4:-1])
+    assert result.stderr.splitlines()[1:] == [
+        "warning: 3 lines have words that the model has not learned, such as 'The', "
+        "'the', 'bird': what it makes of them is a guess"
+    ]
+
+
+def test_words_that_the_model_has_not_learned_leave_text_as_it_is(words, model, invoke):
+    result = invoke("translate", model, input="a dog\nbird\x1b\n")
+    assert result.stdout == "A DOG\nBIRD\x1b\n"
+    assert result.stderr.splitlines()[1:] == [
+        "warning: 1 line has words that the model has not learned, such as 'bird': "
+        "what it makes of them is a guess; --format jsonl names those of each line"
+    ]
+    result = invoke("translate", model, input="dog\nA cat\n")
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_a_model_without_a_list_of_words_says_nothing_of_them(model, invoke):
+    result = invoke("translate", model, "--format", "jsonl", input="bird\n")
+    assert json.loads(result.stdout).keys() == {"source", "hypotheses"}
+    assert len(result.stderr.splitlines()) == 1
 
 
 def test_a_bar_is_drawn_on_a_terminal_alone(model, start, tmp_path):

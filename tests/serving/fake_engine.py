@@ -25,6 +25,7 @@ class FakeEngine:
     beam_size = 4
     attention = True
     end = "</s>"  # None: the source has no end
+    known_words = None
 
     def __init__(self):
         self.batches = []

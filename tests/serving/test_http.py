@@ -9,6 +9,7 @@ pytest.importorskip("starlette", reason="needs the extra serve")
 
 from fake_engine import FakeEngine
 
+from keras_transformer.data.known_words import KnownWords
 from keras_transformer.serving import messages
 from keras_transformer.serving.limits import Limits
 
@@ -26,6 +27,28 @@ def test_one_text_or_several(server):
         {"translations": ["A", "", "", "Ä\u2028\n→"]},
     )
     assert server.post("/translate", {"texts": []}) == (200, {"translations": []})
+
+
+def test_words_that_the_model_has_not_learned_are_named(start_server):
+    engine = FakeEngine()
+    engine.known_words = KnownWords(
+        description="words", words={"dog"}, examples=["dog"]
+    )
+    server = start_server(engine)
+    texts = ["Dog 5", "the cat, the dog", ""]
+    assert "unknown_words" not in server.post("/translate", {"texts": texts})[1]
+    for request in ({"details": True}, {"n_best": 2}, {"attention": True}):
+        answer = server.post("/translate", {"texts": texts, **request})[1]
+        assert answer["unknown_words"] == [[], ["the", "cat"], []]
+    info = server.get("/info")[1]
+    assert info["knows"] == "1 words; other words it has not learned"
+    assert info["examples"] == ["dog"]
+
+
+def test_of_a_model_without_a_list_no_word_is_called_unknown(server):
+    answer = server.post("/translate", {"text": "a", "details": True})[1]
+    assert answer.keys() == {"translations", "details"}
+    assert not server.get("/info")[1].keys() & {"knows", "examples"}
 
 
 def test_n_best_with_scores_and_alignments(server):

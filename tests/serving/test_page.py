@@ -8,6 +8,7 @@ from fake_engine import FakeEngine
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
+from keras_transformer.data.known_words import KnownWords
 from reference import browsers
 
 pytestmark = [
@@ -101,6 +102,45 @@ def test_a_model_without_attention_has_hypotheses(browser, start_server):
     for selector in ("#attention", "#matrix-details"):
         assert not one(browser, selector).is_displayed()
     assert not any(options.attention for _, options in engine.batches)
+    assert not browser.get_log("browser")
+
+
+def test_words_that_the_model_has_not_learned_are_marked(browser, start_server):
+    engine = FakeEngine()
+    engine.known_words = KnownWords(
+        description="words",
+        words={"the", "cat", "sleeps"},
+        examples=["The cat sleeps."],
+    )
+    server = start_server(engine, languages=("en", "de"))
+    open_page(browser, server, DESKTOP)
+    assert "The model knows 3 words; other" in text_of(browser, "#knows")
+    assert one(browser, "#source").get_attribute("placeholder") == "The cat sleeps."
+    one(browser, "#source").send_keys("the cat\n\nthe <b>bird</b> sings\n<b>")
+    one(browser, "#go").click()
+    server.until(lambda: all_of(browser, "#target-words button"))
+    marked = [item.text.split("\n") for item in all_of(browser, "#translations li")]
+    assert marked == [
+        ["THE CAT"],
+        [""],
+        ["THE <B>BIRD</B> SINGS", "unknown words: bird, sings"],
+        ["<B>"],
+    ]
+    assert all_of(browser, ".unknown span")[0].get_attribute("lang") == "en"
+    for scheme in ("light", "dark"):
+        feature = {"name": "prefers-color-scheme", "value": scheme}
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
+        for selector in (".unknown", "#knows"):
+            assert browsers.contrast(browser, selector) >= 4.5, (scheme, selector)
+    copied = (
+        "let copied; navigator.clipboard.writeText = async (text) => {copied = text};"
+    )
+    browser.execute_script(
+        f"{copied} document.querySelector('#copy').click(); window.copied = copied"
+    )
+    assert browser.execute_script("return window.copied") == (
+        "THE CAT\n\nTHE <B>BIRD</B> SINGS\n<B>"
+    )
     assert not browser.get_log("browser")
 
 

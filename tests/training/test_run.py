@@ -50,6 +50,7 @@ def test_a_run_from_config_to_model_folder(config_file, capsys):
     hypotheses = (folder / "test.hypotheses.txt").read_text().splitlines()
     sources = (config_file.parent / "val.en").read_text().splitlines()
     assert translator.translate(sources) == hypotheses
+    assert translator.known_words is None  # it may read words that it has not seen
     assert kt.Translator.load(folder / "best").beam_size == 2
     assert "Test: BLEU" in (folder / "averaged" / "README.md").read_text()
     assert (folder / "logs" / "curve.png").stat().st_size > 1000

@@ -37,6 +37,11 @@ async function introduce() {
   } catch (error) {
     return show(error);
   }
+  if (server.knows) {
+    $("knows").textContent = `The model knows ${server.knows}.`;
+    $("knows").hidden = false;
+    if (server.examples.length) $("source").placeholder = server.examples[0];
+  }
   const pair = [server.source_language, server.target_language];
   const about = [server.name, server.engine, server.weights && `${(server.weights / 1e6).toFixed(1)} M weights`];
   $("model").textContent = about.filter(Boolean).join(" · ");
@@ -69,9 +74,9 @@ async function translate() {
   show(null);
   try {
     const start = performance.now();
-    const {translations} = await ask("translate", {texts: lines}, signal);
+    const {translations, unknown_words: unknown = []} = await ask("translate", {texts: lines, details: true}, signal);
     const seconds = (performance.now() - start) / 1000;
-    showTranslations(translations);
+    showTranslations(translations, unknown);
     say(`${translations.length === 1 ? "1 sentence" : `${translations.length} sentences`}, ${seconds.toFixed(2)} s`);
     await explain(lines.findIndex((line) => line.trim()));
   } catch (error) {
@@ -105,12 +110,17 @@ function make(name, properties = {}, ...children) {
   return element;
 }
 
-function showTranslations(translations) {
+function showTranslations(translations, unknown) {
   const items = translations.map((text, i) => {
     if (!text) return make("li", {}, make("br"));
     const button = make("button", {type: "button", textContent: text, dir: "auto"});
     button.addEventListener("click", () => explain(i).catch(show));
-    return make("li", {}, button);
+    const item = make("li", {}, button);
+    if (unknown[i]?.length) {
+      const words = make("span", {textContent: unknown[i].join(", "), lang: $("source").lang, dir: "auto"});
+      item.append(make("p", {className: "unknown", lang: "en"}, "unknown words: ", words));
+    }
+    return item;
   });
   $("translations").replaceChildren(...items);
   $("copy").hidden = false;
@@ -227,7 +237,7 @@ $("key-form").addEventListener("submit", (event) => {
 });
 
 $("copy").addEventListener("click", async () => {
-  const text = [...$("translations").children].map((item) => item.textContent).join("\n");
+  const text = [...$("translations").children].map((item) => item.firstChild.textContent).join("\n");
   try {
     await navigator.clipboard.writeText(text);
     say("Copied");

@@ -142,8 +142,8 @@ def test_attention_weights_belong_to_the_translation(translator):
 
 
 @pytest.mark.one_backend
-def test_a_model_folder_may_hold_the_words_that_its_model_knows(folder):
-    translator = kt.Translator.load(folder)
+def test_a_model_folder_may_hold_the_words_that_its_model_knows(tmp_path):
+    translator, folder = kt.Translator.load(FOLDER), tmp_path / "model"
     assert translator.known_words is None
     assert "knows" not in translator.info()
     translator.save(folder)

@@ -23,7 +23,7 @@ from keras_transformer.data import TokenRows
 from keras_transformer.losses import LabelSmoothedCrossEntropy
 from keras_transformer.training.distribution import open_distribution
 
-STEPS = 20
+STEPS = 8
 #: Of three devices, each works its share off in two parts.
 MICRO_BATCHES = {3: 2}
 

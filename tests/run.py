@@ -4,7 +4,8 @@
     python3 tests/run.py --backend jax --quick -- -k attention
 
 Makes its virtual environments in `.venv`, with the exact versions and hashes of
-`requirements`, and makes them again when those or `pyproject.toml` change.
+`requirements`, and makes them again when those or `pyproject.toml` change. The one
+without TensorFlow has files of the other. Bytecode lies beside them.
 """
 
 from __future__ import annotations
@@ -13,13 +14,17 @@ import argparse
 import dataclasses
 import hashlib
 import os
+import re
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
 import venv
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from importlib import metadata
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -46,31 +51,72 @@ class Environment:
             return self.folder / "Scripts" / "python.exe"
         return self.folder / "bin" / "python"
 
-    def install(self) -> int:
-        """Makes the environment unless it is there already, made from the same."""
-        requirements = ROOT / "requirements" / f"{self.name}.txt"
+    @property
+    def packages(self) -> Path:
+        """The folder of what is installed."""
+        if os.name == "nt":
+            return self.folder / "Lib" / "site-packages"
+        version = "python{}.{}".format(*sys.version_info)
+        return self.folder / "lib" / version / "site-packages"
+
+    @property
+    def requirements(self) -> Path:
+        return ROOT / "requirements" / f"{self.name}.txt"
+
+    def install(self, other: Environment | None = None) -> int:
+        """Makes the environment unless it is there already, made from the same.
+
+        It is downloaded, or has the files of `other`.
+        """
         parts = (sys.version, str(ROOT))
-        files = (CONSTRAINTS, requirements, ROOT / "pyproject.toml")
+        files = (CONSTRAINTS, self.requirements, ROOT / "pyproject.toml")
         digest = hashlib.sha256("\n".join(parts).encode())
         for file in files:
             digest.update(file.read_bytes())
         stamp = self.folder / "stamp"
         if stamp.exists() and stamp.read_text() == digest.hexdigest():
             return 0
-        venv.create(self.folder, clear=True, symlinks=os.name != "nt", with_pip=True)
-        steps = (
-            ("install", "--require-hashes", "--no-deps", "-r", requirements),
-            # Without what it names: builds for GPUs bring gigabytes.
-            ("install", "--no-deps", "-c", CONSTRAINTS, "torch"),
-            ("install", "--no-deps", "--no-build-isolation", "-e", "."),
-        )
-        code = next(filter(None, map(self._pip, steps)), 0)
+        links = os.name != "nt"
+        venv.create(self.folder, clear=True, symlinks=links, with_pip=other is None)
+        code = self._link(other) if other else self._download()
         if code == 0:
             stamp.write_text(digest.hexdigest())
         return code
 
+    def _download(self) -> int:
+        steps = (
+            ("--require-hashes", "--no-deps", "-r", self.requirements),
+            # Without what it names: builds for GPUs bring gigabytes.
+            ("--no-deps", "-c", CONSTRAINTS, "torch"),
+        )
+        with ThreadPoolExecutor() as pool:
+            failed = any(list(pool.map(self._pip, steps)))
+        return failed or self._pip(("--no-deps", "--no-build-isolation", "-e", "."))
+
+    def _link(self, other: Environment) -> int:
+        installed = {
+            re.sub(r"[-_.]+", "-", found.name).lower(): found
+            for found in metadata.distributions(path=[str(other.packages)])
+        }
+        pinned = r"^([\w.-]+)==(\S+) \\$"  # without what other systems need
+        text = self.requirements.read_text(encoding="utf-8")
+        needed = dict(re.findall(pinned, text, re.MULTILINE))
+        for name in (*needed, "torch", "keras-transformer-mt"):
+            found = installed.get(name)
+            if not found or needed.get(name, found.version) != found.version:
+                print(f"{other.name} has no {name} {needed.get(name, '')}", flush=True)
+                return 1
+            for file in found.files:
+                if ".." not in file.parts:  # a program, which names the other's Python
+                    target = self.packages / file
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    _link_file(found.locate_file(file), target)
+        return 0
+
     def _pip(self, arguments: tuple[str | Path, ...]) -> int:
+        # Bytecode is written of what is imported; of all it takes a minute.
         command = [self.python, "-m", "pip", "-q", "--disable-pip-version-check"]
+        command += ["install", "--no-compile"]
         done = subprocess.run(
             [*command, *arguments],
             cwd=ROOT,
@@ -82,6 +128,13 @@ class Environment:
             if not line.startswith("WARNING: Location"):
                 print(line, flush=True)
         return done.returncode
+
+
+def _link_file(source: Path, target: Path) -> None:
+    try:
+        os.link(source, target)
+    except OSError:  # a file system without such links
+        shutil.copy2(source, target)
 
 
 FULL = Environment("test")
@@ -114,14 +167,15 @@ class Run:
         command = [FULL.python, "-m", "ruff", *arguments, "-q", "."]
         return subprocess.run(command, cwd=ROOT).returncode
 
-    def tests(self, environment: Environment, marker: str, backend: str = "") -> int:
+    def tests(self, environment: Environment, marker: str, backend: str) -> int:
         """One run of pytest; its counts are added to the totals."""
         if self.quick:
             marker += " and not slow"
         # Threads that wait for each other are slow where workers share the cores.
-        variables = {"OMP_NUM_THREADS": "1", **os.environ}
-        if backend:
-            variables["KERAS_BACKEND"] = backend
+        variables = {"OMP_NUM_THREADS": "1", **os.environ, "KERAS_BACKEND": backend}
+        # The tests start hundreds of processes: none shall compile all Python anew.
+        variables.pop("PYTHONDONTWRITEBYTECODE", None)
+        variables["PYTHONPYCACHEPREFIX"] = str(ROOT / ".venv" / "bytecode")
         with tempfile.TemporaryDirectory() as folder:
             # What JAX has compiled, for all workers and the processes that they start.
             variables.setdefault("JAX_COMPILATION_CACHE_DIR", f"{folder}/programs")
@@ -167,13 +221,13 @@ def run_stages(run: Run, backends: list[str], install: bool) -> None:
         return
     run.stage("ruff check", partial(run.ruff, "check"))
     run.stage("ruff format", partial(run.ruff, "format", "--check"))
-    run.stage("no backend", partial(run.tests, FULL, "no_backend"))
+    # Where a process imports Keras all the same, PyTorch is there soonest.
+    run.stage("no backend", partial(run.tests, FULL, "no_backend", "torch"))
     for backend in backends:
         run.stage(backend, partial(run.tests, FULL, "not no_backend", backend))
     others = [backend for backend in backends if backend != "tensorflow"]
-    if not others or (
-        install and not run.stage("install without TensorFlow", NO_TENSORFLOW.install)
-    ):
+    linked = partial(NO_TENSORFLOW.install, FULL)
+    if not others or (install and not run.stage("install without TensorFlow", linked)):
         return
     for backend in others:
         run.stage(

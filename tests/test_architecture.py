@@ -4,6 +4,7 @@ Imports inside of functions and under TYPE_CHECKING count as well.
 """
 
 import ast
+import functools
 import graphlib
 import re
 from collections.abc import Iterator
@@ -114,12 +115,18 @@ def room(module: str) -> str:
     return module.partition(".")[2].partition(".")[0]
 
 
+@functools.cache
 def tree(path: str) -> ast.Module:
     return ast.parse(FILES[path].read_text(encoding="utf-8"))
 
 
-def imports(source: ast.Module) -> Iterator[str]:
+@functools.cache
+def imports(source: ast.Module) -> tuple[str, ...]:
     """Absolute names of all that is imported, by statement or by function call."""
+    return tuple(_imports(source))
+
+
+def _imports(source: ast.Module) -> Iterator[str]:
     for node in ast.walk(source):
         if isinstance(node, ast.Import):
             yield from (name.name for name in node.names)
@@ -326,6 +333,7 @@ def test_the_forward_is_written_once(part):
     assert found == FORWARD[part]
 
 
+@functools.cache
 def code_of(file: Path) -> str:
     """The source of a module without its docstrings."""
     source = ast.parse(file.read_text(encoding="utf-8"))

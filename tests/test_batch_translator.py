@@ -215,7 +215,7 @@ def recipe(name, tmp_path, text, *options):
     source = tmp_path / "source.txt"
     source.write_bytes(text.encode())
     command = [sys.executable, ROOT / "tutorials" / "many_machines" / name, FOLDER]
-    command += [source, tmp_path / "out.txt", "--batch-size", "64", *options]
+    command += [source, tmp_path / "out.txt", "--batch-size", "20", *options]
     variables = {
         "PYTHONPATH": str(ROOT),
         "KERAS_BACKEND": "torch",  # which compiles nothing
@@ -274,7 +274,7 @@ spark_is_there = pytest.mark.skipif(
 @pytest.mark.no_backend
 @ray_is_there
 def test_ray_gives_each_line_once_in_its_order_though_a_worker_is_killed(tmp_path):
-    text, expected = repeated(60)
+    text, expected = repeated(10)
     process = recipe("translate_with_ray.py", tmp_path, text)
     deaths = []
     thread = threading.Thread(target=lambda: deaths.append(kill_a_worker()))

@@ -23,7 +23,8 @@ from reference.next_backend import NEXT
 from reference.weights import ids
 from reference.weights import numpy
 
-pytestmark = pytest.mark.slow
+# Two of the three steps round the backends meet all of them.
+pytestmark = [pytest.mark.slow, pytest.mark.one_backend("torch", "jax")]
 
 VOCABULARY_SIZE = 1_009
 LABELS = ids((13, 17, 5), seed=1, vocabulary_size=VOCABULARY_SIZE)

@@ -65,7 +65,13 @@ def assert_same_model(model, name, exact=EXACT):
     assert_same(total, expected["logits_sum"], tolerance=1e-4, exact=exact)
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        MODELS[0],
+        *(pytest.param(name, marks=pytest.mark.one_backend) for name in MODELS[1:]),
+    ],
+)
 def test_keras_files_of_earlier_versions_load(name):
     pytest.importorskip("torch")  # Keras names the optimizer of the backend that saved
     model = keras.saving.load_model(FIXTURES / "keras_files" / f"{name}.keras")

@@ -110,7 +110,7 @@ def test_two_equal_passes_leave_the_cross_entropy():
     np.testing.assert_allclose(numpy(found), numpy(expected), rtol=1e-6)
 
 
-@pytest.mark.parametrize("rows", [BATCH, 1, 0])
+@pytest.mark.parametrize("rows", [BATCH, 0])
 def test_shapes_known_only_when_it_runs(rows):
     if keras.backend.backend() != "tensorflow":
         pytest.skip("only TensorFlow has shapes that are not known when it traces")
@@ -175,6 +175,7 @@ def test_without_dropout_training_is_the_same():
         np.testing.assert_allclose(numpy(variable), numpy(other), atol=1e-6)
 
 
+@pytest.mark.one_backend
 def test_the_two_passes_drop_different_units():
     (_, one, evaluated), (_, other, _) = (
         trained(r_drop, dropout=0.3) for r_drop in (1e-6, ALPHA)
@@ -184,6 +185,7 @@ def test_the_two_passes_drop_different_units():
     assert abs(evaluated["loss"] - evaluated["nll"]) < 1.0
 
 
+@pytest.mark.one_backend
 def test_micro_batches_are_the_whole_batch():
     models_and_logs = [trained(ALPHA, 0.0, micro_batches=n) for n in (1, 2)]
     (found, _, _), (expected, _, _) = models_and_logs
@@ -209,6 +211,7 @@ def test_what_needs_all_logits_is_refused(dtype, metrics, reason):
         model.compile("sgd", loss, metrics=metrics)
 
 
+@pytest.mark.one_backend
 def test_config_round_trip_and_range():
     loss = LabelSmoothedCrossEntropy(0.1, r_drop=ALPHA)
     again = keras.saving.deserialize_keras_object(

@@ -1,6 +1,7 @@
 """Form: whole words, docstrings, no assert."""
 
 import ast
+import functools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,6 +27,7 @@ REFERENCE = re.compile(r"\b(19|20)\d\d\b.*https?://", re.DOTALL)
 SHAPE = re.compile(r"\([BTSDFHKVWL](, [\w. */+-]+)+\)")
 
 
+@functools.cache
 def tree(path: str) -> ast.Module:
     return ast.parse(SOURCES[path].read_text(encoding="utf-8"))
 

@@ -21,10 +21,6 @@ def test_the_tables_of_decoding(run_benchmark, ours):
     for row in numbers:
         assert row["sentences"] == 6 and row["tokens"] % (16 * 2) == 0
         assert row["tokens_per_second"] > 0
-    # A second run measures nothing that is there.
-    output, again = run_benchmark("gpu.decoding", *arguments, "--beam", 2)
-    assert f"| {ours} |" in output
-    assert again["rounds"] == found["rounds"]
 
 
 @pytest.mark.one_backend

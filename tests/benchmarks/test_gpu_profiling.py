@@ -1,5 +1,8 @@
 """`gpu/profiling.py` at toy size, and how kernels are counted."""
 
+import json
+import subprocess
+
 import pytest
 from gpu import profiling
 
@@ -14,14 +17,6 @@ def test_a_training_is_profiled(ours, run_benchmark):
     assert 0 < numbers["busy"] <= numbers["span"]
     assert numbers["launches"] >= 3 and numbers["step"] > 0 and numbers["batch"] > 0
     assert f"### {ours}" in output and "gaps without a kernel" in output
-
-
-@pytest.mark.one_backend
-@pytest.mark.slow
-def test_a_profile_that_takes_too_long_is_left_out(ours, run_benchmark):
-    arguments = ["--size", "toy", "--only", ours, "--minutes", 0]
-    output, found = run_benchmark("gpu.profiling", *arguments)
-    assert not found["milliseconds"] and "###" not in output
 
 
 @pytest.mark.one_backend
@@ -50,6 +45,26 @@ def test_a_kernel_has_a_kind(name, kind):
     from peers import kernels
 
     assert kernels.kind(name) == kind
+
+
+@pytest.mark.no_backend
+def test_a_profile_that_takes_too_long_is_named_and_left_out(
+    tmp_path, monkeypatch, capsys
+):
+    def traced(options, environment, seconds):
+        raise subprocess.TimeoutExpired("peers.kernels", seconds)
+
+    monkeypatch.setenv("PATH", "")  # without nvidia-smi
+    monkeypatch.setattr(profiling, "traced", traced)
+    monkeypatch.setattr(profiling, "cut", lambda *_: None)
+    monkeypatch.setattr(profiling, "installed", lambda *_: True)
+    path = tmp_path / "found.json"
+    arguments = ["profiling", "--size", "toy", "--only", "JAX", "--json", str(path)]
+    monkeypatch.setattr("sys.argv", arguments)
+    profiling.main()
+    output, errors = capsys.readouterr()
+    assert errors == "ours, JAX: did not end, left out\n" and "###" not in output
+    assert json.loads(path.read_text())["milliseconds"] == {}
 
 
 @pytest.mark.no_backend

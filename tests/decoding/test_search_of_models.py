@@ -172,10 +172,18 @@ def compare_beams(searched, options):
 @pytest.mark.parametrize(
     ("width", "name"),
     [
-        *((3, name) for name in ASKED),
-        (9, "coverage"),
-        pytest.param(8, "coverage", marks=pytest.mark.one_backend),
-        pytest.param(9, "groups", marks=pytest.mark.one_backend),
+        (3, "coverage"),
+        (3, "rules"),
+        *(
+            pytest.param(*case, marks=pytest.mark.one_backend)
+            for case in (
+                (3, "groups"),
+                (3, "no end"),
+                (8, "coverage"),
+                (9, "coverage"),
+                (9, "groups"),
+            )
+        ),
     ],
 )
 def test_equals_the_reference(one, width, name):
@@ -193,12 +201,10 @@ def test_halves_of_a_batch_equal_the_reference(halved, name):
     compare_beams(halved, {**ASKED[name], "beam_size": 3, "top_beams": 2})
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize(
     ("width", "name"),
-    [
-        (3, "coverage"),
-        pytest.param(9, "rules", marks=pytest.mark.one_backend),
-    ],
+    [(3, "coverage"), (9, "rules")],
 )
 def test_an_ensemble_equals_the_reference(two, width, name):
     compare_beams(two, {**ASKED[name], "beam_size": width, "top_beams": 3})
@@ -220,7 +226,9 @@ def test_greedy_search_equals_the_reference(members, request):
         assert actual.tokens == tokens
 
 
-@pytest.mark.parametrize("members", ["one", "halved"])
+@pytest.mark.parametrize(
+    "members", ["one", pytest.param("halved", marks=pytest.mark.one_backend)]
+)
 def test_samples_equal_the_reference(members, request):
     searched = request.getfixturevalue(members)
     drawn = {"temperature": 1.3, "top_k": 6, "top_p": 0.9}

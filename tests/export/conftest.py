@@ -1,5 +1,6 @@
 """One SavedModel for all tests of it."""
 
+import filelock
 import pytest
 
 import keras_transformer as kt
@@ -34,16 +35,18 @@ def said(translator, sources, odd_lines):
 
 
 @pytest.fixture(scope="session")
-def exported(translator, sources, tmp_path_factory):
-    """The folder of its first version as a SavedModel."""
+def exported(translator, sources, tmp_path_factory, worker_id):
+    """The folder of its first version as a SavedModel, one for all workers."""
     from keras_transformer.export import saved_model
 
-    return saved_model.export(
-        translator,
-        tmp_path_factory.mktemp("saved_models") / "en-de",
-        warm_up=sources[:2],
-        card="# Of a test",
-    )
+    folder = tmp_path_factory.getbasetemp()
+    folder = folder if worker_id == "master" else folder.parent
+    output = folder / "saved_models" / "en-de"
+    with filelock.FileLock(folder / "saved_models.lock"):
+        if not output.exists():
+            arguments = {"warm_up": sources[:2], "card": "# Of a test"}
+            saved_model.export(translator, output, **arguments)
+    return output / "1"
 
 
 @pytest.fixture(scope="session")

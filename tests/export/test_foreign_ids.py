@@ -10,7 +10,6 @@ import sentencepiece
 
 import keras_transformer as kt
 from keras_transformer.export import ctranslate2
-from keras_transformer.export import saved_model
 from keras_transformer.serving import ctranslate2_folder
 
 pytestmark = [
@@ -47,18 +46,19 @@ def translator():
     return kt.Translator(kt.Transformer(config), tokenizer, beam_size=2)
 
 
-def test_saved_model(translator, tmp_path):
+def test_saved_model(translator):
     import tensorflow as tf
 
-    folder = saved_model.export(translator, tmp_path / "model")
-    loaded = tf.saved_model.load(str(folder)).signatures
-    answer = loaded["serving_default"](text=tf.constant(LINES))
+    from keras_transformer.export.signatures import Signatures
+
+    functions = Signatures(translator, translator.decoding).functions()
+    answer = functions["serving_default"](text=tf.constant(LINES))
     found = [text.decode() for text in answer["translation"].numpy()]
     assert found == translator.translate(LINES)
     (ids,) = translator.tokenizer.encode(["The lazy dog"])
     unknown = translator.tokenizer.unknown_id
     rows = [[unknown, *ids[1:]], [translator.model.config.pad_id, *ids[1:]]]
-    answer = loaded["translate_ids"](
+    answer = functions["translate_ids"](
         ids=tf.constant(rows), lengths=tf.constant([len(ids)] * 2)
     )
     assert answer["replaced"].numpy().tolist() == [False, True]

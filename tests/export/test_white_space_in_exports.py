@@ -8,7 +8,6 @@ import pytest
 
 import keras_transformer as kt
 from keras_transformer.export import ctranslate2
-from keras_transformer.export import saved_model
 
 pytestmark = [
     pytest.mark.export,
@@ -44,13 +43,13 @@ def expected(translator):
     return found
 
 
-def test_saved_model(translator, expected, tmp_path):
+def test_saved_model(translator, expected):
     import tensorflow as tf
 
-    folder = saved_model.export(translator, tmp_path / "model")
-    answer = tf.saved_model.load(str(folder)).signatures["serving_default"](
-        text=tf.constant(NOTHING + SAME)
-    )
+    from keras_transformer.export.signatures import Signatures
+
+    functions = Signatures(translator, translator.decoding).functions()
+    answer = functions["serving_default"](text=tf.constant(NOTHING + SAME))
     assert [text.decode() for text in answer["translation"].numpy()] == expected
     assert not answer["truncated"].numpy().any()
 

@@ -106,12 +106,14 @@ def test_one_member_twice_is_that_member(found):
     np.testing.assert_allclose(scores, same_scores, rtol=1e-4)
 
 
+@pytest.mark.one_backend
 def test_the_shortest_limit_holds(members):
     assert Ensemble(members).config.longest_sequence == 9
     shorter = member(3, position="learned", max_sequence_length=6)
     assert Ensemble([*members, shorter]).config.longest_sequence == 6
 
 
+@pytest.mark.one_backend
 def test_attention_is_that_of_all_members_or_none(members):
     both = Ensemble([members[0], member(4, "recurrent", attention="none")])
     memory, mask = both.encode(ops.convert_to_tensor(SOURCE))
@@ -121,6 +123,7 @@ def test_attention_is_that_of_all_members_or_none(members):
         both.decode(target, memory, mask, return_attention_weights=True)
 
 
+@pytest.mark.one_backend
 def test_refuses_what_does_not_go_together(members):
     with pytest.raises(InputError, match="source_vocabulary_size 13, 14; give models"):
         Ensemble([members[0], member(0, vocabulary_size=14)])

@@ -126,6 +126,7 @@ def test_fused_training_in_mixed_precision():
         assert np.abs(found - change).max() < 0.1 * scale, variable.path
 
 
+@pytest.mark.one_backend
 def test_a_compiled_model_goes_through_a_file(tmp_path):
     """With its optimizer, its loss, and logits under a loss that is fused."""
     model = small("pre-norm, nothing tied")
@@ -162,6 +163,7 @@ def test_a_fresh_process_knows_the_metrics_of_a_file(tmp_path, run_python):
     assert output.splitlines()[-1] == "['nll']"
 
 
+@pytest.mark.one_backend
 def test_other_losses_get_logits():
     model = small("paper")
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)

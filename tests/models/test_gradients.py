@@ -78,8 +78,13 @@ def run(micro_batches, weighted=True, fused=True, name="paper", **optimizer):
     ("weighted", "fused", "name", "optimizer"),
     [
         (True, True, "paper", {"global_clipnorm": 0.5}),
-        (False, True, "pre-norm, nothing tied", {"use_ema": True}),
-        (False, False, "paper", {"clipnorm": 0.1}),
+        pytest.param(
+            *(False, True, "pre-norm, nothing tied", {"use_ema": True}),
+            marks=pytest.mark.one_backend,
+        ),
+        pytest.param(
+            *(False, False, "paper", {"clipnorm": 0.1}), marks=pytest.mark.one_backend
+        ),
     ],
 )
 def test_micro_batches_equal_the_whole_batch(weighted, fused, name, optimizer):
@@ -179,6 +184,7 @@ def test_micro_batches_drop_what_the_whole_batch_drops(r_drop):
         assert np.abs(numpy(variable) - numpy(old)).max() > 1e-4, variable.path
 
 
+@pytest.mark.one_backend
 def test_a_run_of_parts_that_draw_anew_goes_on_so():
     """As it was begun: each part draws from seeds of its own."""
     model = run_with_dropout([1])

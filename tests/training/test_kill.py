@@ -87,6 +87,7 @@ def folders(tmp_path):
     return tmp_path / "killed", tmp_path / "whole"
 
 
+@pytest.mark.one_backend
 def test_killed_at_random_instants_a_run_ends_as_one_left_alone(folders):
     killed, whole = folders
     code, message = train(whole)

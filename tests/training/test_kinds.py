@@ -38,7 +38,13 @@ def translator_of(name, tokenizer):
     return kt.Translator(models.build(name, **fields), tokenizer, beam_size=3)
 
 
-@pytest.fixture(scope="module", params=["recurrent", "convolutional, dilated"])
+@pytest.fixture(
+    scope="module",
+    params=[
+        "recurrent",
+        pytest.param("convolutional, dilated", marks=pytest.mark.one_backend),
+    ],
+)
 def translator(request, tokenizer):
     return translator_of(request.param, tokenizer)
 
@@ -89,6 +95,7 @@ def test_a_model_folder_keeps_the_kind(translator, tmp_path):
         np.testing.assert_array_equal(after[path], value, err_msg=path)
 
 
+@pytest.mark.one_backend
 def test_a_folder_that_names_no_kind_is_a_transformer(tokenizer, tmp_path):
     translator_of("paper", tokenizer).save(tmp_path / "model")
     path = tmp_path / "model" / "config.json"
@@ -101,6 +108,7 @@ def test_a_folder_that_names_no_kind_is_a_transformer(tokenizer, tmp_path):
         kt.Translator.load(tmp_path / "model")
 
 
+@pytest.mark.one_backend
 def test_a_model_without_attention_has_scores_and_no_alignments(tokenizer):
     translator = translator_of("recurrent, no attention", tokenizer)
     assert not translator.attends

@@ -73,7 +73,7 @@ def test_a_run_from_config_to_model_folder(config_file, capsys):
         pytest.param(
             ["precision=mixed_bfloat16", "ema=0.9", "micro_batches=2", "r_drop=5"],
             id="with options",
-            marks=pytest.mark.one_backend,  # `test_kill.py` resumes on each
+            marks=pytest.mark.one_backend,
         ),
     ],
 )

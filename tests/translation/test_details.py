@@ -133,7 +133,12 @@ def test_a_prefix_begins_a_line_that_is_split_and_no_other_part(translator):
 
 
 @pytest.mark.parametrize(
-    "options", [{"top_beams": 3}, {"beam_size": 1}, {"sampling": True}]
+    "options",
+    [
+        {"sampling": True},
+        pytest.param({"top_beams": 3}, marks=pytest.mark.one_backend),
+        pytest.param({"beam_size": 1}, marks=pytest.mark.one_backend),
+    ],
 )
 def test_what_a_prefix_costs_is_told_apart_from_what_follows(translator, options):
     prefixes = ["Wir haben", "", "zzz"]

@@ -110,6 +110,7 @@ def test_token_scores_and_alignments_come_with_the_translation(translator):
     assert found[-1][0].text == found[-1][0].pharaoh == ""
 
 
+@pytest.mark.one_backend
 def test_a_pair_that_is_too_long_is_named(translator):
     long = "a " * 3000
     for pair, side in (((long, "a"), "source"), (("a", long), "target")):
@@ -121,6 +122,7 @@ def test_a_pair_that_is_too_long_is_named(translator):
         translator.score(["a"], ["\ud800"], first_line=8)
 
 
+@pytest.mark.one_backend
 def test_scores_of_tokens_add_up(translator):
     targets = translator.translate(SOURCES)
     for score, target in zip(translator.score(SOURCES, targets), targets, strict=True):
@@ -180,6 +182,7 @@ def test_every_cut_is_told_also_where_it_is_like_one_before(translator):
     assert {warning.filename for warning in caught} == {__file__}
 
 
+@pytest.mark.one_backend
 def test_a_character_that_does_not_fit_is_named(translator):
     lines = ["a", "a \N{GRINNING FACE}"]
     options = {"long_lines": "split", "max_source_length": 3, "first_line": 6}
@@ -244,6 +247,7 @@ def test_options_of_the_folder_hold_unless_others_are_given(translator, tmp_path
         again.translate(SOURCES[:1], min_length=4)
 
 
+@pytest.mark.one_backend
 def test_an_ensemble_is_loaded_from_folders_and_is_none(translator, tmp_path):
     ensemble = kt.Translator.load(FOLDER, FOLDER)
     assert [m.config for m in ensemble.model.models] == [translator.model.config] * 2
@@ -261,6 +265,7 @@ def test_an_ensemble_is_loaded_from_folders_and_is_none(translator, tmp_path):
         kt.Translator.load(FOLDER, tmp_path / "other")
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -317,6 +322,7 @@ def test_the_most_extreme_options_are_what_they_say(translator, options, same):
         assert texts == translator.translate(SOURCES[:2], **same)
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize("lines", [{"a": 1}, {"a"}, b"a", iter(["a"]), None, 5])
 def test_what_is_no_list_of_lines_is_refused(translator, lines):
     for method in (translator.translate, translator.count_tokens):

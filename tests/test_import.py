@@ -79,7 +79,6 @@ def test_configs_evaluation_and_text_files_need_no_keras(run_python):
     assert not loaded_modules(output) & {"keras", "tensorflow", "jax", "torch"}
 
 
-@pytest.mark.no_tensorflow
 @pytest.mark.parametrize("backend", ["jax", "torch"])
 def test_every_public_name_loads_without_tensorflow(backend, run_python):
     if not importlib.util.find_spec(backend):

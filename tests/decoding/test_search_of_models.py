@@ -194,9 +194,8 @@ def test_equals_the_reference(one, width, name):
         assert {h.finished for row in found for h in row} >= {name != "no end"}
 
 
-@pytest.mark.parametrize(
-    "name", ["rules", pytest.param("groups", marks=pytest.mark.one_backend)]
-)
+@pytest.mark.one_backend  # `test_search_loop.py` halves on each
+@pytest.mark.parametrize("name", ["rules", "groups"])
 def test_halves_of_a_batch_equal_the_reference(halved, name):
     compare_beams(halved, {**ASKED[name], "beam_size": 3, "top_beams": 2})
 

@@ -1,9 +1,9 @@
-"""The embedded parallel corpus: English, German and French phrases with numbers.
+"""The embedded parallel corpus: English, German and French sentences.
 
-Sentences about travelling, shopping, offices, doctors and the weather, made from CLDR
-data, numbers in words and carrier sentences of our own; README.md beside this file
-says how. The texts are committed, so that no library update changes them: reading
-needs nothing but the standard library.
+Everyday sentences from a grammar, and sentences about travelling, shopping, offices,
+doctors and the weather with dates, prices and numbers; README.md beside this file says
+how they are made. The texts are committed, so that no library update changes them:
+reading needs nothing but the standard library.
 
 Spaces are CLDR's characters as they are: a no-break space (U+00A0) before a percent
 sign or a euro sign in German and French, a narrow one (U+202F) in French thousands and
@@ -41,9 +41,9 @@ def load(
 ) -> tuple[list[str], list[str]]:
     """Reads one split of the phrasebook in two of its languages.
 
-    No sentence comes twice in any language, and every sentence of `"validation"` and
-    `"test"` has only dates, times, amounts and so on that `"train"` has nowhere in the
-    same role.
+    But for fixed phrases, which `"train"` repeats, no sentence comes twice in any
+    language. A sentence of `"validation"` and `"test"` has dates, amounts and so on, or
+    pairs of words, that `"train"` has nowhere in the same role.
 
     Args:
         source_language: `"en"`, `"de"` or `"fr"`.

@@ -12,8 +12,12 @@ import dataclasses
 import functools
 import gzip
 import io
+import itertools
 import random
+import re
 import sys
+from collections import Counter
+from collections.abc import Iterator
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -23,8 +27,10 @@ import babel.core
 
 from keras_transformer.data.phrasebook import LANGUAGES
 from keras_transformer.data.phrasebook import SPLITS
+from keras_transformer.data.phrasebook import everyday
 from keras_transformer.data.phrasebook import path
 from keras_transformer.data.phrasebook.carriers import CARRIERS
+from keras_transformer.data.phrasebook.carriers import SHORT_CARRIERS
 from keras_transformer.data.phrasebook.carriers import Carrier
 from keras_transformer.data.phrasebook.carriers import kind_of
 from keras_transformer.data.phrasebook.lookup import character_fours
@@ -33,7 +39,17 @@ from keras_transformer.data.phrasebook.lookup import words
 from keras_transformer.data.phrasebook.slots import KINDS
 from keras_transformer.files.whole_file import write_whole
 
-COUNTS = {"train": 33_000, "validation": 500, "test": 1000}
+#: Sentences of each split by the part of the phrasebook that they are of.
+COUNTS = {
+    "train": {"carriers": 12_000, "short": 8_000, "everyday": 48_000},
+    "validation": {"carriers": 200, "short": 100, "everyday": 200},
+    "test": {"carriers": 400, "short": 200, "everyday": 400},
+}
+#: How often "train" has each fixed phrase, such as "Hello, how are you?".
+_TIMES = 20
+#: How often at least "train" has each word of an everyday sentence that is held out.
+_OFTEN = 20
+_MOST_MISSES = 200  # repeats in a row, after which a carrier has no more sentences
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,19 +58,29 @@ class Sentence:
 
     Args:
         texts: in the order of `LANGUAGES`.
-        carrier: index into `CARRIERS`.
-        marks: what is held out with the values of its slots (`Kind.mark`).
+        part: `"carriers"`, `"short"` or `"everyday"`.
+        carrier: index into `CARRIERS` or `SHORT_CARRIERS`; of everyday sentences -1.
+        marks: what is held out with the values of its slots (`Kind.mark`), or with the
+            pairs of its words (`everyday.Translation`).
     """
 
     texts: tuple[str, ...]
+    part: str
     carrier: int
     marks: tuple[str, ...]
 
 
 def corpus() -> dict[str, list[Sentence]]:
-    """All sentences of each split; in no language does a text come twice."""
+    """All sentences of each split; only fixed phrases come more than once."""
     seen: set[tuple[str, str]] = set()
-    return {split: _sentences(split, seen) for split in SPLITS}
+    known: Counter[str] = Counter()
+    found = {}
+    for split in SPLITS:  # "train" first
+        found[split] = _sentences(split, seen, known)
+        if split == "train":
+            for sentence in found[split]:
+                known.update(_words(sentence.texts))
+    return found
 
 
 def table(sentences: Sequence[Sentence]) -> bytes:
@@ -63,36 +89,59 @@ def table(sentences: Sequence[Sentence]) -> bytes:
     return "".join("\t".join(row) + "\n" for row in rows).encode()
 
 
-def _sentences(split: str, seen: set[tuple[str, str]]) -> list[Sentence]:
-    rounds: list[list[Sentence]] = []
-    whole, rest = divmod(COUNTS[split], len(CARRIERS))
-    for index in range(len(CARRIERS)):
-        count = whole + (index < rest)
-        for number, sentence in enumerate(_of_carrier(index, split, count, seen)):
-            if number == len(rounds):
-                rounds.append([])
-            rounds[number].append(sentence)
-    # Each round holds every carrier once, so any part of the file is a fair sample.
-    stream = random.Random(split)
-    return [sentence for each in rounds for sentence in _shuffled(each, stream)]
+def _sentences(
+    split: str, seen: set[tuple[str, str]], known: Counter[str]
+) -> list[Sentence]:
+    counts = COUNTS[split]
+    parts = {"carriers": CARRIERS, "short": SHORT_CARRIERS}
+    sentences: list[Sentence] = []
+    for part, carriers in parts.items():
+        whole, rest = divmod(counts[part], len(carriers))
+        for index, carrier in enumerate(carriers):
+            stream = random.Random(f"{split} {part} {index}")
+            count = whole + (index < rest)
+            for texts, marks in _of_carrier(carrier, split, count, stream, seen):
+                sentences.append(Sentence(texts, part, index, marks))
+    # More than are needed: what is held out joins words that "train" has often.
+    drawn = everyday.sentences(split, 10 * counts["everyday"], split)
+    often = (
+        one
+        for one in drawn
+        if split == "train" or all(known[w] >= _OFTEN for w in _words(one.texts))
+    )
+    for one in itertools.islice(often, counts["everyday"]):
+        times = _TIMES if split == "train" and one.kind == "phrase" else 1
+        sentences += [Sentence(one.texts, "everyday", -1, one.marks)] * times
+    return _shuffled(sentences, random.Random(split))
+
+
+def _words(texts: Sequence[str]) -> Iterator[str]:
+    """The words of a sentence, each with its language."""
+    for language, text in zip(LANGUAGES, texts, strict=True):
+        for word in re.findall(r"[^\W\d_]+", text):
+            yield f"{language} {word}"
 
 
 def _of_carrier(
-    index: int, split: str, count: int, seen: set[tuple[str, str]]
-) -> list[Sentence]:
-    stream = random.Random(f"{split} {index}")
-    carrier = CARRIERS[index]
-    sentences: list[Sentence] = []
-    while len(sentences) < count:
+    carrier: Carrier,
+    split: str,
+    count: int,
+    stream: random.Random,
+    seen: set[tuple[str, str]],
+) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """So many different sentences of a carrier, or as many as it has, and marks."""
+    misses = 0
+    while count and misses < _MOST_MISSES:
         values = _draw(carrier, split, stream)
         texts = tuple(_text(carrier, values, language) for language in LANGUAGES)
         marked = set(zip(LANGUAGES, texts, strict=True))
         if seen & marked:
+            misses += 1
             continue
         seen |= marked
+        count, misses = count - 1, 0
         marks = tuple(KINDS[kind_of(slot)].mark(values[slot]) for slot in carrier.slots)
-        sentences.append(Sentence(texts, index, marks))
-    return sentences
+        yield texts, marks
 
 
 def _draw(carrier: Carrier, split: str, stream: random.Random) -> dict[str, Any]:

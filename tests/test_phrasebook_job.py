@@ -34,5 +34,5 @@ def test_the_phrasebook_job_learns_and_ends_with_its_score(run_python, tmp_path)
     last = output.splitlines()[-1]
     assert re.fullmatch(r"test BLEU = \d+\.\d nrefs:1\|.*\|version:\S+", last)
     metrics = (tmp_path / "run" / "logs" / "metrics.jsonl").read_text().splitlines()
-    assert json.loads(metrics[-1])["val_nll"] < 4.5  # untrained: ln 1000 = 6.9
+    assert json.loads(metrics[-1])["val_nll"] < 5.5  # untrained: ln 3000 = 8.0
     assert (tmp_path / "run" / "averaged" / "model.weights.h5").is_file()

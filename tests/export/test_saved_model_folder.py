@@ -111,7 +111,7 @@ def test_the_card_and_the_batching_are_beside_it(exported):
 @on_tensorflow
 def test_the_committed_model_is_small_and_has_its_card():
     files = [path for path in COMMITTED.rglob("*") if path.is_file()]
-    assert sum(path.stat().st_size for path in files) <= 8 * 10**6
+    assert sum(path.stat().st_size for path in files) <= 9 * 10**6
     card = (COMMITTED / "README.md").read_text(encoding="utf-8")
     assert "BLEU" in card
     assert "docker run" in card

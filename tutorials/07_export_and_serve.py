@@ -75,15 +75,15 @@ def python(*arguments, lines=""):
 SIZES = {"train": 32, "validation": 2, "test": 4}
 for part, size in SIZES.items():
     pairs = list(zip(*phrasebook.load("en", "de", part), strict=True))
-    if FAST:  # the shortest, so that they fill a batch of one shape
-        pairs = sorted(pairs, key=lambda pair: len(pair[1]))[:size]
+    if FAST:  # of about one length, so that they fill a batch of one shape
+        pairs = sorted(set(pairs), key=lambda pair: abs(len(pair[1]) - 40))[:size]
     elif part != "train":
         pairs = pairs[:200]
     for language, lines in zip(("en", "de"), zip(*pairs, strict=True), strict=True):
         text = "".join(f"{line}\n" for line in lines)
         Path(f"{part}.{language}").write_text(text, encoding="utf-8")
 
-D, LAYERS, V, STEPS = (32, 1, 320, 120) if FAST else (128, 2, 1000, 1200)
+D, LAYERS, V, STEPS = (32, 1, 320, 120) if FAST else (128, 2, 3000, 1600)
 CONFIG = f"""\
 model:
   preset: tiny
@@ -91,7 +91,8 @@ model:
   intermediate_dim: {2 * D}
   num_encoder_layers: {LAYERS}
   num_decoder_layers: {LAYERS}
-  dropout: 0.1
+  normalize_first: true
+  dropout: 0.0
 tokenizer: {{vocabulary_size: {V}, split_digits: true}}
 data:
   train: [{{source: train.en, target: train.de}}]

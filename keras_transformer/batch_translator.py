@@ -10,12 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pydantic
 
 from keras_transformer.arguments import check_counts
 from keras_transformer.config.decoding import DecodingOptions
-from keras_transformer.config.faults import first_fault
-from keras_transformer.config.faults import nearest
 from keras_transformer.errors import InputError
 
 
@@ -181,17 +178,7 @@ def _check_options(options: Mapping[str, Any]) -> None:
             "prefixes belong to single lines, and a BatchTranslator has one set of "
             "options for all; give them to Translator.translate"
         )
-    fields = DecodingOptions.model_fields
-    for name in options:
-        if name not in fields:
-            raise InputError(
-                f"unknown option {name}; did you mean {nearest(name, fields)!r}?"
-            )
-    try:
-        DecodingOptions(**{k: v for k, v in options.items() if v is not None})
-    except pydantic.ValidationError as error:
-        if error.errors()[0]["loc"]:
-            raise InputError(first_fault(error, DecodingOptions, "")) from None
+    DecodingOptions.check_each(options)
 
 
 def _text(number: int, value: Any) -> str | None:

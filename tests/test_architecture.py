@@ -20,7 +20,7 @@ FILES = {str(path.relative_to(FOLDER)): path for path in sorted(FOLDER.rglob("*.
 
 #: Who stands on which floor, from the ground up.
 ROOMS = (
-    "errors hiding processors control_characters",
+    "errors hiding processors control_characters decoding_options",
     "arguments config backends files moses",
     "layers decoding data fused_cross_entropy evaluation",
     "losses",

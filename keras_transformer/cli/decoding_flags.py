@@ -1,4 +1,4 @@
-"""The flags of a search: one for each field of `DecodingOptions`."""
+"""Flags of a search: one for each decoding option, made from their table."""
 
 import functools
 import inspect
@@ -10,71 +10,87 @@ from typing import Any
 
 import typer
 
-from keras_transformer.cli import unsetting
+from keras_transformer.decoding_options import OPTIONS
+from keras_transformer.decoding_options import Option
+from keras_transformer.errors import InputError
 
-_KEYWORD = Parameter.KEYWORD_ONLY
-
-#: Field -> type, how its value is shown, and its help. The default is the model's.
-FLAGS: dict[str, tuple[Any, str | None, str]] = {
-    "beam_size": (int, "N", "Hypotheses kept; 1 is greedy."),
-    "top_beams": (int, "N", "Hypotheses written of each line."),
-    "normalization": (str, "gnmt|average|none", "How scores account for lengths."),
-    "length_penalty": (float, "A", "Of gnmt: the higher, the longer translations."),
-    "coverage_penalty": (float, "B", "Of source tokens that get no attention."),
-    "patience": (float, "P|none", "End once P * beam size hypotheses have ended."),
-    "min_length": (int, "N", "The fewest tokens of a translation."),
-    "max_length": (int, "N|none", "The most; else as many as the line has + 50."),
-    "no_repeat_ngram_size": (int, "N", "No sequence of N tokens comes twice."),
-    "repetition_penalty": (float, "R", "Above 1: shun tokens that have come already."),
-    "suppressed_tokens": (list[str], "PIECE|none", "Never write it. May be repeated."),
-    "num_beam_groups": (int, "N", "Groups of beams that shun each other's tokens."),
-    "diversity_penalty": (float, "D", "How much they do."),
-    "sampling": (bool, None, "Draw tokens at random instead of searching."),
-    "temperature": (float, "T", "Of draws: below 1 favours the probable."),
-    "top_k": (int, "N", "Draw of the N most probable tokens."),
-    "top_p": (float, "P", "Draw of the fewest tokens that hold probability P."),
-    "seed": (int, "N", "Of draws."),
-    "mbr": (str, "chrf|bleu|none", "Choose what is most like the other candidates."),
-    "mbr_candidates": (int, "N|none", "How many; else the beam size, of samples 32."),
-    "long_lines": (str, "error|truncate|split", "What happens to lines too long."),
-    "max_source_length": (int, "N|none", "Tokens of a line; else all the model takes."),
-}
-
-#: Numbers that cannot be 0: counts, and those that `DecodingOptions` checks.
-_COUNTS = {"beam_size", "top_beams", "num_beam_groups"}
-_CHECKED = {"temperature", "top_p", "repetition_penalty", *unsetting.NAMES}
+#: What takes away an option that a model has.
+_NONE = "none"
 
 
 def with_decoding_flags(
-    command: Callable[..., None], without: Collection[str] = ()
+    command: Callable[..., None], names: Collection[str] = tuple(OPTIONS)
 ) -> Callable[..., None]:
     """A command whose parameter `decoding` holds those of the flags that are given.
 
     Args:
         command: has a parameter for each of its own arguments, and `decoding`.
-        without: fields that it gets no flag for.
+        names: of the options that it gets flags for; default: all.
     """
-    chosen = {name: flag for name, flag in FLAGS.items() if name not in without}
 
     @functools.wraps(command)
     def run(**arguments: Any) -> None:
-        flags = {name: arguments.pop(name) for name in chosen}
+        flags = {name: arguments.pop(name) for name in names}
         # A flag that may be repeated is an empty list where it is not given.
         given = {n: v for n, v in flags.items() if v is not None and v != []}
-        command(**arguments, decoding=unsetting.with_unset(given))
+        decoding = {name: _unset(name, value) for name, value in given.items()}
+        _check(decoding)  # now: a model takes long to load
+        command(**arguments, decoding=decoding)
 
-    flags = [_parameter(name, *flag) for name, flag in chosen.items()]
-    own = inspect.signature(command).parameters.values()
-    own = [p for p in own if p.name != "decoding"]
-    run.__signature__ = inspect.Signature([*own, *flags])
-    run.__annotations__ = {p.name: p.annotation for p in [*own, *flags]}
+    flags = [_parameter(OPTIONS[name]) for name in names]
+    parameters = inspect.signature(command).parameters.values()
+    parameters = [p for p in parameters if p.name != "decoding"] + flags
+    run.__signature__ = inspect.Signature(parameters)
+    run.__annotations__ = {p.name: p.annotation for p in parameters}
     return run
 
 
-def _parameter(name: str, kind: Any, metavar: str | None, text: str) -> Parameter:
-    unbounded = name in _CHECKED or kind not in (int, float)
-    least = None if unbounded else int(name in _COUNTS)
-    parser = unsetting.parser(name, kind)
-    option = typer.Option(metavar=metavar, help=text, min=least, parser=parser)
-    annotation = Annotated[kind | None, option]
-    return Parameter(name, _KEYWORD, default=None, annotation=annotation)
+def _parameter(option: Option) -> Parameter:
+    kinds = [value for value in option.values if not isinstance(value, str | None)]
+    kind = kinds[0] if kinds else str
+    if kind not in (bool, int, float, str):
+        kind = list[str]
+    shown = [v if isinstance(v, str) else option.letter for v in option.values if v]
+    metavar = "|".join([*shown, _NONE] if option.has_none else shown)
+    parser = None
+    if option.has_none and kind in (int, float):
+        parser = functools.partial(_number, kind)
+    flag = typer.Option(
+        metavar=None if kind is bool else metavar,
+        help=option.help + (" May be repeated." if kind == list[str] else ""),
+        parser=parser,
+    )
+    annotation = Annotated[kind | None, flag]
+    return Parameter(
+        option.name, Parameter.KEYWORD_ONLY, default=None, annotation=annotation
+    )
+
+
+def _number(kind: type, text: str) -> Any:
+    try:
+        return text if text == _NONE else kind(text)
+    except ValueError:
+        raise typer.BadParameter(
+            f"{text!r} is neither a valid {kind.__name__} nor none."
+        ) from None
+
+
+def _unset(name: str, value: Any) -> Any:
+    """The value, or the option's own for the word none."""
+    is_none = OPTIONS[name].has_none and value in (_NONE, [_NONE])
+    return OPTIONS[name].default if is_none else value
+
+
+def _check(decoding: dict[str, Any]) -> None:
+    """Refuses values out of bounds."""
+    if not decoding:
+        return
+    from keras_transformer.config.decoding import DecodingOptions
+
+    for name, value in decoding.items():
+        try:
+            DecodingOptions.check_each({name: value})
+        except InputError as error:
+            flag = f"'--{name.replace('_', '-')}'"
+            message = str(error).removeprefix(f"{name}: ")
+            raise typer.BadParameter(message, param_hint=flag) from None

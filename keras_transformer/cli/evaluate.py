@@ -15,10 +15,13 @@ from keras_transformer.cli import progress
 from keras_transformer.cli import scoring
 from keras_transformer.cli import writing
 from keras_transformer.cli.decoding_flags import with_decoding_flags
+from keras_transformer.decoding_options import OPTIONS
 
 
 # One translation of a line is scored: --top-beams would change nothing.
-@functools.partial(with_decoding_flags, without=["top_beams"])
+@functools.partial(
+    with_decoding_flags, names=[name for name in OPTIONS if name != "top_beams"]
+)
 def evaluate(
     model: options.Model,
     source: options.SourceFile,

@@ -11,20 +11,6 @@ Model = Annotated[
     Path,
     typer.Argument(metavar="MODEL", help="A model folder, such as runs/NAME/averaged."),
 ]
-BeamSize = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N", min=1, help="Hypotheses kept; 1 is greedy. Default: the model's."
-    ),
-]
-LengthPenalty = Annotated[
-    float | None,
-    typer.Option(
-        metavar="A",
-        min=0.0,
-        help="The higher, the longer translations. Default: the model's.",
-    ),
-]
 SourceFile = Annotated[
     Path,
     typer.Option(

@@ -1,25 +1,27 @@
 """`keras-transformer serve`."""
 
+import functools
 import os
+from typing import Any
 
 from keras_transformer.cli import backend
 from keras_transformer.cli import model_folder
 from keras_transformer.cli import options
 from keras_transformer.cli import serve_options
+from keras_transformer.cli.decoding_flags import with_decoding_flags
 from keras_transformer.errors import InputError
 
 #: Names the environment variable: an argument could be read by anybody on the machine.
 KEY = "KERAS_TRANSFORMER_API_KEY"
 
 
+@functools.partial(with_decoding_flags, names=["beam_size", "length_penalty"])
 def serve(
     model: options.Model,
     host: serve_options.Host = "127.0.0.1",
     port: serve_options.Port = 8501,
     name: serve_options.Name = "default",
     languages: serve_options.Languages = "",
-    beam_size: options.BeamSize = None,
-    length_penalty: options.LengthPenalty = None,
     batch_size: serve_options.BatchSize = 64,
     queue: serve_options.Queue = 1024,
     max_body: serve_options.MaxBody = 2**20,
@@ -28,14 +30,17 @@ def serve(
     max_request_characters: serve_options.MaxRequestCharacters = 2**17,
     timeout: serve_options.Timeout = 60,
     warm_up: serve_options.WarmUp = 32,
+    *,
+    decoding: dict[str, Any],
 ) -> None:
     """Answer translation requests over HTTP, and show a page to try it.
 
     MODEL is a model folder, or one of 'export --format ctranslate2'. POST /translate
     takes {"text": "..."} or {"texts": [...]}, POST /v1/models/NAME:predict what TF
     Serving takes. Where KERAS_TRANSFORMER_API_KEY is set, clients must send it as
-    'Authorization: Bearer KEY'. SIGTERM, SIGHUP or ctrl-C stops it when all that was
-    taken on is answered.
+    'Authorization: Bearer KEY'. Options of the search that are left out are those of
+    the model. SIGTERM, SIGHUP or ctrl-C stops it when all that was taken on is
+    answered.
     """
     model_folder.check(model, "a model folder")
     try:
@@ -65,9 +70,7 @@ def serve(
         answer_seconds=timeout,
     )
     service = Service(
-        loading.load_engine(
-            model, limits, beam_size=beam_size, length_penalty=length_penalty
-        ),
+        loading.load_engine(model, limits, **decoding),
         name,
         limits,
         languages=pair,

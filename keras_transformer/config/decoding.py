@@ -1,44 +1,30 @@
-"""All that a search can be asked to do, as one validated and frozen object."""
+"""Decoding options: all that a search can be asked to do, validated and frozen."""
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator
 from collections.abc import Mapping
-from typing import Annotated
 from typing import Any
-from typing import Literal
 
 import pydantic
 
 from keras_transformer.config.faults import first_fault
+from keras_transformer.config.faults import nearest
+from keras_transformer.decoding_options import OPTIONS
+from keras_transformer.decoding_options import Option
+from keras_transformer.decoding_options import OptionTable
 from keras_transformer.errors import InputError
-
-Count = pydantic.PositiveInt
-Beams = Annotated[int, pydantic.Field(ge=1, le=1000)]
-# Within these bounds no sum of float32 overflows, and no difference is lost.
-Penalty = Annotated[float, pydantic.Field(ge=0.0, le=1e6)]
-Factor = Annotated[float, pydantic.Field(ge=1e-6, le=1e6)]
 
 #: Changes that make of any options a plain greedy search.
 GREEDY = {
-    "beam_size": 1,
-    "top_beams": 1,
-    "coverage_penalty": 0.0,
-    "patience": None,
-    "num_beam_groups": 1,
-    "diversity_penalty": 0.0,
-    "sampling": False,
-    "temperature": 1.0,
-    "top_k": 0,
-    "top_p": 1.0,
-    "mbr": None,
-    "mbr_candidates": None,
+    name: option.default if option.greedy is None else option.greedy
+    for name, option in OPTIONS.items()
+    if option.is_set_back
 }
 
 _N_BEST = 4
 _NUM_SAMPLES = 32  # of which MBR chooses
-_BEAM_SEARCH = ("coverage_penalty", "patience", "num_beam_groups")
-_SAMPLING = ("temperature", "top_k", "top_p")
 
 
 def n_best_size(beam_size: int) -> int:
@@ -46,54 +32,36 @@ def n_best_size(beam_size: int) -> int:
     return beam_size if beam_size > 1 else _N_BEST
 
 
-def _as_tuple(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+def _described(schema: dict[str, Any]) -> None:
+    """Puts the text of each option into the JSON schema."""
+    for name, option in OPTIONS.items():
+        schema["properties"][name]["description"] = option.text
 
 
-class DecodingOptions(pydantic.BaseModel):
-    """How translations are searched for; the defaults are the paper's.
+def _documented(options: type[DecodingOptions]) -> type[DecodingOptions]:
+    """The class, the options in its docstring."""
+    rows = "\n".join(map(_documentation, OPTIONS.values()))
+    text = options.__doc__ or ""  # Python -OO has none
+    before, section, after = text.partition("    Raises:\n")
+    options.__doc__ = f"{before}    Args:\n{rows}\n\n{section}{after}"
+    return options
 
-    Penalties are at most a million; patience, temperature and repetition penalty lie
-    between a millionth and a million.
 
-    Args:
-        beam_size: W, hypotheses kept; 1 is greedy search.
-        top_beams: R, hypotheses given back: the best of a beam search, or as many
-            samples, in the order in which they were drawn.
-        normalization: what the log-probability of a hypothesis is divided by, to give
-            its score: `"gnmt"` ((5 + length) / 6)^length_penalty, `"average"` its
-            length, `"none"` nothing. Lengths count the end token.
-        length_penalty: alpha of `"gnmt"`, at most 10.
-        coverage_penalty: beta: how much a score loses for source tokens that no target
-            token attends to. Of beam search.
-        patience: ends a beam search once patience * beam_size hypotheses have ended,
-            each among the best beam_size continuations of its step; None goes on until
-            nothing better can come, which is never worse.
-        min_length: the fewest tokens, end token included.
-        max_length: the most tokens, end token included; None for as many as the source
-            has and 50 more.
-        no_repeat_ngram_size: no sequence of so many tokens comes twice; 0 for any.
-        repetition_penalty: what the logit of a token that has come already is divided
-            by, where it is negative multiplied; 1 changes nothing.
-        suppressed_tokens: pieces of the vocabulary, or their ids, that never come. They
-            keep their share of probability.
-        num_beam_groups: groups of beams that are searched one after the other, each
-            shunning the tokens that the ones before it take at the same step.
-        diversity_penalty: how much, for each time that one of them has taken a token.
-        sampling: draw tokens at random, with their probabilities.
-        temperature: divides log-probabilities before a draw; below 1 favours the
-            probable.
-        top_k: draw of the so many most probable tokens; 0 of all.
-        top_p: draw of the fewest tokens whose probabilities add up to it; 1 of all.
-        seed: of the draws. A line's samples depend on it and on the line's number, not
-            on the lines around it.
-        mbr: choose the translation that is most like the other candidates, by `"chrf"`
-            or `"bleu"`, instead of the most probable.
-        mbr_candidates: how many; default: beam_size, of samples 32.
-        long_lines: what happens to a line of more tokens than `max_source_length`:
-            `"error"`, `"truncate"` it with a warning, or `"split"` it into sentences,
-            if necessary into windows, whose translations are joined.
-        max_source_length: end token included; None for what the model takes.
+def _documentation(option: Option) -> str:
+    facts = ", ".join(filter(None, [option.bounds, f"default {option.default!r}"]))
+    return textwrap.fill(
+        f"{option.name}: {option.text} ({facts})",
+        width=88,
+        initial_indent=" " * 8,
+        subsequent_indent=" " * 12,
+    )
+
+
+@_documented
+class DecodingOptions(pydantic.BaseModel, OptionTable):
+    """Decoding options, validated and frozen; the defaults are the paper's.
+
+    Their table is `keras_transformer.decoding_options.OptionTable`.
 
     Raises:
         InputError: from `of` and `updated`, for values that do not go together too.
@@ -115,33 +83,17 @@ class DecodingOptions(pydantic.BaseModel):
     """
 
     model_config = pydantic.ConfigDict(
-        frozen=True, extra="forbid", strict=True, allow_inf_nan=False
+        frozen=True,
+        extra="forbid",
+        strict=True,
+        allow_inf_nan=False,
+        json_schema_extra=_described,
     )
 
-    beam_size: Beams = 4
-    top_beams: Beams = 1
-    normalization: Literal["gnmt", "average", "none"] = "gnmt"
-    length_penalty: Annotated[float, pydantic.Field(ge=0.0, le=10.0)] = 0.6
-    coverage_penalty: Penalty = 0.0
-    patience: Factor | None = None
-    min_length: pydantic.NonNegativeInt = 0
-    max_length: Count | None = None
-    no_repeat_ngram_size: pydantic.NonNegativeInt = 0
-    repetition_penalty: Factor = 1.0
-    suppressed_tokens: Annotated[
-        tuple[str | int, ...], pydantic.BeforeValidator(_as_tuple)
-    ] = ()
-    num_beam_groups: Count = 1
-    diversity_penalty: Penalty = 0.0
-    sampling: bool = False
-    temperature: Factor = 1.0
-    top_k: pydantic.NonNegativeInt = 0
-    top_p: Annotated[float, pydantic.Field(ge=1e-6, le=1.0)] = 1.0
-    seed: pydantic.NonNegativeInt = 0
-    mbr: Literal["chrf", "bleu"] | None = None
-    mbr_candidates: Beams | None = None
-    long_lines: Literal["error", "truncate", "split"] = "error"
-    max_source_length: Annotated[int, pydantic.Field(ge=2)] | None = None
+    @pydantic.field_validator("suppressed_tokens", mode="before")
+    @classmethod
+    def _as_tuple(cls, value: Any) -> Any:
+        return tuple(value) if isinstance(value, list) else value
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> DecodingOptions:
@@ -165,14 +117,16 @@ class DecodingOptions(pydantic.BaseModel):
         if self.mbr is None and self.mbr_candidates is not None:
             yield "mbr_candidates needs mbr; set it to chrf or bleu"
         changed = self.changed()
-        for name in [n for n in _SAMPLING if n in changed and not self.sampling]:
-            yield f"{name} {changed[name]} needs sampling; turn it on"
         greedy = self.sampling or self.beam_size == 1
-        for name in [n for n in _BEAM_SEARCH if n in changed and greedy]:
-            yield (
-                f"{name} {changed[name]} needs a beam search: a beam_size above 1, "
-                f"without sampling"
-            )
+        for name in changed:
+            needed = OPTIONS[name].search if OPTIONS[name].is_set_back else None
+            if needed == "sampling" and not self.sampling:
+                yield f"{name} {changed[name]} needs sampling; turn it on"
+            if needed == "beam" and greedy:
+                yield (
+                    f"{name} {changed[name]} needs a beam search: a beam_size above 1, "
+                    f"without sampling"
+                )
         if (self.num_beam_groups > 1) != (self.diversity_penalty > 0):
             yield (
                 f"num_beam_groups {self.num_beam_groups} and diversity_penalty "
@@ -210,17 +164,40 @@ class DecodingOptions(pydantic.BaseModel):
         except pydantic.ValidationError as error:
             raise InputError(first_fault(error, cls, where)) from None
 
+    @classmethod
+    def check_each(cls, fields: Mapping[str, Any]) -> None:
+        """Refuses unknown options and wrong values, each by itself.
+
+        Whether they go together depends on the others, see `updated`.
+
+        Args:
+            fields: by name.
+
+        Raises:
+            InputError: naming the first that is wrong.
+        """
+        for name, value in fields.items():
+            if name not in OPTIONS:
+                raise InputError(
+                    f"unknown option {name}; did you mean {nearest(name, OPTIONS)!r}?"
+                )
+            if value is None:
+                continue
+            try:
+                cls(**{name: value})
+            except pydantic.ValidationError as error:
+                if error.errors()[0]["loc"]:
+                    raise InputError(first_fault(error, cls, "")) from None
+
     def updated(self, fields: Mapping[str, Any]) -> DecodingOptions:
         """These options with others in place of some.
 
         None stands for no change, unless it is a value of the field.
         """
-        defaults = DecodingOptions.model_fields
         fields = {
             name: value
             for name, value in fields.items()
-            if value is not None
-            or (name in defaults and defaults[name].default is None)
+            if value is not None or name not in OPTIONS or OPTIONS[name].default is None
         }
         return DecodingOptions.of({**self.model_dump(), **fields}) if fields else self
 

@@ -5,17 +5,14 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from keras_transformer.decoding_options import OPTIONS
+
 #: What stands for a number in the options of a program that has it as an input. It
 #: says that the number is used; one that has its default adds no operation.
 _PLACEHOLDERS = {
-    "length_penalty": 1.0,
-    "coverage_penalty": 1.0,
-    "patience": 1.0,
-    "min_length": 2,
-    "repetition_penalty": 2.0,
-    "diversity_penalty": 1.0,
-    "temperature": 2.0,
-    "top_p": 0.5,
+    name: option.stand_in
+    for name, option in OPTIONS.items()
+    if option.stand_in is not None
 }
 
 

@@ -1,19 +1,15 @@
 """Refusals of an export, before it writes anything."""
 
 import importlib.util
-from collections.abc import Collection
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
 from keras_transformer.decoding import DecodingOptions
+from keras_transformer.decoding_options import OPTIONS
 from keras_transformer.errors import InputError
 from keras_transformer.models import Ensemble
 from keras_transformer.models.word_attention import require_attention
-
-_SAMPLING = ("sampling", "temperature", "top_k", "top_p")
-_OF_NO_FORMAT = (*_SAMPLING, "mbr", "mbr_candidates")
-_DEFAULTS = DecodingOptions()
 
 
 def check_translator(translator: Any) -> None:
@@ -32,7 +28,8 @@ def decoding_options(
     form: str,
     translator: Any,
     given: Mapping[str, Any],
-    without: Collection[str] = (),
+    *,
+    own_search: bool = True,
 ) -> DecodingOptions:
     """The options of the search of an export, with ids in place of pieces.
 
@@ -40,7 +37,7 @@ def decoding_options(
         form: the name of the format.
         translator: has its own options.
         given: fields of `DecodingOptions`, in place of some of them.
-        without: fields that the format has not, beside those that no format has.
+        own_search: whether the format searches by the rules of this package.
 
     Raises:
         InputError: where options are not right or do not go together; where the format
@@ -48,7 +45,12 @@ def decoding_options(
     """
     options = translator.decoding.updated(given)
     changed = options.changed()
-    lacking = [name for name in changed if name in (*_OF_NO_FORMAT, *without)]
+    held = ("every", "own") if own_search else ("every",)
+    lacking = [
+        name
+        for name in changed
+        if OPTIONS[name].exports not in held and not OPTIONS[name].passed_over
+    ]
     off = list(lacking)
     if options.sampling and options.top_beams > options.beam_size:
         off.append("top_beams")  # so many a search does not find
@@ -77,7 +79,7 @@ def decoding_options(
 
 def _default_flag(name: str) -> str:
     """The option of the command line that gives a field its default."""
-    flag, value = name.replace("_", "-"), getattr(_DEFAULTS, name)
+    flag, value = name.replace("_", "-"), OPTIONS[name].default
     if isinstance(value, bool):
         return f"--{flag}" if value else f"--no-{flag}"
     if isinstance(value, float):

@@ -23,8 +23,6 @@ _FILES = [
     "target_vocabulary.json",
     KNOWN_WORDS,
 ]
-#: Its coverage penalty counts padding, and so depends on the other lines of a batch.
-_LACKING = ("coverage_penalty", "num_beam_groups", "diversity_penalty")
 _PROGRAMS = {"translate.py": "translate.py", "ctranslate2_engine.py": "engine.py"}
 
 
@@ -70,7 +68,10 @@ def export(
     checks.check_translator(translator)
     checks.require_transformer(what, translator.model)
     refuse_subclass(translator.model, f"{what} takes")
-    decoding = checks.decoding_options("ctranslate2", translator, options, _LACKING)
+    # Its coverage penalty counts padding, and so depends on other lines of a batch.
+    decoding = checks.decoding_options(
+        "ctranslate2", translator, options, own_search=False
+    )
     checks.require_packages(what, "ctranslate2")
     config = translator.model.config
     if config.attention_window is not None:

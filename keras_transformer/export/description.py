@@ -17,6 +17,7 @@ from keras_transformer.config.decoding import n_best_size
 from keras_transformer.data.tokenizer_files import TOKENIZER_FILES
 from keras_transformer.data.tokenizer_files import tokenizer_files
 from keras_transformer.decoding import DecodingOptions
+from keras_transformer.decoding_options import OPTIONS
 from keras_transformer.files.output_folder import new_folder
 from keras_transformer.models.search import EXTRA_LENGTH
 from keras_transformer.translator import Translator
@@ -24,22 +25,11 @@ from keras_transformer.translator import Translator
 FORMAT_VERSION = 1
 
 #: What of `DecodingOptions` the section `search` holds.
-_SEARCH_OPTIONS = (
-    "beam_size",
-    "top_beams",
-    "normalization",
-    "length_penalty",
-    "coverage_penalty",
-    "patience",
-    "min_length",
-    "max_length",
-    "no_repeat_ngram_size",
-    "repetition_penalty",
-    "num_beam_groups",
-    "diversity_penalty",
-    "long_lines",
-    "max_source_length",
-)
+_SEARCH_OPTIONS = {
+    name
+    for name, option in OPTIONS.items()
+    if option.exports != "none" and name != "suppressed_tokens"  # they are among `ids`
+}
 
 _TEXT = [
     "A line is split into pieces by SentencePiece (files.source_tokenizer) and mapped "
@@ -191,7 +181,7 @@ def describe_translator(
             "extra_length": EXTRA_LENGTH,
             "longest_sequence": config.longest_sequence,
         },
-        "search": options.model_dump(include=set(_SEARCH_OPTIONS)),
+        "search": options.model_dump(include=_SEARCH_OPTIONS),
         "text": list(_TEXT),
     }
 
@@ -270,7 +260,7 @@ def describe_searches(
         }
         described[name] = {
             **_graph(name, file, inputs, outputs),
-            **options.model_dump(include=set(_SEARCH_OPTIONS)),
+            **options.model_dump(include=_SEARCH_OPTIONS),
             "about": _SEARCH,
         }
     return described

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from keras_transformer.arguments import check_lengths
-from keras_transformer.config.decoding import DecodingOptions
+from keras_transformer.config.decoding import GREEDY
 from keras_transformer.errors import InputError
 from keras_transformer.errors import ModelError
 from keras_transformer.serving import ctranslate2_folder
@@ -73,12 +73,15 @@ class CTranslate2Engine:
         bounds = contents.description.limits
         most = max(bounds.extra_length, search.min_length, search.max_length or 0)
         check_cost(1 if beam_size else search.beam_size, most)
-        self.beam_size = beam_size or search.beam_size
+        self.beam_size = search.beam_size if beam_size is None else beam_size
         self._length_penalty = length_penalty
-        its = {"beam_size": self.beam_size, "length_penalty": length_penalty}
-        if self.beam_size == 1:
-            its["patience"] = None
-        self._search = DecodingOptions.of(search.model_dump() | its)
+        self._search = search.updated(
+            {
+                **(GREEDY if self.beam_size == 1 else {}),
+                "beam_size": self.beam_size,
+                "length_penalty": length_penalty,
+            }
+        )
         self._limits = limits
         self._pieces = self._target.pieces(range(self._target.vocabulary_size))
         self._ids = {piece: number for number, piece in enumerate(self._pieces)}

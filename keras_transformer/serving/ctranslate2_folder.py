@@ -13,14 +13,13 @@ from typing import NamedTuple
 
 import pydantic
 
-from keras_transformer.config.decoding import Beams
-from keras_transformer.config.decoding import Count
-from keras_transformer.config.decoding import Factor
+from keras_transformer.config.decoding import DecodingOptions
 from keras_transformer.config.faults import first_fault
 from keras_transformer.data.known_words import KnownWords
 from keras_transformer.data.tokenizer import Tokenizer
 from keras_transformer.data.tokenizer_bounds import load_within_bounds
 from keras_transformer.data.tokenizer_files import TOKENIZER_FILES
+from keras_transformer.decoding_options import OPTIONS
 from keras_transformer.errors import InputError
 from keras_transformer.files.plain_file import MOST_CONFIG_BYTES
 from keras_transformer.files.plain_file import plain_file
@@ -29,6 +28,10 @@ from keras_transformer.serving.ctranslate2_weights import check_weights
 _WEIGHTS = "model.bin"
 _AGAIN = "export the model again"
 _LONGEST_REASON = 300  # characters: it shows what stands in the file
+
+_EARLIEST = ("beam_size", "length_penalty")
+_SEARCH = {name for name, option in OPTIONS.items() if option.exports == "every"}
+_SEARCH -= {"top_beams", "suppressed_tokens", "long_lines"}
 
 _TokenizerFile = Literal[TOKENIZER_FILES]
 _Id = Annotated[int, pydantic.Field(ge=0, lt=2**31)]
@@ -63,18 +66,17 @@ class Bounds(_Part):
     longest_sequence: _Length
 
 
-class _Search(_Part):
-    """Of an export of an earlier version, the first two alone."""
+def _used(search: Any) -> Any:
+    """What is used of a section `search`; an earlier version wrote `_EARLIEST` alone.
 
-    beam_size: Beams
-    length_penalty: pydantic.NonNegativeFloat
-    normalization: Literal["gnmt", "average", "none"] = "gnmt"
-    patience: Factor | None = None
-    min_length: _Id = 0
-    max_length: Count | None = None
-    no_repeat_ngram_size: _Id = 0
-    repetition_penalty: Factor = 1.0
-    max_source_length: _Length | None = None
+    How many hypotheses there are, and that long lines are refused, is the server's.
+    """
+    if not isinstance(search, dict):
+        return search
+    for name in _EARLIEST:
+        if name not in search:
+            raise ValueError(f"{name} is missing")
+    return {name: value for name, value in search.items() if name in _SEARCH}
 
 
 class Description(_Part):
@@ -88,7 +90,7 @@ class Description(_Part):
     source_vocabulary_size: _Length
     target_vocabulary_size: _Length
     limits: Bounds
-    search: _Search
+    search: Annotated[DecodingOptions, pydantic.BeforeValidator(_used)]
 
 
 class Contents(NamedTuple):

@@ -64,7 +64,7 @@ class TranslatorEngine:
         length_penalty: float | None = None,
     ) -> None:
         _check_cost(translator.decoding, beam_size)
-        self.beam_size = beam_size or translator.beam_size
+        self.beam_size = translator.beam_size if beam_size is None else beam_size
         self._translator = translator
         self._limits = limits
         self._length_penalty = (

@@ -15,10 +15,10 @@ from typing import Any
 import pydantic
 
 from keras_transformer.config import TranslationConfig
-from keras_transformer.config.decoding import GREEDY
 from keras_transformer.config.decoding import DecodingOptions
 from keras_transformer.config.faults import first_fault
 from keras_transformer.data.columns import FORMATS
+from keras_transformer.decoding_options import OPTIONS
 from keras_transformer.errors import InputError
 from keras_transformer.training import model_section
 from keras_transformer.training import strict_yaml
@@ -33,10 +33,12 @@ from keras_transformer.training.training_section import TrainingSection
 PHRASEBOOK = Path(__file__).with_name("phrasebook.yaml")
 
 _SECTIONS = ("tokenizer", "data", "training", "decoding", "evaluation")
-#: Where things lie, how they are encoded, and how a trained model searches; validation
-#: is greedy. Tokenizers are known by their content, in the run folder.
+#: Options of what validation, which is greedy, does not do.
+_SEARCHES = "|".join(name for name, o in OPTIONS.items() if o.search != "every")
+#: Where things lie, how they are encoded, and how a trained model searches. Tokenizers
+#: are known by their content, in the run folder.
 _NO_EFFECT_ON_TRAINING = re.compile(
-    rf"output|decoding\.({'|'.join(GREEDY)}|normalization|length_penalty|seed)"
+    rf"output|decoding\.({_SEARCHES})"
     r"|data\.(cache|workers)|tokenizer\.(source_|target_)?path"
 )
 #: Texts are known by their content, too, but not how they are read.

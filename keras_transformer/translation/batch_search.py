@@ -24,6 +24,7 @@ from keras_transformer.decoding import DecodingOptions
 from keras_transformer.decoding.logits_processors import FREE
 from keras_transformer.decoding.numbers import as_inputs
 from keras_transformer.decoding.sampling import sample_keys
+from keras_transformer.decoding_options import OPTIONS
 from keras_transformer.errors import InputError
 from keras_transformer.models import Ensemble
 from keras_transformer.models.search import EXTRA_LENGTH
@@ -46,14 +47,7 @@ _MOST_PROGRAMS = 4  # each has a batch in memory
 _FEW_ROWS = 16  # hypotheses of a batch that are few to a product with a large matrix
 
 #: What decides no program: sentences that differ in it share one.
-_NOT_COMPILED = {
-    "max_length",
-    "seed",
-    "mbr",
-    "mbr_candidates",
-    "long_lines",
-    "max_source_length",
-}
+_NOT_COMPILED = {name for name, option in OPTIONS.items() if not option.compiled}
 
 
 class Sentence(NamedTuple):

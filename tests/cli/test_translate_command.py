@@ -12,10 +12,9 @@ import select
 import fake_program
 import pytest
 
-from keras_transformer.cli import unsetting
-from keras_transformer.cli.decoding_flags import FLAGS
 from keras_transformer.data.known_words import KnownWords
 from keras_transformer.decoding import DecodingOptions
+from keras_transformer.decoding_options import OPTIONS
 from keras_transformer.errors import InputError
 
 pytestmark = pytest.mark.no_backend
@@ -93,14 +92,10 @@ def test_options_reach_the_model(model, invoke):
     }
 
 
-def test_every_option_of_a_search_has_a_flag():
-    assert list(FLAGS) == list(DecodingOptions.model_fields)
-
-
 def test_what_the_model_has_can_be_unset(model, invoke):
     fields = DecodingOptions.model_fields
     empty = {name for name in fields if fields[name].default in (None, ())}
-    assert empty == unsetting.NAMES
+    assert empty == {name for name, option in OPTIONS.items() if option.has_none}
     flags = [f"--{name.replace('_', '-')}=none" for name in sorted(empty)]
     invoke("translate", model, *flags, "--normalization=none", input="a\n")
     found = fake_program.Translator.last.options
@@ -266,9 +261,24 @@ def test_jsonl_of_a_model_without_attention_has_no_alignments(
     assert (hypothesis["alignment"], hypothesis["token_scores"]) == ("", [-1.0])
 
 
-def test_a_length_penalty_is_a_number(model, invoke):
-    result = invoke("translate", model, "--length-penalty", "nan", input="a\n")
+@pytest.mark.parametrize(
+    ("flag", "value", "message"),
+    [
+        ("--length-penalty", "nan", "Input should be a finite number, got nan"),
+        ("--beam-size", "0", "Input should be greater than or equal to 1, got 0"),
+        ("--beam-size", "5000", "Input should be less than or equal to 1000, got 5000"),
+        ("--temperature", "0", "greater than or equal to 0.000001, got 0.0"),
+        ("--normalization", "gnnt", "Input should be 'gnmt', 'average' or 'none', got"),
+    ],
+)
+def test_a_wrong_value_is_refused_before_the_model_is_loaded(
+    flag, value, message, model, invoke
+):
+    result = invoke("translate", model / "missing", flag, value, input="a\n")
     assert result.exit_code == 2
+    said = " ".join(result.stderr.split())
+    assert f"Invalid value for '{flag}': " in said and message in said
+    assert "backend: " not in said
 
 
 def test_a_line_that_is_not_utf8_is_named(model, invoke, tmp_path):

@@ -320,7 +320,9 @@ def test_the_flags_that_a_refusal_names_are_enough(own, tmp_path, monkeypatch):
         checks.decoding_options("onnx", own, {})
     given = []
     monkeypatch.setattr(
-        onnx, "export", lambda translator, output, **options: given.append(options)
+        onnx,
+        "export",
+        lambda translator, output, quantization, **options: given.append(options),
     )
     command = ["export", str(tmp_path / "model"), "--format", "onnx"]
     command += ["--output", "out", *flags_of(str(error.value))]

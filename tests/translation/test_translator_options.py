@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import keras_transformer as kt
+from keras_transformer.decoding_options import OPTIONS
 from keras_transformer.errors import InputError
 from keras_transformer.export import checks
 
@@ -245,6 +246,15 @@ def test_options_of_the_folder_hold_unless_others_are_given(translator, tmp_path
     assert exported == again.decoding.updated({"suppressed_tokens": ids})
     with pytest.raises(InputError, match="min_length 4 is above max_length 3"):
         again.translate(SOURCES[:1], min_length=4)
+
+
+@pytest.mark.one_backend
+@pytest.mark.parametrize("name", OPTIONS)
+def test_each_option_is_an_argument_of_translate(translator, name):
+    assert translator.translate([""], **{name: OPTIONS[name].default}) == [""]
+    for value in (None, 1):
+        with pytest.raises(InputError, match=f"unknown key {name}_; did you mean"):
+            translator.translate([""], **{f"{name}_": value})
 
 
 @pytest.mark.one_backend

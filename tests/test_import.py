@@ -103,5 +103,5 @@ def test_help_of_the_command_line_loads_nothing_heavy(run_python):
     )
     output = run_python(code + LOADED)
     assert "translate" in output
-    heavy = {"jax", "keras", "numpy", "tensorflow", "torch"}
+    heavy = {"jax", "keras", "numpy", "pydantic", "tensorflow", "torch"}
     assert not loaded_modules(output) & heavy

@@ -36,6 +36,7 @@ def folder(translator, tmp_path_factory):
     return path
 
 
+@pytest.mark.one_backend
 def test_translate_gives_what_the_library_gives(folder, translator, invoke):
     options = ["--format", "jsonl", "--top-beams", 2]
     result = invoke("translate", folder, *options, input="\n".join(LINES))
@@ -49,6 +50,7 @@ def test_translate_gives_what_the_library_gives(folder, translator, invoke):
         )
 
 
+@pytest.mark.one_backend
 def test_attention_is_the_mean_of_layers_and_heads(folder, translator, invoke):
     options = ["--format", "jsonl", "--attention"]
     result = invoke("translate", folder, *options, input="\n".join(LINES))
@@ -69,6 +71,7 @@ def test_attention_is_the_mean_of_layers_and_heads(folder, translator, invoke):
             assert found["attention"] == found["source_tokens"] == []
 
 
+@pytest.mark.one_backend
 def test_score_gives_what_the_library_gives(folder, translator, invoke, tmp_path):
     files = tmp_path / "source", tmp_path / "target"
     for file, lines in zip(files, (LINES, LINES[::-1]), strict=True):
@@ -80,6 +83,7 @@ def test_score_gives_what_the_library_gives(folder, translator, invoke, tmp_path
     )
 
 
+@pytest.mark.one_backend
 def test_info_names_the_weights(folder, translator, invoke):
     lines = invoke("info", folder).stdout.splitlines()
     assert f"weights: {translator.model.config.num_weights}" in lines

@@ -192,6 +192,7 @@ def theirs(layer_class, normalize_first):
     )
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize("normalize_first", [False, True])
 def test_keras_nlp_encoder(keras_nlp, normalize_first):
     block = ours(EncoderBlock, normalize_first)
@@ -216,6 +217,7 @@ def test_keras_nlp_encoder(keras_nlp, normalize_first):
     np.testing.assert_allclose(numpy(found)[tokens], numpy(expected)[tokens], **CLOSE)
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize("normalize_first", [False, True])
 def test_keras_nlp_decoder(keras_nlp, normalize_first):
     block = ours(DecoderBlock, normalize_first)

@@ -17,12 +17,17 @@ from reference.weights import targets
 
 KINDS = [
     ("paper", "float32"),
-    ("pre-norm", "float32"),
-    ("learned, deep encoder", "float32"),
     ("pre-norm, nothing tied", "mixed_bfloat16"),
-    ("paper", "mixed_float16"),
     ("recurrent", "float32"),
     ("convolutional, dilated", "mixed_bfloat16"),
+    *(
+        pytest.param(case, marks=pytest.mark.one_backend, id=", ".join(case))
+        for case in (
+            ("pre-norm", "float32"),
+            ("learned, deep encoder", "float32"),
+            ("paper", "mixed_float16"),
+        )
+    ),
 ]
 CLOSE = {"float32": 1e-5, "mixed_bfloat16": 2e-2, "mixed_float16": 1e-2}
 PLAIN = {"dropout": 0.0, "attention_dropout": 0.0, "activation_dropout": 0.0}

@@ -9,6 +9,8 @@ import sentencepiece
 import keras_transformer as kt
 from keras_transformer.errors import InputError
 
+pytestmark = pytest.mark.one_backend
+
 #: What is elsewhere: the ids of this package, and others.
 IDS = [
     {"pad_id": 0, "bos_id": 1, "eos_id": 2, "unk_id": 3},

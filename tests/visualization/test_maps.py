@@ -45,6 +45,7 @@ def test_the_weights_are_those_of_the_forward_pass(translator):
     assert found.tokens("decoder")[1].pieces == ("<s>", *found.target.pieces[:-1])
 
 
+@pytest.mark.one_backend
 def test_without_a_translation_it_is_the_one_that_is_found(translator):
     text = lines("source")[11]
     found = kt.visualization.attention_maps(translator, text, beam_size=1)
@@ -63,6 +64,7 @@ def test_in_bfloat16_the_weights_are_float32_and_add_up(translator):
         np.testing.assert_allclose(weights.sum(axis=-1), 1.0, atol=1e-5)
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize("name", ["recurrent", "convolutional"])
 def test_other_kinds_have_cross_attention_alone(translator, name):
     other = of_kind(translator.tokenizer, name)
@@ -73,6 +75,7 @@ def test_other_kinds_have_cross_attention_alone(translator, name):
         found.heads("encoder")
 
 
+@pytest.mark.one_backend
 def test_what_has_no_attention_of_its_own_is_refused(translator):
     without = of_kind(translator.tokenizer, "recurrent, no attention")
     ensemble = kt.Translator(
@@ -88,6 +91,7 @@ def test_what_has_no_attention_of_its_own_is_refused(translator):
             kt.visualization.head_report(other, [LINE])
 
 
+@pytest.mark.one_backend
 def test_texts_that_cannot_be_read_are_refused(translator):
     with pytest.raises(InputError, match="the text is empty"):
         kt.visualization.attention_maps(translator, " ")

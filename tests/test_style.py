@@ -87,6 +87,13 @@ def test_files_are_named_after_what_they_hold():
     assert not [path for path in SOURCES if Path(path).name in DENIED_FILES]
 
 
+def test_no_two_files_of_tests_have_one_name():
+    """By which pytest imports them: of two it collects none."""
+    names = [Path(path).name for path in SOURCES if path.startswith("tests/")]
+    names = [name for name in names if name.startswith("test_")]
+    assert not [name for name in set(names) if names.count(name) > 1]
+
+
 def test_public_layers_and_models_name_a_source_and_shapes():
     faults = []
     for path in PACKAGE:

@@ -1,4 +1,4 @@
-"""Label-smoothed cross-entropy: on logits, and fused with the output matrix.
+"""Cross-entropy with label smoothing: on logits, and fused with the output matrix.
 
 Both forms give the same numbers.
 
@@ -129,7 +129,7 @@ class LabelSmoothedCrossEntropy(PaddingOfModel, keras.losses.Loss):
             Default: that of the model of this package that is compiled with it; 0 with
             any other.
         r_drop: α of R-Drop, 0 for none; its paper translates with 5. In `fit`, a model
-            of this package then works each sentence off twice, under two dropout
+            of this package then passes each sentence twice, with two dropout
             masks, and the loss is the mean of both plus α / 4 times the divergence of
             their distributions P and Q, KL(P, Q) + KL(Q, P), at each token. Steps
             take twice as long; a call on logits, and `evaluate`, know nothing of it.

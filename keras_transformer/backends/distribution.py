@@ -1,4 +1,4 @@
-"""What the devices and processes of a training are, in words of no framework."""
+"""Devices and processes of a training: data and model parallelism, on any backend."""
 
 import math
 from collections.abc import Callable

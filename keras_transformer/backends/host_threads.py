@@ -1,4 +1,4 @@
-"""How many threads the programs of a backend take."""
+"""Numbers of threads that the programs of a backend take."""
 
 import os
 

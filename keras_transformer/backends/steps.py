@@ -52,7 +52,7 @@ def drawing(rows):
 @contextlib.contextmanager
 def replaced(owner, name, function):
     """Within it, `owner.name` is `function`, for this object alone."""
-    vars(owner)[name] = function  # past the attribute hooks of Keras
+    vars(owner)[name] = function  # without Keras' own __setattr__
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""What `attention` was asked for, and what of it does not go together."""
+"""The options of `attention`, and which of them exclude each other."""
 
 import dataclasses
 from pathlib import Path

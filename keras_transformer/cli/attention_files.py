@@ -1,4 +1,4 @@
-"""What `attention` writes: a picture, a page or a report."""
+"""Output files of `attention`: a picture, a page or a report."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""How `translate` writes the hypotheses of a line."""
+"""Output formats of `translate`: the hypotheses of a line as text, JSON or a list."""
 
 import enum
 from typing import TYPE_CHECKING

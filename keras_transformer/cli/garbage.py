@@ -1,4 +1,4 @@
-"""How seldom a command looks for garbage.
+"""Garbage-collector settings for commands.
 
 Imports and traces make a million objects that stay. To look among them at every 700th,
 and at the end of the process, takes a fifth of the time that one sentence needs.

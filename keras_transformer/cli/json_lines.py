@@ -1,4 +1,4 @@
-"""What commands write as one JSON object on one line."""
+"""JSON lines: what commands write as one JSON object on one line."""
 
 import json
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""What the commands that score translations share."""
+"""Shared parts of the commands that score translations."""
 
 import json
 from collections.abc import Iterable

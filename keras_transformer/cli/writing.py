@@ -63,5 +63,6 @@ def _reported(name: Path | str) -> Iterator[None]:
         yield
     except OSError as error:
         raise InputError(
-            f"cannot write {name}: {error.strerror}; free the way or write elsewhere"
+            f"cannot write {name}: {error.strerror}; check its permissions, or write "
+            "elsewhere"
         ) from None

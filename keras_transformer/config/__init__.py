@@ -1,4 +1,4 @@
-"""What models are made of and searches do, as validated and frozen objects; no Keras.
+"""Configs of models and searches, as validated and frozen objects; no Keras.
 
 Letters, here and in every file: B batch, T target positions, S source positions,
 D hidden_dim (the paper's d_model), F intermediate_dim (d_ff), H num_heads (h),

@@ -1,4 +1,4 @@
-"""What a convolutional encoder-decoder is made of.
+"""Architecture of a convolutional encoder-decoder.
 
 D hidden_dim, N layers, V vocabulary size.
 """

@@ -1,4 +1,4 @@
-"""What pydantic finds wrong, in one sentence for a person."""
+"""Validation errors of pydantic as one sentence for a person."""
 
 from __future__ import annotations
 

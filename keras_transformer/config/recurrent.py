@@ -1,4 +1,4 @@
-"""What a recurrent encoder-decoder is made of.
+"""Architecture of a recurrent encoder-decoder.
 
 D hidden_dim, N layers, V vocabulary size.
 """

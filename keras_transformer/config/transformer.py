@@ -1,4 +1,4 @@
-"""What a Transformer is made of.
+"""Architecture of a Transformer: its sizes, and the presets of the paper.
 
 D hidden_dim (the paper's d_model), F intermediate_dim (d_ff), H num_heads (h),
 K head_dim (d_k), N layers, V vocabulary size.

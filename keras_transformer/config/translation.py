@@ -1,4 +1,4 @@
-"""What the configs of all kinds of models have in common.
+"""Base of the configs of all kinds of models.
 
 D hidden_dim, N layers, V vocabulary size.
 """

@@ -1,4 +1,4 @@
-"""Which sentence pairs share a bucket, and where a bucket is cut into batches.
+"""Buckets of sentence pairs of similar length, and the batches that they are cut into.
 
 S source positions, T target positions.
 """

@@ -1,4 +1,4 @@
-"""Which pair stands where in an epoch: a pure function of seed and epoch."""
+"""Order of the pairs in an epoch: a pure function of seed and epoch."""
 
 from __future__ import annotations
 

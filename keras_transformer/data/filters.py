@@ -1,4 +1,4 @@
-"""Which sentence pairs a training leaves out, and the account of it."""
+"""Filters of sentence pairs, and the report of what they leave out."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class CorpusReport:
         unbalanced: pairs dropped because a side has more than `max_ratio` tokens for
             each of the other.
         max_ratio: None for any.
-        duplicates: pairs dropped because they were there before.
+        duplicates: pairs dropped because an earlier one is equal.
     """
 
     kept: int
@@ -129,7 +129,7 @@ class CorpusReport:
             f"longer than {self.max_length} tokens": self.too_long,
             f"shorter than {self.min_length} tokens": self.too_short,
             f"of a length ratio above {self.max_ratio}": self.unbalanced,
-            "there before": self.duplicates,
+            "duplicates": self.duplicates,
         }
         text = f"{self.kept} pairs kept, {sum(dropped.values())} dropped"
         reasons = [f"{count} {why}" for why, count in dropped.items() if count]

@@ -147,7 +147,7 @@ class Tokenizer(PieceTable):
         return self._processor.encode(texts, out_type=int) if texts else []
 
     def scores(self, *, split_symbols: bool = False) -> list[float | None]:
-        """How early each id comes to be; None for one that no merge makes.
+        """Merge priorities of the ids in byte-pair encoding; None where no merge is.
 
         Byte-pair encoding joins the two neighbours whose joint piece has the highest
         score. Special ids, bytes and user-defined symbols are made by none.

@@ -1,4 +1,4 @@
-"""What the tokenizers of a folder are called: of model folders, exports and runs."""
+"""File names of the tokenizers of model folders, exports and runs."""
 
 _SHARED = "tokenizer.model"
 _OWN = ("source.model", "target.model")

@@ -306,7 +306,8 @@ def _done(state, settled, enough, num_groups):
     done = state.done
     if enough is not None:
         done = ops.logical_or(done, state.num_ended >= enough)
-    # What a settled group goes on with, the groups after it still shun.
+    # A settled group goes on until its whole row ends, since later groups are still
+    # penalized for its tokens.
     settled = beam_groups.in_all(ops.logical_or(done, settled), num_groups)
     return ops.logical_or(done, settled)
 

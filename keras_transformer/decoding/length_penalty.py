@@ -1,4 +1,4 @@
-"""How the score of a hypothesis accounts for its length."""
+"""Length penalty: how the score of a hypothesis accounts for its length."""
 
 from keras import ops
 

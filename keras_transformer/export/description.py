@@ -1,4 +1,4 @@
-"""What a program in any language must know to translate with an export.
+"""Description of an export: what a program in any language must know to translate.
 
 It is written as `model.json` beside the model. The programs of `export/programs`
 read it, and so can anything else: nothing in it is about Python.

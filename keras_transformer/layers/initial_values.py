@@ -1,4 +1,4 @@
-"""Initial values of weights, and how to do without them."""
+"""Initializers, and skipping them where a model's weights are about to be loaded."""
 
 import contextlib
 import contextvars

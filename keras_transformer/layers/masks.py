@@ -1,4 +1,4 @@
-"""Which positions may attend to which: pure functions on boolean tensors.
+"""Attention masks, padding and causal: pure functions on boolean tensors.
 
 True means "may attend", everywhere. A layer takes a mask of one of these shapes, and
 `fitted` says how it is read: (T, S) for all sentences, (B, T, S) for all heads, and

@@ -1,4 +1,4 @@
-"""Where a token stands: sinusoids or a learned table, added to the embeddings.
+"""Positional encodings: sinusoids or a learned table, added to the embeddings.
 
 B batch, T positions, D hidden_dim, W beam width, L length of a cache.
 """

@@ -1,4 +1,4 @@
-"""What the blocks of encoder and decoder have in common.
+"""Base of the encoder and decoder blocks: sublayers, residuals and normalizations.
 
 B batch, T positions, D hidden_dim, F intermediate_dim, H heads, K head_dim.
 """

@@ -1,4 +1,4 @@
-"""What `fit`, `evaluate` and `predict` get, looked at before a step has it.
+"""Checks of the data that `fit`, `evaluate` and `predict` get, before a step has it.
 
 Inside a compiled step an id outside of the vocabulary is no error: JAX gives NaN or the
 last row, XLA another row, TensorFlow on a GPU zeros. So ids are looked at on the host,

@@ -1,4 +1,4 @@
-"""Training that never holds the logits: `fit` and `evaluate` of every model.
+"""Training steps with gradient accumulation and a loss that never holds the logits.
 
 A training step, on each backend:
 
@@ -101,7 +101,7 @@ class FusedTraining(CheckedModel):
 
     @property
     def micro_batches(self):
-        """In how many parts, one after the other, `fit` works off each batch.
+        """Gradient accumulation: the number of parts that `fit` splits a batch into.
 
         Memory is that of one part; the update, the schedule, the moving average of
         weights, loss and metrics are those of the whole batch, and so is dropout. Its

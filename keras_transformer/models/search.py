@@ -1,4 +1,4 @@
-"""What is searched and what is scored: one text, for `Translator` and for exports.
+"""Search and scoring of a batch with a model, for `Translator` and for exports.
 
 B batch, S source positions, T target positions, W beam width, L most tokens, R
 hypotheses a row, P tokens of a prefix, N layers, H heads.

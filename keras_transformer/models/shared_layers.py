@@ -1,4 +1,4 @@
-"""What several kinds of models have: layers, as their configs say, and a bias.
+"""Layers that several kinds of models share, made as their configs say.
 
 B batch, S source positions, D hidden_dim, V vocabulary.
 """

@@ -161,7 +161,7 @@ class Transformer(TranslationModel):
         return constants, cache
 
     def start_search(self, memory, source_mask, beam_size, length):
-        """As `start`, laid out as a search's loop is fast on, its cache for `reorder`.
+        """`start` in the layout that is fastest in a search; `reorder` takes its cache.
 
         Up to `shared_cache.MOST_HYPOTHESES` share a cache. Keys of the source are
         (B, H, K, S), as products take them: XLA would transpose them at each step.

@@ -1,4 +1,4 @@
-"""What every translation model of this package shares: architecture, search, config.
+"""Base of every translation model: building, stepwise decoding with a KV cache, config.
 
 How it trains is in `fused_training.py`.
 
@@ -64,7 +64,7 @@ class TranslationModel(FusedTraining):
             config = self.config_class.from_dict(config)
         policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
         _check_precision(policy)
-        # Past the attribute hooks, which want `super().__init__` first; the weights are
+        # Keras' own __setattr__ requires `super().__init__` to have run; weights are
         # tracked through the functional graph.
         vars(self).update(config=config, **self.make_layers(config, policy))
         source = keras.Input((None,), dtype="int32", name="source")
@@ -97,7 +97,7 @@ class TranslationModel(FusedTraining):
         return self.output_embedding(hidden, reverse=True)
 
     def start_search(self, memory, source_mask, beam_size, length):
-        """As `start`, laid out as a search's loop is fast on, its cache for `reorder`.
+        """`start` in the layout that is fastest in a search; `reorder` takes its cache.
 
         The step that follows is `decode_step` all the same.
         """

@@ -165,7 +165,8 @@ def _read(dataset, shape, where):
     name, dtype = dataset.name.removeprefix("/"), dataset.dtype
     if dtype.kind != "f":
         raise InputError(
-            f"{where}: the weight {name!r} is of whole numbers; copy the file again"
+            f"{where}: the weight {name!r} is an integer array, not floating point; "
+            "copy the file again"
         )
     if not dtype.isnative or dtype.itemsize > 8:
         raise InputError(
@@ -227,7 +228,8 @@ def check_fit(model, arrays, where):
     for path, weight in weights.items():
         if arrays[path].dtype.kind != "f":
             raise InputError(
-                f"{where}: the weight {path!r} is of whole numbers; copy it"
+                f"{where}: the weight {path!r} is an integer array, not floating "
+                "point; copy it"
             )
         if tuple(arrays[path].shape) != tuple(weight.shape):
             raise _misshapen(where, path, arrays[path].shape, weight.shape)

@@ -1,4 +1,4 @@
-"""Sentences of many requests, translated together.
+"""Dynamic batching: sentences of many requests, translated together.
 
 One thread runs the model, since a compiled program wants all cores. While it runs, more
 sentences arrive; the next batch takes the one whose turn it is, see `turns.py`, and

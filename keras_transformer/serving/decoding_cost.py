@@ -1,4 +1,4 @@
-"""What a search may cost where its options come with the model, from anybody."""
+"""Bounds on what a search may cost where its options come with the model."""
 
 from keras_transformer.errors import InputError
 

@@ -1,4 +1,4 @@
-"""What a server needs of a model; each kind of model folder has one engine.
+"""Engines: what a server needs of a model, one for each kind of model folder.
 
 T target positions, S source positions.
 """

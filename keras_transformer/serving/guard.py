@@ -1,4 +1,4 @@
-"""What stands before every route: own names, the key, counts, and no silent fault."""
+"""ASGI middleware before every route: host check, API key, request counts, errors."""
 
 import hmac
 import ipaddress

@@ -1,4 +1,4 @@
-"""What one server takes on, and what it refuses."""
+"""Limits of a server: what it takes on, and what it refuses."""
 
 import dataclasses
 
@@ -8,7 +8,7 @@ class Limits:
     """Bounds of a server; what is beyond one is refused with a message that names it.
 
     Args:
-        batch_size: the most sentences translated at once.
+        batch_size: the most sentences translated at once, by dynamic batching.
         batch_tokens: the most source tokens translated at once, padding included; a
             longer sentence is translated alone.
         wait_seconds: how long the first sentence of a batch waits for company.

@@ -1,4 +1,4 @@
-"""Which engine a folder needs."""
+"""Choice of the engine that a folder needs."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What clients send to `/translate` and get: JSON to sentences, hypotheses to JSON.
+"""Messages of `/translate`: JSON to sentences, hypotheses to JSON.
 
 T target positions, S source positions.
 """

@@ -1,4 +1,4 @@
-"""What clients call a server's model, and its languages."""
+"""Names of a server's model and of its languages."""
 
 import re
 

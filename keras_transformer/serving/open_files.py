@@ -1,4 +1,4 @@
-"""How many connections this process may have open: each is a file to the system."""
+"""Limit on the open connections of a process: each is a file to the system."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""What a run is made of, from its config: texts, batches, model, validation."""
+"""Assembly of a run from its config: texts, batches, model, validation."""
 
 import contextlib
 import functools

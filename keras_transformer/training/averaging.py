@@ -1,4 +1,4 @@
-"""The mean of several checkpoints, which translates better than the last one.
+"""Checkpoint averaging: the mean of several, which translates better than the last.
 
 Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 6.1.
 """

@@ -1,4 +1,4 @@
-"""What a training run is made of: the config file, read strictly.
+"""Run configs: what a training run is made of, read strictly from YAML.
 
 `load_config` reads a YAML file; `RunConfig` is the same as an object, for Python.
 """
@@ -58,8 +58,8 @@ class RunConfig(Section):
         model: `kind` (`"transformer"` if left out, `"recurrent"`,
             `"convolutional"`), `preset` (`"base"` if left out) and any field of the
             kind's config but vocabulary sizes and special ids, which are the
-            tokenizer's; or `folder`, a trained model folder to go on from, with its own
-            tokenizer. Kept with every field filled in.
+            tokenizer's; or, for fine-tuning, `folder`: a trained model folder with its
+            own tokenizer. Kept with every field filled in.
         tokenizer: see `TokenizerSection`.
         data: see `DataSection`; must be given.
         training: see `TrainingSection`.

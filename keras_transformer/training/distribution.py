@@ -1,4 +1,4 @@
-"""Which devices and processes share a training: `distribution` and `devices` of a run.
+"""Distributed training: the `distribution` and `devices` of a run.
 
 Every process runs the same program: it builds the model, fits, evaluates, translates
 the same lines and reads the same checkpoints; only the chief writes files and talks.

@@ -1,4 +1,4 @@
-"""What a run tells of itself: `logs/metrics.jsonl`, TensorBoard events, a picture.
+"""Logs of a run: `logs/metrics.jsonl`, TensorBoard events, `curve.png`.
 
 with RunLog(folder, step, say) as log:  # step: of the checkpoint; 0 for a new run
     log.add(100, {"loss": 3.2, "learning_rate": 1e-3, "val_bleu": 31.0})
@@ -73,7 +73,7 @@ class RunLog:
             self.lines = _keep_lines(path, step)
         except OSError as error:
             raise InputError(
-                f"cannot read and write {path}: {error.strerror}; free the way"
+                f"cannot read and write {path}: {error.strerror}; check its permissions"
             ) from None
         self._num_written = len(self.lines)
         self._num_drawn = 0

@@ -1,4 +1,4 @@
-"""From a run config to a compiled model."""
+"""From a run config to a compiled model: mixed precision, loss, optimizer, metrics."""
 
 from pathlib import Path
 

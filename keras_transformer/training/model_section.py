@@ -1,4 +1,4 @@
-"""The `model` section of a run config: kind, preset or trained folder, and fields."""
+"""The `model` section of a run config: kind, preset, or a folder for fine-tuning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A running mean of the weights beside the weights that learn.
+"""Moving average of the weights (EMA), beside the weights that learn.
 
 Keras' optimizers keep one (`use_ema`) and put it into the model where `fit` ends. A run
 begins `fit` many times and needs both: the weights to go on, the mean to translate.

@@ -1,4 +1,4 @@
-"""What a run says of itself: progress, the test's scores, the model's card."""
+"""Console output and model card of a run: progress, and the scores of the test."""
 
 import contextlib
 import sys

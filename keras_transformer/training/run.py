@@ -166,7 +166,7 @@ class Run:
             self.metrics = [(v, backends.to_numpy(v)) for v in variables]
         if self._regular(state.step):
             state.regular.append(state.step)
-        stopped = stop.agreed()  # also where it came while others had validated
+        stopped = stop.agreed()  # or another process was, while this one validated
         kept = True
         if stopped or self._done() or self._regular(state.step):
             snapshot = take_snapshot(self.model)
@@ -233,7 +233,7 @@ class Run:
             logs, samples = self.validation.run()
             text = "  ".join(f"{name} {value:.4g}" for name, value in logs.items())
             self.say(f"step {state.step}: {text}")
-            # Computers that are unlike may round it otherwise.
+            # Other hardware may round it differently, so all take the chief's.
             score = self.distribution.chiefs(self.validation.score(logs))
             state.scores.append([state.step, score])
             best = best_steps(state.scores, 1)[0]

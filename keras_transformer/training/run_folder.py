@@ -1,4 +1,4 @@
-"""What a run folder keeps of a run, and whether it is still what it was.
+"""Run folders: what they keep of a run, and whether it is still what it was.
 
 `config.yaml`, `tokenizer.model`, `known_words.json` of the phrasebook, `checkpoints/`,
 `best/`, `averaged/`, `logs/`. How it is opened is in `run_opening.py`.

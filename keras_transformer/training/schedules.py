@@ -1,4 +1,4 @@
-"""The paper's learning rate and optimizer."""
+"""Learning rate schedules and optimizers: the paper's, and Adam."""
 
 import keras
 from keras import ops

@@ -1,4 +1,4 @@
-"""What the sections of a run config have in common: frozen, strict, exact types."""
+"""Base of the sections of a run config: frozen, strict, exact types."""
 
 from __future__ import annotations
 

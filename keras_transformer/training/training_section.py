@@ -40,15 +40,17 @@ class TrainingSection(Section):
     Args:
         steps: updates of the weights.
         warmup_steps: steps in which the learning rate rises.
-        learning_rate: its peak; None for the paper's, D^-0.5 * warmup_steps^-0.5.
-        schedule: how it falls: `"inverse_square_root"` (the paper's) or `"cosine"`,
-            half a cosine to 0 at `steps`.
-        label_smoothing: share of the target spread over the whole vocabulary.
+        learning_rate: the peak of the learning rate schedule; None for the paper's,
+            D^-0.5 * warmup_steps^-0.5.
+        schedule: how the rate falls: `"inverse_square_root"` (the paper's) or
+            `"cosine"`, half a cosine to 0 at `steps`.
+        label_smoothing: label smoothing ε: share of the target spread over the whole
+            vocabulary.
         r_drop: α of R-Drop: each sentence is passed twice with different dropout
             masks, and the two output distributions are pulled towards each other. Its
             paper translates with 5; steps take twice as long. 0 for none.
         clip_norm: the most that the norm of the whole gradient may be; None for any.
-        micro_batches: parts in which a batch is processed, one after the other;
+        micro_batches: gradient accumulation: parts of a batch, one after the other;
             memory is that of one part, the result that of the whole, dropout included.
         freeze: parts of the model that do not learn.
         validate_every: steps between validations.
@@ -63,13 +65,13 @@ class TrainingSection(Section):
             text, without label smoothing.
         patience: validations without a better one after which training ends, those of
             the warm-up not counted; None for all `steps`.
-        average_last: checkpoints whose mean is the final model; by default those of
-            the last tenth of `steps`, but not more than 5: the mean of weights that
-            still learn is a bad model.
+        average_last: checkpoint averaging: the last so many, whose mean is the final
+            model; by default those of the last tenth of `steps`, but not more than 5:
+            the mean of weights that still learn is a bad model.
         average_best: instead, the mean of the best in validation.
-        ema: instead, a running mean of the weights: how much of it stays at each step,
-            such as 0.999. It is then what is validated and kept, too.
-        precision: `"float32"` or `"mixed_bfloat16"`.
+        ema: instead, an exponential moving average of the weights: how much of it
+            stays at each step, such as 0.999. It is then validated and kept, too.
+        precision: `"float32"`, or mixed precision: `"mixed_bfloat16"`.
         jit_compile: whether XLA compiles the training step, once for each shape of
             batch: true, false, or `"auto"` as Keras chooses: always on JAX, on
             TensorFlow with a GPU. On processors TensorFlow takes ten seconds a shape

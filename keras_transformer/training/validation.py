@@ -1,4 +1,4 @@
-"""How good a model is while it learns: likelihood, and scores of its translations."""
+"""Validation during training: likelihood, and scores of the model's translations."""
 
 from keras_transformer.config.decoding import GREEDY
 from keras_transformer.evaluation import evaluate

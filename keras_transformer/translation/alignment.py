@@ -1,4 +1,4 @@
-"""Which word of a translation stands for which word of its source.
+"""Word alignment: which word of a translation stands for which word of its source.
 
 T target positions, S source positions.
 """

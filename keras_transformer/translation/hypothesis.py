@@ -1,4 +1,4 @@
-"""What a `Translator` says of one line."""
+"""Hypotheses: what a `Translator` returns for one line."""
 
 import dataclasses
 from collections.abc import Iterable

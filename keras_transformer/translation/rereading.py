@@ -1,4 +1,4 @@
-"""What a model says of translations that are there, under teacher forcing."""
+"""Scores, alignments and attention of given translations, by teacher forcing."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -107,7 +107,7 @@ def _aligned(
 def check_attention(
     model: TranslationModel | Ensemble, pieces: Sequence[Sequence[Any]], weights: bool
 ) -> None:
-    """Refuses to show what attention there is not, and the weights of more than one.
+    """Raises where there is no attention, or that of more than one model or sentence.
 
     Args:
         model: of the translator.

@@ -1,4 +1,4 @@
-"""What each head does over a corpus, in numbers.
+"""Report of attention heads: what each does over a corpus, in numbers.
 
 T positions that attend, S positions attended to, N layers, H heads, M measures.
 """

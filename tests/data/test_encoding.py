@@ -144,7 +144,7 @@ def test_a_pair_is_counted_for_the_first_reason(tokenizer):
     assert len(pairs) == 1
     assert str(report) == (
         "1 pairs kept, 6 dropped: 1 empty, 1 longer than 8 tokens, 2 shorter than 2 "
-        "tokens, 1 of a length ratio above 2.0, 1 there before"
+        "tokens, 1 of a length ratio above 2.0, 1 duplicates"
     )
 
 

@@ -1,4 +1,4 @@
-"""How far a lookup gets: the translation of the most similar training sentence.
+"""Lookup baseline: the translation of the most similar training sentence.
 
 The phrasebook must not be solved by memory. This is the baseline that shows it.
 """

@@ -1,4 +1,4 @@
-"""What fills the slots: the values of each kind, and which of them are held out.
+"""Values that fill the slots of each kind, and which of them are held out.
 
 Values are chosen so that no text needs another form: counts start at 2, no date is the
 first of a month (CLDR's French has "1 janvier" for "1er janvier"), no number in words

@@ -1,4 +1,4 @@
-"""What may come next in a search, and what a hypothesis is worth, in NumPy.
+"""Rules of a search in NumPy: what may come next, and what a hypothesis is worth.
 
 B batch, W beam width, C continuations, S source positions, V vocabulary, n tokens so
 far. `model.json` says the same in words.

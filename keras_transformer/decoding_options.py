@@ -103,7 +103,7 @@ class OptionTable:
 
     beam_size: Beams = _option(
         4,
-        "Hypotheses kept; 1 is greedy search.",
+        "Hypotheses kept by beam search; 1 is greedy search.",
         search="several",
         greedy=1,
         exports="every",
@@ -127,7 +127,7 @@ class OptionTable:
     )
     length_penalty: Annotated[float, Interval(ge=0.0, le=10.0)] = _option(
         0.6,
-        "Alpha of gnmt: the higher, the longer translations.",
+        "Length penalty alpha of gnmt: the higher, the longer translations.",
         letter="A",
         search="several",
         passed_over=True,

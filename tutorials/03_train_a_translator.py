@@ -330,7 +330,7 @@ figure.savefig("lesson_3_length_penalty.png")
 # %%
 SENTENCE = "I do not know if my brother bought a new car yesterday."
 maps = kt.visualization.attention_maps(translator, SENTENCE)
-translation, words, weights = maps.word_weights()
+translation, words, weights = maps.word_weights(layer=LAYERS - 1)
 figure, axes = plt.subplots(figsize=(7, 5))
 axes.imshow(weights, cmap="Blues", vmin=0)
 axes.set_xticks(range(len(words)), words, rotation=60, ha="right")
@@ -443,5 +443,4 @@ figure.tight_layout()
 figure.savefig("lesson_3_silent_heads.png")
 print(f"loss of a token with all heads: {whole:.3f}")
 assert loss_of(model) == whole
-if not FAST:  # some heads carry the translation, others hardly count
-    assert lost.max() > 1.0 > 0.1 > np.sort(lost.ravel())[2]
+assert FAST or lost.max() > whole  # one head more than doubles the loss

@@ -42,8 +42,8 @@ RIGHT = {
     ),
     "The train leaves at 9:30 AM.": "Der Zug fährt um 09:30 Uhr ab.",
     "Room 691 costs $48.90 per night.": "Das Zimmer 691 kostet 48,90 $ pro Nacht.",
-    "I do not know if my brother bought a new car yesterday.": (
-        "Ich weiß nicht, ob mein Bruder gestern ein neues Auto gekauft hat."
+    "I do not know if my brother bought a new car.": (
+        "Ich weiß nicht, ob mein Bruder ein neues Auto gekauft hat."
     ),
     "The car that my sister bought is beautiful.": (
         "Das Auto, das meine Schwester gekauft hat, ist schön."

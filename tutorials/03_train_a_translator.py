@@ -328,7 +328,7 @@ figure.savefig("lesson_3_length_penalty.png")
 # of, in whatever order they come.
 
 # %%
-SENTENCE = "I do not know if my brother bought a new car yesterday."
+SENTENCE = "I do not know if my brother bought a new car."
 maps = kt.visualization.attention_maps(translator, SENTENCE)
 translation, words, weights = maps.word_weights(layer=LAYERS - 1)
 figure, axes = plt.subplots(figsize=(7, 5))

@@ -192,12 +192,26 @@ def load_config(path: str | Path | None, overrides: Sequence[str] = ()) -> RunCo
         _override(document, override)
     if overrides:
         where += " with --set"
+    if path == PHRASEBOOK:
+        document["model"] = _for_kind(document["model"], overrides)
     name = None if path == PHRASEBOOK else path.stem
     context = {"folder": path.parent, "name": name}
     try:
         return RunConfig.model_validate(document, context=context)
     except pydantic.ValidationError as error:
         raise InputError(f"{where}: {first_fault(error, RunConfig, '')}") from None
+
+
+def _for_kind(model: Any, overrides: Sequence[str]) -> Any:
+    """The embedded model section without what the kind of an override lacks."""
+    if not isinstance(model, dict) or "kind" not in model:
+        return model
+    given = {override.partition("=")[0] for override in overrides}
+    return {
+        key: value
+        for key, value in model.items()
+        if f"model.{key}" in given or model_section.has_field(model["kind"], key)
+    }
 
 
 def difference(before: RunConfig, after: RunConfig) -> list[str]:

@@ -80,6 +80,12 @@ def _whole(kind: Any, fields: Mapping[str, Any], preset: Any = None) -> dict[str
     return {"kind": kind, **config.model_dump(exclude={*_SIZES, *_IDS})}
 
 
+def has_field(kind: Any, key: str) -> bool:
+    """Whether a kind of model has the field; of an unknown kind, True."""
+    fields = KINDS[kind].model_fields if kind in list(KINDS) else {key}
+    return key in _OTHERS or key in fields
+
+
 def model_config(
     section: Mapping[str, Any], source_size: int, target_size: int, **ids: int
 ) -> TranslationConfig:

@@ -32,6 +32,7 @@ def test_each_kind_has_its_own_fields_and_presets(load, kind):
     assert load(config.to_yaml()) == config
     phrasebook = load_config(None, [f"model.kind={kind}"])
     assert phrasebook.translation_config(1000, 1000).num_decoder_layers == 2
+    assert phrasebook.model.get("normalize_first", True)  # where the kind has it
 
 
 @pytest.mark.parametrize(

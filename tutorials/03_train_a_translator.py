@@ -317,7 +317,7 @@ figure.savefig("lesson_3_length_penalty.png")
 # %% [markdown]
 # A larger alpha makes the translations longer, if anything. Up to 2 it hardly matters
 # on sentences as predictable as these; at 4 the search goes on writing for the sake of
-# length, and BLEU falls by a quarter. On free text it decides how much of a sentence is
+# length, and BLEU falls to a quarter. On free text it decides how much of a sentence is
 # left out.
 
 # %% [markdown]
@@ -444,3 +444,8 @@ figure.savefig("lesson_3_silent_heads.png")
 print(f"loss of a token with all heads: {whole:.3f}")
 assert loss_of(model) == whole
 assert FAST or lost.max() > whole  # one head more than doubles the loss
+
+# %% [markdown]
+# In the notebook's run the cross-attention of the last layer carries the translation,
+# and one head of the decoder's self-attention what has been written. No single head of
+# the encoder counts for much: what one leaves out, the others have seen.

@@ -4,7 +4,6 @@ By the committed SavedModel, and by the model that README's first command makes;
 one takes minutes to train, so it is only tried where EVERY_TEST is set.
 """
 
-import json
 import os
 import re
 from pathlib import Path
@@ -116,6 +115,21 @@ def test_the_translation_that_readme_shows_is_the_right_one():
         assert translation in known[sentence]
 
 
+def examples():
+    """All sentences that are shown or have a translation here."""
+    return sorted({*RIGHT, *(sentence for _, sentence in shown())})
+
+
+def wrong(translations):
+    """Those of `examples` whose translation is not a right one, with it."""
+    known = accepted()
+    return {
+        sentence: translation
+        for sentence, translation in zip(examples(), translations, strict=True)
+        if translation not in known[sentence]
+    }
+
+
 @pytest.mark.export
 @pytest.mark.one_backend("tensorflow")
 def test_the_committed_saved_model_translates_them():
@@ -123,16 +137,8 @@ def test_the_committed_saved_model_translates_them():
     import tensorflow as tf
 
     loaded = tf.saved_model.load(str(COMMITTED / "1"))
-    known = accepted()
-    sentences = sorted({*RIGHT, *(sentence for _, sentence in shown())})
-    answer = loaded.signatures["serving_default"](text=tf.constant(sentences))
-    translations = [text.decode() for text in answer["translation"].numpy()]
-    wrong = {
-        sentence: translation
-        for sentence, translation in zip(sentences, translations, strict=True)
-        if translation not in known[sentence]
-    }
-    assert not wrong
+    answer = loaded.signatures["serving_default"](text=tf.constant(examples()))
+    assert not wrong(text.decode() for text in answer["translation"].numpy())
 
 
 @pytest.mark.one_backend("tensorflow")
@@ -141,25 +147,9 @@ def test_the_committed_saved_model_translates_them():
 def test_the_model_of_the_first_command_translates_them(run_python, tmp_path):
     program = ["-m", "keras_transformer.cli.main"]
     run_python([*program, "train", f"--set=output={tmp_path / 'run'}"])
-    known = accepted()
-    sentences = sorted({*RIGHT, *(sentence for _, sentence in shown())})
-    sources, translations = tmp_path / "sources", tmp_path / "translations"
-    sources.write_text("".join(f"{line}\n" for line in sentences), encoding="utf-8")
-    run_python(
-        f"""
-import json
-from pathlib import Path
-import keras_transformer as kt
-
-translator = kt.Translator.load({str(tmp_path / "run" / "averaged")!r})
-lines = Path({str(sources)!r}).read_text(encoding="utf-8").splitlines()
-Path({str(translations)!r}).write_text(json.dumps(translator.translate(lines)))
-"""
-    )
-    found = json.loads(translations.read_text())
-    wrong = {
-        sentence: translation
-        for sentence, translation in zip(sentences, found, strict=True)
-        if translation not in known[sentence]
-    }
-    assert not wrong
+    sources, translations = tmp_path / "sources.txt", tmp_path / "translations.txt"
+    sources.write_text("".join(f"{line}\n" for line in examples()), encoding="utf-8")
+    command = ["translate", tmp_path / "run" / "averaged"]
+    command += ["--input", sources, "--output", translations]
+    run_python([*program, *map(str, command)])
+    assert not wrong(translations.read_text(encoding="utf-8").splitlines())

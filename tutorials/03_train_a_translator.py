@@ -356,16 +356,14 @@ NOUNS = {
     "umbrella": "Der Regenschirm, den",
 }
 asked = [f"The {noun} that my sister bought is beautiful." for noun in NOUNS]
-agreeing = [
-    translation.startswith(f"{beginning} ")
-    for translation, beginning in zip(
-        translator.translate(asked), NOUNS.values(), strict=True
-    )
-]
-for sentence, translation in zip(asked, translator.translate(asked), strict=True):
+agree = 0
+for sentence, translation, beginning in zip(
+    asked, translator.translate(asked), NOUNS.values(), strict=True
+):
     print(f"{sentence:48}{translation}")
-print(f"{sum(agreeing)} of {len(agreeing)} agree")
-assert FAST or all(agreeing)
+    agree += translation.startswith(f"{beginning} ")
+print(f"{agree} of {len(NOUNS)} agree")
+assert FAST or agree == len(NOUNS)
 
 # %% [markdown]
 # ## What each head is for

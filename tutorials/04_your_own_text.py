@@ -181,6 +181,7 @@ steps = [line["step"] for line in log]
 assert steps == sorted(set(steps))  # killed or not, each step stands there once
 assert steps[-1] == STEPS
 assert log[-1]["nll"] < log[0]["nll"]
+assert FAST or log[-1]["val_nll"] < log[0].get("val_nll", log[0]["nll"])
 
 # %% [markdown]
 # What to read from them, left to right:

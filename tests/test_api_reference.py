@@ -42,3 +42,6 @@ def test_every_public_name_has_its_place(tmp_path):
         assert names <= places, (module, names - places)
     block = pages["keras_transformer.layers"].read_text(encoding="utf-8")
     assert "<li><strong>cross_attention_mask:</strong>" in block
+    configs = " ".join(pages["keras_transformer"].read_text(encoding="utf-8").split())
+    assert "<li><strong>intermediate_dim:</strong> Feed-forward dimension F" in configs
+    assert "(default 2048)" in configs

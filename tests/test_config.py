@@ -1,6 +1,7 @@
 """`TransformerConfig`: defaults, what it refuses and how it says so."""
 
 import json
+import re
 
 import pydantic
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from keras_transformer.config import KINDS
 from keras_transformer.config import PRESETS
 from keras_transformer.config import TransformerConfig
+from keras_transformer.config import TranslationConfig
 from keras_transformer.config.faults import first_fault
 from keras_transformer.errors import InputError
 
@@ -93,6 +95,29 @@ def test_a_config_is_frozen_and_hashable():
     with pytest.raises(pydantic.ValidationError, match="frozen"):
         config.hidden_dim = 34
     assert hash(config) == hash(TransformerConfig(**V))
+
+
+@pytest.mark.parametrize("config", [*KINDS.values(), TranslationConfig])
+def test_a_field_is_documented_once_and_its_sentence_goes_everywhere(config):
+    schema = config.model_json_schema()["properties"]
+    for name, field in config.model_fields.items():
+        assert re.match(r"[A-Z].*\.$", field.description)
+        assert schema[name]["description"] == field.description
+        default = f"(default {field.default!r})."
+        sentences = f"{name}: {field.description.removesuffix('.')} {default}"
+        assert sentences in " ".join(config.__doc__.split())
+
+
+def test_a_kind_inherits_the_sentences_of_a_field_unless_it_has_its_own():
+    fields = KINDS["recurrent"].model_fields
+    inherited = TranslationConfig.model_fields
+    assert fields["num_encoder_layers"].default == 8
+    assert inherited["num_encoder_layers"].default == 6
+    same = fields["num_encoder_layers"], inherited["num_encoder_layers"]
+    assert len({field.description for field in same}) == 1
+    assert "an LSTM of the encoder has D / 2" in fields["hidden_dim"].description
+    assert "LSTM" not in inherited["hidden_dim"].description
+    assert KINDS["recurrent"].model_json_schema()["description"].endswith("Model`.")
 
 
 def test_presets_take_any_field_and_refuse_other_names():

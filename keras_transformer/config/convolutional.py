@@ -23,21 +23,6 @@ class ConvolutionalConfig(TranslationConfig):
     `tiny` and `base` have gated convolutions as in ConvS2S; with `max_dilation` 16
     they are dilated as in ByteNet, and see further for the same cost.
 
-    Args:
-        vocabulary_size: V; it and the sizes of either side as in `TransformerConfig`.
-        hidden_dim: D, even.
-        num_encoder_layers: N of the encoder, at most 256.
-        num_decoder_layers: N of the decoder, at most 256.
-        kernel_size: how many positions a convolution sees, odd.
-        max_dilation: positions between those that a convolution sees: 1, 2, 4, ... up
-            to this power of two from layer to layer, and again from 1.
-        attention: how each layer of the decoder scores the positions of the source:
-            `"scaled_dot_product"`, `"dot_product"` (ConvS2S) or `"additive"`.
-        dropout: on the sums of embeddings and positions and on the output of every
-            sublayer.
-
-    The other fields are those of `TransformerConfig` with the same names.
-
     Raises:
         InputError: from `from_preset` and `from_dict`, naming the field.
         pydantic.ValidationError: from the constructor, a `ValueError` too.
@@ -67,10 +52,15 @@ class ConvolutionalConfig(TranslationConfig):
     num_encoder_layers: Layers = 10
     num_decoder_layers: Layers = 10
     kernel_size: Annotated[int, pydantic.Field(ge=3)] = 3
+    """Kernel size: how many positions a convolution sees, odd."""
     max_dilation: Annotated[int, pydantic.Field(ge=1, le=512)] = 1
+    """Dilation of convolutions, at most: positions between those that one sees are 1,
+    2, 4, ... up to this power of two from layer to layer, and again from 1."""
     attention: Literal["scaled_dot_product", "dot_product", "additive"] = (
         "scaled_dot_product"
     )
+    """Attention scores of every decoder layer for the positions of the source:
+    `"scaled_dot_product"`, `"dot_product"` (ConvS2S) or `"additive"`."""
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> ConvolutionalConfig:

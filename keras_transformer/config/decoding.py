@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Any
 
 import pydantic
 
+from keras_transformer.config.documented import with_arguments
 from keras_transformer.config.faults import first_fault
 from keras_transformer.config.faults import nearest
 from keras_transformer.decoding_options import OPTIONS
@@ -40,21 +40,14 @@ def _described(schema: dict[str, Any]) -> None:
 
 def _documented(options: type[DecodingOptions]) -> type[DecodingOptions]:
     """The class, the options in its docstring."""
-    rows = "\n".join(map(_documentation, OPTIONS.values()))
-    text = options.__doc__ or ""  # Python -OO has none
-    before, section, after = text.partition("    Raises:\n")
-    options.__doc__ = f"{before}    Args:\n{rows}\n\n{section}{after}"
+    rows = map(_documentation, OPTIONS.values())
+    options.__doc__ = with_arguments(options.__doc__, rows)
     return options
 
 
 def _documentation(option: Option) -> str:
     facts = ", ".join(filter(None, [option.bounds, f"default {option.default!r}"]))
-    return textwrap.fill(
-        f"{option.name}: {option.text} ({facts})",
-        width=88,
-        initial_indent=" " * 8,
-        subsequent_indent=" " * 12,
-    )
+    return f"{option.name}: {option.text} ({facts})"
 
 
 @_documented

@@ -12,6 +12,7 @@ from typing import Literal
 import pydantic
 
 from keras_transformer.config.translation import Layers
+from keras_transformer.config.translation import Size
 from keras_transformer.config.translation import TranslationConfig
 
 
@@ -20,19 +21,6 @@ class RecurrentConfig(TranslationConfig):
 
     The presets have about as many weights as the Transformer's of the same names:
     `tiny` has 4 layers on each side, `base` 8.
-
-    Args:
-        vocabulary_size: V; it and the sizes of either side as in `TransformerConfig`.
-        hidden_dim: D, even: an LSTM of the encoder has D / 2 units for each
-            direction, one of the decoder D.
-        num_encoder_layers: N of the encoder, at most 256.
-        num_decoder_layers: N of the decoder, at most 256.
-        attention: how the decoder scores the positions of the source: `"additive"`
-            (Bahdanau et al.), `"dot_product"`, `"scaled_dot_product"`; or `"none"`:
-            what it knows of the source is its first state.
-        dropout: on the embeddings and the output of every sublayer.
-
-    The other fields are those of `TransformerConfig` with the same names.
 
     Raises:
         InputError: from `from_preset` and `from_dict`, naming the field.
@@ -60,11 +48,17 @@ class RecurrentConfig(TranslationConfig):
         "base": {},
     }
 
+    hidden_dim: Size = 512
+    """Model dimension D, even: an LSTM of the encoder has D / 2 units for each
+    direction, one of the decoder D."""
     num_encoder_layers: Layers = 8
     num_decoder_layers: Layers = 8
     attention: Literal["additive", "dot_product", "scaled_dot_product", "none"] = (
         "additive"
     )
+    """Attention scores of the decoder for the positions of the source: `"additive"`
+    (Bahdanau et al.), `"dot_product"`, `"scaled_dot_product"`; or `"none"`: what it
+    knows of the source is its first state."""
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> RecurrentConfig:

@@ -61,46 +61,6 @@ PRESETS: dict[str, dict[str, Any]] = {
 class TransformerConfig(TranslationConfig):
     """The architecture of a `Transformer`; the defaults are the paper's `base`.
 
-    Args:
-        vocabulary_size: V, of source and target where they share one vocabulary.
-        source_vocabulary_size: V of the source, where the two differ.
-        target_vocabulary_size: V of the target, where the two differ.
-        hidden_dim: D, the width of the residual stream (d_model).
-        intermediate_dim: F, the inner width of the feed-forward layer (d_ff).
-        num_heads: H (h).
-        head_dim: K, size of one head's queries and keys (d_k); default D / H.
-        value_dim: size of one head's values (d_v); default D / H.
-        num_encoder_layers: N of the encoder, at most 256.
-        num_decoder_layers: N of the decoder, at most 256.
-        activation: of the feed-forward layer: `"relu"`, `"gelu"` or `"swish"`.
-        dropout: on the output of every sublayer and on the sums of embeddings and
-            positions.
-        attention_dropout: on the attention weights.
-        activation_dropout: on the inner activations of the feed-forward layer.
-        normalize_first: False is the paper's post-norm, True is pre-norm.
-        final_norm: a normalization after the last block of each stack; default:
-            the value of `normalize_first`.
-        embedding_norm: a normalization of the sums of embeddings and positions.
-        layer_norm_epsilon: added to the variance.
-        use_bias: biases in the attention projections (the paper has none).
-        output_bias: a bias on the logits.
-        tie_embeddings: `"all"` shares one matrix between source, target and output,
-            `"target"` between target and output, `"none"` shares nothing.
-        scale_embeddings: multiply embeddings by the square root of D.
-        position: `"sinusoidal"` (sine and cosine interleaved, the paper),
-            `"sinusoidal_halves"` (all sines, then all cosines),
-            `"sinusoidal_halves_t2t"` (the same with exponent i / (D/2 - 1)) or
-            `"learned"`.
-        position_offset: added to every position.
-        max_sequence_length: rows of each learned position table, and the length
-            limit of a search; at most 65 536.
-        attention_window: restricted self-attention: how far to either side a
-            position may attend; None is unrestricted.
-        source_end: whether the source ends with `end_id`.
-        pad_id: fills batches; no position attends to it.
-        start_id: the first input of the decoder.
-        end_id: ends every target.
-
     Raises:
         InputError: from `from_preset` and `from_dict`, naming the field.
         pydantic.ValidationError: from the constructor, a `ValueError` too.
@@ -120,21 +80,42 @@ class TransformerConfig(TranslationConfig):
     presets: ClassVar[dict[str, dict[str, Any]]] = PRESETS
 
     intermediate_dim: Size = 2048
+    """Feed-forward dimension F (d_ff): the inner width of the feed-forward layer."""
     num_heads: Size = 8
+    """Attention heads H (h) of every attention layer."""
     head_dim: Size | None = None
+    """Head size K (d_k) of queries and keys; D / H if left out."""
     value_dim: Size | None = None
+    """Head size of values (d_v); D / H if left out."""
     activation: Literal["relu", "gelu", "swish"] = "relu"
+    """Activation function of the feed-forward layer: `"relu"`, `"gelu"` or
+    `"swish"`."""
     attention_dropout: Rate = 0.0
+    """Attention dropout rate, on the attention weights."""
     activation_dropout: Rate = 0.0
+    """Activation dropout rate, on the inner activations of the feed-forward layer."""
     normalize_first: bool = False
+    """Pre-norm (True) or the paper's post-norm (False): layer normalization before each
+    sublayer, or after its residual sum."""
     final_norm: bool | None = None
+    """Final layer normalization after the last block of each stack; the value of
+    `normalize_first` if left out."""
     embedding_norm: bool = False
+    """Embedding normalization: layer normalization of the sums of embeddings and
+    positions."""
     use_bias: bool = False
+    """Attention biases, in the attention projections (the paper has none)."""
     position: Literal[
         "sinusoidal", "sinusoidal_halves", "sinusoidal_halves_t2t", "learned"
     ] = "sinusoidal"
+    """Positional encoding: `"sinusoidal"` (sine and cosine interleaved, the paper),
+    `"sinusoidal_halves"` (all sines, then all cosines), `"sinusoidal_halves_t2t"` (the
+    same with exponent i / (D/2 - 1)) or `"learned"`."""
     position_offset: pydantic.NonNegativeInt = 0
+    """Position offset, added to every position."""
     attention_window: Size | None = None
+    """Attention window (local, restricted self-attention): how far to either side a
+    position may attend; None is unrestricted."""
 
     @pydantic.model_validator(mode="before")
     @classmethod

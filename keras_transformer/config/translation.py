@@ -13,6 +13,7 @@ from typing import Self
 
 import pydantic
 
+from keras_transformer.config.documented import Documented
 from keras_transformer.config.faults import first_fault
 from keras_transformer.errors import InputError
 
@@ -28,55 +29,54 @@ Layers = Annotated[int, pydantic.Field(ge=1, le=MOST_LAYERS)]
 Rate = pydantic.confloat(ge=0.0, lt=1.0)
 
 
-class TranslationConfig(pydantic.BaseModel):
+class TranslationConfig(Documented):
     """The fields and checks of every kind; see `TransformerConfig`.
 
     A subclass has a `kind`, `presets` by name, `tiny` and `base` among them, and says
     in closed form how many weights its model holds.
-
-    Args:
-        vocabulary_size: V, of source and target where they share one vocabulary.
-        source_vocabulary_size: V of the source, where the two differ.
-        target_vocabulary_size: V of the target, where the two differ.
-        hidden_dim: D, the width of the residual stream.
-        num_encoder_layers: N of the encoder, at most 256.
-        num_decoder_layers: N of the decoder, at most 256.
-        dropout: on the output of every sublayer and on the embeddings.
-        tie_embeddings: `"all"` shares one matrix between source, target and output,
-            `"target"` between target and output, `"none"` shares nothing.
-        scale_embeddings: multiply embeddings by the square root of D.
-        output_bias: a bias on the logits.
-        layer_norm_epsilon: added to the variance.
-        max_sequence_length: the length limit of a search, at most 65 536.
-        source_end: whether the source ends with `end_id`.
-        pad_id: fills batches; no position sees it.
-        start_id: the first input of the decoder.
-        end_id: ends every target.
     """
 
-    model_config = pydantic.ConfigDict(
-        frozen=True, extra="forbid", strict=True, validate_default=True
-    )
+    model_config = pydantic.ConfigDict(validate_default=True)
 
     kind: ClassVar[str]
     presets: ClassVar[dict[str, dict[str, Any]]]
 
     vocabulary_size: Size | None = None
+    """Vocabulary size V, of source and target where they share one vocabulary."""
     source_vocabulary_size: Size | None = None
+    """Vocabulary size of the source, where the two differ."""
     target_vocabulary_size: Size | None = None
+    """Vocabulary size of the target, where the two differ."""
     hidden_dim: Size = 512
+    """Model dimension D (the paper's d_model): the width of the residual stream, even
+    where positions are sinusoidal."""
     num_encoder_layers: Layers = 6
+    """Encoder layers N, at most 256."""
     num_decoder_layers: Layers = 6
+    """Decoder layers N, at most 256."""
     dropout: Rate = 0.1
+    """Dropout rate, on the embeddings (their positions added) and on the output of
+    every sublayer."""
     tie_embeddings: Literal["all", "target", "none"] = "all"
+    """Weight tying: `"all"` shares one embedding matrix between source, target and
+    output, `"target"` between target and output, `"none"` shares nothing."""
     scale_embeddings: bool = True
+    """Embedding scale: multiply embeddings by the square root of D."""
     output_bias: bool = False
+    """Output bias: a bias on the logits."""
     layer_norm_epsilon: pydantic.PositiveFloat = 1e-6
+    """Layer normalization epsilon, added to the variance."""
     max_sequence_length: Size = pydantic.Field(1024, le=MOST_POSITIONS)
+    """Maximum sequence length: the length limit of a search, and of learned positions
+    the rows of each table; at most 65 536."""
     source_end: bool = True
+    """End token of the source: whether every source ends with `end_id`."""
     pad_id: pydantic.NonNegativeInt = 0
+    """Padding token's id: it fills batches, and no position attends to it."""
     start_id: pydantic.NonNegativeInt = 1
+    """Start token's id (BOS): the first input of the decoder."""
     end_id: pydantic.NonNegativeInt = 2
+    """End token's id (EOS): it ends every target."""
 
     @pydantic.model_validator(mode="before")
     @classmethod

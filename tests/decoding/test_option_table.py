@@ -35,7 +35,7 @@ def test_each_option_is_a_flag_a_key_and_documented(commands):
         assert flags[name].help.startswith(option.help)
         assert option.text.startswith(option.help)
         assert described[name]["description"] == option.text
-        assert f"\n        {name}: {option.help.split()[0]} " in DecodingOptions.__doc__
+        assert f"\n    {name}: {option.help.split()[0]} " in DecodingOptions.__doc__
 
 
 @pytest.mark.no_backend

@@ -10,10 +10,10 @@ B batch, T target positions, D hidden_dim, V vocabulary.
 import keras
 from keras import ops
 
-from keras_transformer.fused_cross_entropy import PaddingOfModel
-from keras_transformer.fused_cross_entropy import token_mask
 from keras_transformer.losses import TokenStatistics
 from keras_transformer.losses import token_losses
+from keras_transformer.losses.labels import PaddingOfModel
+from keras_transformer.losses.labels import token_mask
 
 
 class TokenMetric(PaddingOfModel, keras.metrics.Metric):

@@ -22,8 +22,7 @@ FILES = {str(path.relative_to(FOLDER)): path for path in sorted(FOLDER.rglob("*.
 ROOMS = (
     "errors hiding processors control_characters decoding_options",
     "arguments config backends files moses",
-    "layers decoding data fused_cross_entropy evaluation",
-    "losses",
+    "layers decoding data losses evaluation",
     "metrics",
     "models",
     "model_folder translation",

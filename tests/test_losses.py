@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_transformer import fused_cross_entropy
 from keras_transformer.losses import LabelSmoothedCrossEntropy
+from keras_transformer.losses import fused_cross_entropy
 from keras_transformer.losses import token_losses
 from keras_transformer.metrics import NegativeLogLikelihood
 from reference import autodiff

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_transformer import fused_cross_entropy
 from keras_transformer.errors import InputError
 from keras_transformer.losses import LabelSmoothedCrossEntropy
+from keras_transformer.losses import fused_cross_entropy
 from keras_transformer.training import NegativeLogLikelihood
 from reference import autodiff
 from reference import models

@@ -39,7 +39,7 @@ TERMS = {
         "config.decoding.DecodingOptions.beam_size",
     ),
     "label smoothing": (
-        "losses.py",
+        "losses/label_smoothed_cross_entropy.py",
         "training.training_section.TrainingSection.label_smoothing",
     ),
     "moving average": (

@@ -20,8 +20,8 @@ from keras_transformer.config.decoding import GREEDY
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.export.description import longest_source
 from keras_transformer.export.description import n_best_options
+from keras_transformer.models.scoring import score
 from keras_transformer.models.search import EXTRA_LENGTH
-from keras_transformer.models.search import score
 from keras_transformer.models.search import search
 from keras_transformer.models.weights import named_weights
 from keras_transformer.translator import Translator

@@ -17,7 +17,7 @@ import keras
 from keras_transformer import backends
 from keras_transformer.backends import watched_dataset
 from keras_transformer.errors import InputError
-from keras_transformer.fused_cross_entropy import check_labels
+from keras_transformer.losses.labels import check_labels
 
 
 def check_ids(name: str, ids: Any, size: int, besides: int | None = None) -> None:

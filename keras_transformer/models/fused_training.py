@@ -6,8 +6,8 @@ A training step, on each backend:
    batch is divided (`_Step`), and hands Keras' own step to `backends.train_step`.
 2. That runs Keras' step on each of the `micro_batches`, and holds back the optimizer's
    update. Keras' step calls the model, which now gives hidden states; `compute_loss`,
-   which makes the loss and token statistics of them (`fused_cross_entropy.py`) and
-   feeds the metrics; `compute_metrics`, which has only to read these; and takes the
+   which makes the loss and token statistics of them (`losses/fused_cross_entropy.py`)
+   and feeds the metrics; `compute_metrics`, which has only to read these; and takes the
    gradients.
 3. The mean of the parts' gradients, summed over replicas, goes to `note_gradients` and
    then to the optimizer, once.
@@ -30,10 +30,10 @@ from keras import tree
 
 from keras_transformer import backends
 from keras_transformer.errors import InputError
-from keras_transformer.fused_cross_entropy import token_mask
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.losses import LabelSmoothedCrossEntropy
 from keras_transformer.losses import default_weights
+from keras_transformer.losses.labels import token_mask
 from keras_transformer.metrics import GradientNorm
 from keras_transformer.metrics import TokenMetric
 from keras_transformer.metrics import global_norm

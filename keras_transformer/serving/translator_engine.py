@@ -20,7 +20,7 @@ from keras_transformer.data.batching import pad_rows
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.errors import InputError
 from keras_transformer.errors import ModelError
-from keras_transformer.models.search import reread_attention
+from keras_transformer.models.scoring import reread_attention
 from keras_transformer.models.word_attention import require_attention
 from keras_transformer.serving.decoding_cost import check_cost
 from keras_transformer.serving.engine import Options

@@ -27,11 +27,11 @@ from keras_transformer.decoding.sampling import sample_keys
 from keras_transformer.decoding_options import OPTIONS
 from keras_transformer.errors import InputError
 from keras_transformer.models import Ensemble
+from keras_transformer.models.scoring import attention
+from keras_transformer.models.scoring import reread
+from keras_transformer.models.scoring import token_scores
 from keras_transformer.models.search import EXTRA_LENGTH
-from keras_transformer.models.search import attention
-from keras_transformer.models.search import reread
 from keras_transformer.models.search import search
-from keras_transformer.models.search import token_scores
 from keras_transformer.models.translation_model import TranslationModel
 from keras_transformer.models.word_attention import require_attention
 from keras_transformer.translation.finite_numbers import require_numbers

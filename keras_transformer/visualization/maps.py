@@ -13,7 +13,7 @@ from keras import ops
 from keras_transformer.arguments import check_lengths
 from keras_transformer.errors import InputError
 from keras_transformer.models import Ensemble
-from keras_transformer.models.search import attention
+from keras_transformer.models.scoring import attention
 from keras_transformer.models.word_attention import require_attention
 from keras_transformer.models.word_attention import word_layer
 from keras_transformer.translation.source_lines import SourceLines

@@ -15,7 +15,7 @@ from keras_transformer.decoding import DecodingOptions
 from keras_transformer.errors import InputError
 from keras_transformer.export import ctranslate2
 from keras_transformer.export.ctranslate2_spec import specification
-from keras_transformer.models.search import score
+from keras_transformer.models.scoring import score
 from keras_transformer.models.search import search
 from keras_transformer.models.weights import weight_values
 from reference import configs

@@ -11,7 +11,7 @@ from keras_transformer.errors import InputError
 from keras_transformer.models import KINDS
 from keras_transformer.models import Ensemble
 from keras_transformer.models.ensemble import COMBINATIONS
-from keras_transformer.models.search import score
+from keras_transformer.models.scoring import score
 from keras_transformer.models.search import search
 from reference.weights import scatter
 

@@ -1,0 +1,78 @@
+"""Labels of a loss or metric: their padding and their shape.
+
+B batch, T target positions, V vocabulary.
+"""
+
+from keras import ops
+
+from keras_transformer.errors import InputError
+
+
+class PaddingOfModel:
+    """The `pad_id` of a loss or metric: as given, or of the model that compiles it.
+
+    A metric takes that of the loss which is compiled with it.
+
+    Without either it is 0.
+    """
+
+    def set_pad_id(self, pad_id):
+        """Sets what was given; None leaves it to the model."""
+        self.pad_id = 0 if pad_id is None else pad_id
+        self._given = pad_id is not None
+        self._taken = False
+
+    def take_pad_id(self, pad_id):
+        """Takes that of a model, or of its loss, where none was given.
+
+        Raises:
+            InputError: where it has taken another model's.
+        """
+        if self._taken and pad_id != self.pad_id:
+            raise InputError(
+                f"{self.name} belongs to a model with pad_id {self.pad_id}, but this "
+                f"one has {pad_id}; make another {type(self).__name__} for it"
+            )
+        if not self._given:
+            self.pad_id, self._taken = pad_id, True
+
+    @property
+    def known_pad_id(self):
+        """For `get_config`: None where neither user nor model has said it."""
+        return self.pad_id if self._given or self._taken else None
+
+
+def token_mask(labels, pad_id):
+    """1 at each label that is a token, 0 at padding: (...) -> (...) float32."""
+    tokens = ops.not_equal(ops.cast(labels, "int32"), pad_id)
+    return ops.cast(tokens, "float32")
+
+
+def check_labels(labels, expected):
+    """Refuses labels that do not have the shape (B, T) of what they are labels of.
+
+    Raises:
+        ValueError: with both shapes.
+    """
+    shape, expected = tuple(labels.shape), tuple(expected)
+    if len(shape) != len(expected) or shapes_differ(shape, expected):
+        raise ValueError(
+            f"the labels have the shape {shape}, but the model's output is for labels "
+            f"{expected}; give one label for each position of the target"
+        )
+
+
+def shapes_differ(shape, expected):
+    """Whether sizes differ that are both known."""
+    pairs = zip(shape, expected, strict=True)
+    return any(None not in pair and pair[0] != pair[1] for pair in pairs)
+
+
+def rows_of_labels(labels, pad_id, vocabulary_size):
+    """The row of each label: itself, and 0 where padding is no id of the vocabulary.
+
+    An index outside of the vocabulary would be an error on PyTorch, and NaN on JAX.
+    """
+    if pad_id is None or 0 <= pad_id < vocabulary_size:
+        return labels
+    return ops.where(ops.equal(labels, pad_id), 0, labels)

@@ -1,0 +1,77 @@
+"""Scores and attention of given translations with a model, by teacher forcing.
+
+B batch, S source positions, T target positions, N layers, H heads.
+"""
+
+from keras import ops
+
+from keras_transformer.losses import token_losses
+from keras_transformer.losses.labels import token_mask
+from keras_transformer.models.word_attention import word_attention
+
+
+def score(model, source, labels):
+    """Log-probabilities (B,) of labels (B, T) given source ids (B, S).
+
+    The labels end with `end_id`; `pad_id` after it does not count.
+    """
+    return ops.sum(token_scores(model, source, labels), axis=1)
+
+
+def token_scores(model, source, labels):
+    """The log-probability (B, T) of each of the labels, 0 at `pad_id`; see `score`."""
+    target = _shifted(model.config, labels)
+    logits = model({"source": source, "target": target}, training=False)
+    return _log_likelihoods(model.config, logits, labels)
+
+
+def reread(model, source, labels):
+    """What a model thinks of translations that are there, and where it looks.
+
+    Returns:
+        `token_scores` (B, T), and the `word_attention` (B, T, S) of the position that
+        predicts each of the labels.
+    """
+    hidden, weights = _reread(model, source, labels)
+    return _log_likelihoods(model.config, model.logits(hidden), labels), weights
+
+
+def reread_attention(model, source, labels):
+    """The attention of `reread` alone, which takes no logits."""
+    return _reread(model, source, labels)[1]
+
+
+def _reread(model, source, labels):
+    memory, mask = model.encode(source)
+    hidden, _, weights = model.decode(
+        _shifted(model.config, labels), memory, mask, return_attention_weights=True
+    )
+    return hidden, word_attention(weights)
+
+
+def attention(model, source, labels):
+    """What all layers and heads attend to, of translations that are there.
+
+    Returns:
+        Float32 weights of each of N layers: `"encoder"` (B, N, H, S, S), `"decoder"`
+        (B, N, H, T, T) and `"cross"` (B, N, H, T, S), of those that the kind of the
+        model has. A row of the T is of the position that predicts one of the labels.
+    """
+    memory, mask, encoder = model.encode(source, return_attention_weights=True)
+    _, decoder, cross = model.decode(
+        _shifted(model.config, labels), memory, mask, return_attention_weights=True
+    )
+    weights = {"encoder": encoder, "decoder": decoder, "cross": cross}
+    return {
+        name: ops.stack(layers, axis=1) for name, layers in weights.items() if layers
+    }
+
+
+def _shifted(config, labels):
+    start = ops.full_like(labels[:, :1], config.start_id)
+    return ops.concatenate([start, labels[:, :-1]], axis=1)
+
+
+def _log_likelihoods(config, logits, labels):
+    _, log_likelihoods, _ = token_losses(logits, labels)
+    return log_likelihoods * token_mask(labels, config.pad_id)

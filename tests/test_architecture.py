@@ -65,7 +65,7 @@ ACTING_TOO: dict[str, str] = {
     "files/output_folder.py": "a part of `Translator.save` and `export/`",
     "model_folder.py": "what `Translator.save` and `load` stand for",
     "models/weights.py": "the weights file of model folders and checkpoints",
-    "training/config.py": "reads the config file of a run",
+    "training/config/run_config.py": "reads the config file of a run",
     "training/checkpoints.py": "a part of `training/run.py`",
     "training/report.py": "a part of `training/run.py`: it prints the test's scores",
     "training/run_folder.py": "a part of `training/run.py`",

@@ -17,21 +17,24 @@ PACKAGE = Path(keras_transformer.__file__).parent
 TERMS = {
     "gradient accumulation": (
         "models/fused_training.py",
-        "training.training_section.TrainingSection.micro_batches",
+        "training.config.training_section.TrainingSection.micro_batches",
     ),
     "KV cache": ("models/translation_model.py", None),
     "mixed precision": (
         "training/model.py",
-        "training.training_section.TrainingSection.precision",
+        "training.config.training_section.TrainingSection.precision",
     ),
     "checkpoint averaging": (
         "training/averaging.py",
-        "training.training_section.TrainingSection.average_last",
+        "training.config.training_section.TrainingSection.average_last",
     ),
-    "fine-tuning": ("training/model_section.py", "training.config.RunConfig.model"),
+    "fine-tuning": (
+        "training/config/model_section.py",
+        "training.config.RunConfig.model",
+    ),
     "learning rate schedule": (
         "training/schedules.py",
-        "training.training_section.TrainingSection.learning_rate",
+        "training.config.training_section.TrainingSection.learning_rate",
     ),
     "dynamic batching": ("serving/batching.py", "serving.limits.Limits.batch_size"),
     "beam search": (
@@ -40,11 +43,11 @@ TERMS = {
     ),
     "label smoothing": (
         "losses/label_smoothed_cross_entropy.py",
-        "training.training_section.TrainingSection.label_smoothing",
+        "training.config.training_section.TrainingSection.label_smoothing",
     ),
     "moving average": (
         "training/moving_average.py",
-        "training.training_section.TrainingSection.ema",
+        "training.config.training_section.TrainingSection.ema",
     ),
     "length penalty": (
         "decoding/length_penalty.py",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from collections.abc import Sequence
 
-from keras_transformer.training.training_section import TrainingSection
+from keras_transformer.training.config.training_section import TrainingSection
 
 _MANY = 3  # validations without a BLEU after which it is said
 

@@ -30,9 +30,9 @@ from keras_transformer.data.tokenizer_files import tokenizer_files
 from keras_transformer.errors import InputError
 from keras_transformer.files.plain_file import MOST_BYTES
 from keras_transformer.files.plain_file import plain_file
-from keras_transformer.training.data_section import Corpus
-from keras_transformer.training.data_section import DataSection
-from keras_transformer.training.data_section import TokenizerSection
+from keras_transformer.training.config.data_section import Corpus
+from keras_transformer.training.config.data_section import DataSection
+from keras_transformer.training.config.data_section import TokenizerSection
 
 _SAMPLE = 1_000_000  # pairs that a tokenizer is trained on at most
 

@@ -9,7 +9,7 @@ import contextlib
 from keras_transformer import backends
 from keras_transformer.backends.distribution import Distribution
 from keras_transformer.errors import InputError
-from keras_transformer.training.training_section import DISTRIBUTIONS
+from keras_transformer.training.config.training_section import DISTRIBUTIONS
 
 # What the frameworks say, in words of their own, where a peer does not answer.
 _SIGNS = ("collective", "connection", "gloo", "heartbeat", "nccl", "peer")

@@ -8,9 +8,9 @@ import pytest
 from keras_transformer import backends
 from keras_transformer.backends.distribution import Distribution
 from keras_transformer.errors import InputError
+from keras_transformer.training.config.training_section import DISTRIBUTIONS
 from keras_transformer.training.distribution import WorkerLost
 from keras_transformer.training.distribution import open_distribution
-from keras_transformer.training.training_section import DISTRIBUTIONS
 
 BACKEND = keras.backend.backend()
 OWN = [kind for kind, backend in DISTRIBUTIONS.items() if backend == BACKEND]

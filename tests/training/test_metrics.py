@@ -10,8 +10,8 @@ from keras_transformer.training import NegativeLogLikelihood
 from keras_transformer.training import Perplexity
 from keras_transformer.training import TokenAccuracy
 from keras_transformer.training import paper_optimizer
+from keras_transformer.training.config.training_section import TrainingSection
 from keras_transformer.training.model import schedule
-from keras_transformer.training.training_section import TrainingSection
 
 RANDOM = np.random.default_rng(3)
 LOGITS = RANDOM.normal(size=(2, 5, 7)).astype("float32")

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from keras_transformer.errors import InputError
-from keras_transformer.training import strict_yaml
+from keras_transformer.training.config import strict_yaml
 
 pytestmark = pytest.mark.no_backend
 

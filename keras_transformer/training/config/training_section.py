@@ -10,8 +10,8 @@ from typing import Literal
 import pydantic
 
 from keras_transformer.evaluation import check_tokenization
-from keras_transformer.training.section import Count
-from keras_transformer.training.section import Section
+from keras_transformer.training.config.section import Count
+from keras_transformer.training.config.section import Section
 
 #: Kind -> the backend that has it.
 DISTRIBUTIONS = {

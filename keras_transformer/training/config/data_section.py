@@ -18,9 +18,9 @@ from keras_transformer.data.phrasebook import LANGUAGES
 from keras_transformer.data.tokenizer_training import LEAST_COVERAGE
 from keras_transformer.data.tokenizer_training import NORMALIZATIONS
 from keras_transformer.data.tokenizer_training import check_symbols
-from keras_transformer.training.section import Count
-from keras_transformer.training.section import Section
-from keras_transformer.training.section import expanded
+from keras_transformer.training.config.section import Count
+from keras_transformer.training.config.section import Section
+from keras_transformer.training.config.section import expanded
 
 PHRASEBOOK_PAIRS = tuple("-".join(pair) for pair in permutations(LANGUAGES, 2))
 VOCABULARY_SIZE = 37_000  # the paper's English-German

@@ -11,8 +11,8 @@ from keras_transformer.config import KINDS
 from keras_transformer.config import TranslationConfig
 from keras_transformer.config.faults import nearest
 from keras_transformer.data.tokenizer_files import tokenizer_files
-from keras_transformer.training.data_section import VOCABULARY_SIZE
-from keras_transformer.training.section import expanded
+from keras_transformer.training.config.data_section import VOCABULARY_SIZE
+from keras_transformer.training.config.section import expanded
 
 _SIZES = ("vocabulary_size", "source_vocabulary_size", "target_vocabulary_size")
 _IDS = ("pad_id", "start_id", "end_id")

@@ -20,15 +20,15 @@ from keras_transformer.config.faults import first_fault
 from keras_transformer.data.columns import FORMATS
 from keras_transformer.decoding_options import OPTIONS
 from keras_transformer.errors import InputError
-from keras_transformer.training import model_section
-from keras_transformer.training import strict_yaml
-from keras_transformer.training.data_section import VOCABULARY_SIZE
-from keras_transformer.training.data_section import DataSection
-from keras_transformer.training.data_section import TokenizerSection
-from keras_transformer.training.section import Section
-from keras_transformer.training.section import expanded
-from keras_transformer.training.training_section import EvaluationSection
-from keras_transformer.training.training_section import TrainingSection
+from keras_transformer.training.config import model_section
+from keras_transformer.training.config import strict_yaml
+from keras_transformer.training.config.data_section import VOCABULARY_SIZE
+from keras_transformer.training.config.data_section import DataSection
+from keras_transformer.training.config.data_section import TokenizerSection
+from keras_transformer.training.config.section import Section
+from keras_transformer.training.config.section import expanded
+from keras_transformer.training.config.training_section import EvaluationSection
+from keras_transformer.training.config.training_section import TrainingSection
 
 PHRASEBOOK = Path(__file__).with_name("phrasebook.yaml")
 

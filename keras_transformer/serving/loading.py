@@ -26,7 +26,7 @@ def load_engine(
     """
     options = {"beam_size": beam_size, "length_penalty": length_penalty}
     if is_ctranslate2(folder):
-        from keras_transformer.serving.ctranslate2_engine import CTranslate2Engine
+        from keras_transformer.serving.ctranslate2.engine import CTranslate2Engine
 
         return CTranslate2Engine(folder, limits, **options)
     from keras_transformer.serving.translator_engine import TranslatorEngine

@@ -10,7 +10,7 @@ import sentencepiece
 
 import keras_transformer as kt
 from keras_transformer.export import ctranslate2
-from keras_transformer.serving import ctranslate2_folder
+from keras_transformer.serving.ctranslate2 import folder as export_folder
 
 pytestmark = [
     pytest.mark.export,
@@ -71,5 +71,5 @@ def test_ctranslate2(translator, tmp_path):
     config = json.loads((folder / "config.json").read_text())
     names = {name: config[f"{name}_token"] for name in ("unk", "bos", "eos")}
     assert names == {"unk": "<unk>", "bos": "<s>", "eos": "</s>"}
-    contents = ctranslate2_folder.read(folder)
+    contents = export_folder.read(folder)
     assert contents.description.ids.pad == translator.tokenizer.vocabulary_size - 1

@@ -23,7 +23,7 @@ from keras_transformer.decoding_options import OPTIONS
 from keras_transformer.errors import InputError
 from keras_transformer.files.plain_file import MOST_CONFIG_BYTES
 from keras_transformer.files.plain_file import plain_file
-from keras_transformer.serving.ctranslate2_weights import check_weights
+from keras_transformer.serving.ctranslate2.weights import check_weights
 
 _WEIGHTS = "model.bin"
 _AGAIN = "export the model again"
@@ -121,18 +121,20 @@ def read(folder: Path) -> Contents:
         )
     )
     ids = {f"{name}_id": getattr(description.ids, name) for name in ("pad", "start")}
-    for side, its, size in zip(
+    for side, tokenizer, size in zip(
         ("source", "target"), (source, target), sizes, strict=True
     ):
         where = f"{folder}, {side}"
-        its.check(vocabulary_size=size, end_id=description.ids.end, where=where, **ids)
+        tokenizer.check(
+            vocabulary_size=size, end_id=description.ids.end, where=where, **ids
+        )
     if max(description.ids.suppressed, default=0) >= sizes[1]:
         raise InputError(
             f"{folder / 'model.json'}: ids.suppressed are not all below the size of "
             f"the vocabulary, {sizes[1]}; {_AGAIN}"
         )
     try:
-        pieces = [its.pieces(range(its.vocabulary_size)) for its in (source, target)]
+        pieces = [side.pieces(range(side.vocabulary_size)) for side in (source, target)]
     except UnicodeDecodeError:
         raise InputError(
             f"{folder}: a tokenizer has pieces that are no text; {_AGAIN}"
@@ -192,15 +194,15 @@ def _config(
         "eos_token": end,
         "unk_token": pieces[unknown_id],
     }
-    found = _read_json(folder, "config.json")
-    epsilon = found.get("layer_norm_epsilon") if isinstance(found, dict) else None
+    config = _read_json(folder, "config.json")
+    epsilon = config.get("layer_norm_epsilon") if isinstance(config, dict) else None
     if not isinstance(epsilon, float) or not 0 < epsilon < 1:
         raise InputError(
             f"{folder / 'config.json'} has no layer_norm_epsilon between 0 and 1; "
             f"{_AGAIN}"
         )
     for name, value in expected.items():
-        if found.get(name) != value:
+        if config.get(name) != value:
             raise InputError(
                 f"{folder / 'config.json'}: {name} is not {value!r}, as the model has "
                 f"it; {_AGAIN}"

@@ -17,7 +17,7 @@ from keras_transformer.arguments import check_lengths
 from keras_transformer.config.decoding import GREEDY
 from keras_transformer.errors import InputError
 from keras_transformer.errors import ModelError
-from keras_transformer.serving import ctranslate2_folder
+from keras_transformer.serving.ctranslate2 import folder as export_folder
 from keras_transformer.serving.decoding_cost import check_cost
 from keras_transformer.serving.engine import Options
 from keras_transformer.serving.limits import Limits
@@ -62,7 +62,7 @@ class CTranslate2Engine:
                 f"{folder} is a model of CTranslate2, which is not installed; run "
                 f"pip install ctranslate2"
             ) from None
-        contents = ctranslate2_folder.read(Path(folder))
+        contents = export_folder.read(Path(folder))
         self._source, self._target = contents.source, contents.target
         self._description = contents.description
         self.known_words = contents.known_words
@@ -154,7 +154,7 @@ class CTranslate2Engine:
             max_batch_size=self._limits.batch_size,
         )
 
-    def _limit(self, count: int, bounds: ctranslate2_folder.Bounds) -> int:
+    def _limit(self, count: int, bounds: export_folder.Bounds) -> int:
         """The most tokens of the translation of `count` source tokens."""
         most = self._search.max_length or count + bounds.extra_length
         return min(max(most, self._search.min_length), bounds.longest_sequence)
@@ -183,7 +183,7 @@ class CTranslate2Engine:
         end = self._description.ids.end
         if self.source_end:
             source = [*source, self._pieces[end]]
-        found = []
+        hypotheses = []
         for tokens, score, weights in zip(
             result.hypotheses, result.scores, attention, strict=True
         ):
@@ -204,8 +204,8 @@ class CTranslate2Engine:
                 attention=weights and {"cross": _weights(weights, len(source))},
                 source_tokens=source if weights else None,
             )
-            found.append(hypothesis)
-        return found
+            hypotheses.append(hypothesis)
+        return hypotheses
 
 
 def _weights(rows: list[list[float]], columns: int) -> np.ndarray:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from keras_transformer.config.decoding import DecodingOptions
+from keras_transformer.translation import minimum_bayes_risk
 from keras_transformer.translation.long_lines import LinePart
 
 
@@ -85,10 +86,7 @@ def ranked(hypotheses: list[Hypothesis], options: DecodingOptions) -> list[Hypot
     """Those of a sentence that are returned, chosen by MBR if that is wanted."""
     if options.mbr is None:
         return hypotheses
-    # Here: what serves an export to CTranslate2 loads no Keras.
-    from keras_transformer.decoding import minimum_bayes_risk
-
-    found = minimum_bayes_risk.ranked(
+    places = minimum_bayes_risk.ranked(
         [hypothesis.text for hypothesis in hypotheses],
         [hypothesis.log_probability for hypothesis in hypotheses],
         options.mbr,
@@ -96,7 +94,7 @@ def ranked(hypotheses: list[Hypothesis], options: DecodingOptions) -> list[Hypot
     )
     return [
         dataclasses.replace(hypotheses[place], utility=utility)
-        for place, utility in found[: options.top_beams]
+        for place, utility in places[: options.top_beams]
     ]
 
 
@@ -120,7 +118,7 @@ def join(
     if len(parts) == 1:
         return parts[0]
     ranks = range(max(map(len, parts)))
-    rows = [[found[min(rank, len(found) - 1)] for found in parts] for rank in ranks]
+    rows = [[part[min(rank, len(part) - 1)] for part in parts] for rank in ranks]
     return [_joined(row, sources) for row in rows]
 
 

@@ -1,4 +1,4 @@
-"""Minimum Bayes risk: not the most probable translation, but the most agreed upon."""
+"""Minimum Bayes risk (MBR) decoding: ranks candidates by how much others agree."""
 
 from collections.abc import Sequence
 
@@ -25,8 +25,8 @@ def expected_utilities(
 
     Example:
 
-    >>> found = expected_utilities(["a b c", "a b d", "x"], [1, 1, 1], "chrf")
-    >>> found[2] < min(found[:2])
+    >>> utilities = expected_utilities(["a b c", "a b d", "x"], [1, 1, 1], "chrf")
+    >>> utilities[2] < min(utilities[:2])
     True
 
     Reference: Kumar and Byrne, 2004, https://aclanthology.org/N04-1022; Eikema and
@@ -74,6 +74,6 @@ def ranked(
     """
     logs = np.asarray(log_probabilities, "float64")
     weights = np.ones(len(texts)) if sampled else np.exp(logs - logs.max())
-    found = expected_utilities(texts, weights, utility)
-    order = sorted(range(len(texts)), key=lambda i: (-round(found[i], 9), -logs[i], i))
-    return [(place, found[place]) for place in order]
+    means = expected_utilities(texts, weights, utility)
+    order = sorted(range(len(texts)), key=lambda i: (-round(means[i], 9), -logs[i], i))
+    return [(place, means[place]) for place in order]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import sacrebleu
 
-from keras_transformer.decoding import minimum_bayes_risk
+from keras_transformer.translation import minimum_bayes_risk
 
 pytestmark = pytest.mark.no_backend
 

@@ -73,7 +73,7 @@ def torchrun():
     return ["torchrun"], ranks
 
 
-# A process that is killed takes the others with it: `test_seams_devices.py`.
+# A process that is killed takes the others with it: `test_split_batches.py`.
 ENDS = {
     "tensorflow": [(multi_worker, signal.SIGKILL), (mirrored, signal.SIGTERM)],
     "jax": [(two_processes, signal.SIGKILL), (model_parallel, signal.SIGTERM)],

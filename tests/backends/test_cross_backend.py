@@ -40,7 +40,7 @@ SMALL = {"hidden_dim": 32, "num_encoder_layers": 1, "num_decoder_layers": 1}
 # What another backend runs; `{...}` are paths.
 READ = """
 import sys
-sys.path.insert(0, {tests!r})
+sys.path[:0] = {folders!r}
 import numpy as np
 import test_cross_backend as this
 np.savez({folder!r} + "/read.npz", **this.read({folder!r}))
@@ -121,7 +121,10 @@ def pair(tmp_path_factory, run_python):
         own |= results_of(kind, keras_file=model, weights_file=model)
     own |= with_dropout(folder)
     run_python(
-        READ.format(tests=str(Path(__file__).parent), folder=str(folder)), backend=NEXT
+        READ.format(
+            folders=list(map(str, Path(__file__).parents[:2])), folder=str(folder)
+        ),
+        backend=NEXT,
     )
     with np.load(folder / "read.npz") as arrays:
         return dict(arrays), own

@@ -16,7 +16,7 @@ from keras_transformer import backends
 from keras_transformer.errors import InputError
 from keras_transformer.models.weights import named_weights
 
-FOLDER = Path(__file__).with_name("fixtures") / "en-de.format-1"
+FOLDER = Path(__file__).parents[1] / "fixtures" / "en-de.format-1"
 SOURCES = (FOLDER / "source.txt").read_text(encoding="utf-8").splitlines()
 
 

@@ -1,6 +1,6 @@
 """Trains the same batches on several numbers of devices; a test compares the ends.
 
-    python -m tests.device_numbers_program KIND PATH NUMBER:PORT ...
+    python -m tests.training.device_numbers_program KIND PATH NUMBER:PORT ...
 
 The largest number comes first. Where each device is a process, those of a NUMBER meet
 at its PORT. Writes PATH-NUMBER.npz.

@@ -8,7 +8,7 @@ import pytest
 
 pytestmark = pytest.mark.no_backend
 
-TUTORIALS = Path(__file__).parents[1] / "tutorials"
+TUTORIALS = Path(__file__).parents[2] / "tutorials"
 LESSONS = sorted(TUTORIALS.glob("[0-9]*.py"))
 NOTEBOOKS = TUTORIALS / "notebooks"
 LARGEST = 500_000  # bytes

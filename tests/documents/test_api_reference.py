@@ -9,7 +9,7 @@ import pytest
 
 import keras_transformer
 
-BUILD = Path(__file__).resolve().parents[1] / "docs" / "build_api.py"
+BUILD = Path(__file__).resolve().parents[2] / "docs" / "build_api.py"
 
 
 def public_names(module):

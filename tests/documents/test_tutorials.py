@@ -17,7 +17,7 @@ import pytest
 BACKENDS = {"01": "jax", "04": "tensorflow", "07": "tensorflow"}
 LESSONS = [
     path
-    for path in sorted((Path(__file__).parents[1] / "tutorials").glob("[0-9]*.py"))
+    for path in sorted((Path(__file__).parents[2] / "tutorials").glob("[0-9]*.py"))
     if BACKENDS.get(path.name[:2], "torch") == keras.backend.backend()
     or os.environ.get("EVERY_TEST")
 ]

@@ -1,6 +1,6 @@
-"""Trains a small model under a set-up of devices; `test_seams_devices.py` runs it.
+"""Trains a small model under a set-up of devices; `test_split_batches.py` runs it.
 
-    python -m tests.devices_program KIND DEVICES PATH [VARIANT ...]
+    python -m tests.training.devices_program KIND DEVICES PATH [VARIANT ...]
 
 Writes PATH-RANK.npz: what each variant of the training ends with. The variant
 `endless` trains until it is killed, under `fault` process 1 then raises an error. After

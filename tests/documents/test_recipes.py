@@ -18,7 +18,7 @@ import yaml
 
 from keras_transformer.training.config import load_config
 
-FOLDER = Path(__file__).parents[1] / "tutorials" / "configs"
+FOLDER = Path(__file__).parents[2] / "tutorials" / "configs"
 RECIPES = sorted(FOLDER.glob("*.yaml"))
 PAPER = ("wmt14_en_de_base", "wmt14_en_de_big")
 #: Recipes that go on from the model of another one.

@@ -13,7 +13,7 @@ import pytest
 from keras_transformer.data import phrasebook
 from keras_transformer.data.phrasebook import everyday
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 COMMITTED = ROOT / "saved_models" / "phrasebook-en-de"
 #: Files that show sentences, and how these stand there.
 SHOWN = {

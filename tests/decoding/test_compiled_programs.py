@@ -1,4 +1,4 @@
-"""The seam of decoding: a search is one loop in one program.
+"""A search is one loop in one compiled program.
 
 B batch, S source positions, W beam width, L most tokens.
 """

@@ -20,7 +20,7 @@ from keras_transformer.translation.batch_search import BatchSearch
 from keras_transformer.translation.static_shapes import batches_by_tokens
 from keras_transformer.translator import Translator
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "tests" / "fixtures" / "en-de.format-1"
 SOURCES = (FOLDER / "source.txt").read_text(encoding="utf-8").splitlines()
 EXPECTED = (FOLDER / "beam.txt").read_text(encoding="utf-8").splitlines()

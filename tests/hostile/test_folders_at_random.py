@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-FOLDER = Path(__file__).with_name("fixtures") / "en-de.format-1"
+FOLDER = Path(__file__).parents[1] / "fixtures" / "en-de.format-1"
 FILES = ("config.json", "model.weights.h5", "tokenizer.model")
 EXPORT = (
     *("model.bin", "model.json", "config.json"),

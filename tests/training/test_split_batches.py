@@ -1,4 +1,4 @@
-"""The seam between training and devices: a split batch trains as the whole one does.
+"""A batch that is split over devices trains as the whole one does.
 
 Each set-up runs `devices_program.py`, plain `fit` and `evaluate`, in fresh processes.
 The shares of every batch hold very different numbers of tokens, so that a mean of
@@ -21,7 +21,7 @@ import pytest
 pytestmark = pytest.mark.slow
 
 BACKEND = keras.backend.backend()
-PROGRAM = ["-m", "tests.devices_program"]
+PROGRAM = ["-m", "tests.training.devices_program"]
 LIMIT = 300  # seconds, after which a process hangs
 #: Of several processes.
 KIND = {"tensorflow": "multi_worker", "jax": "data_parallel", "torch": "torchrun"}[
@@ -71,7 +71,7 @@ def environments():
 @contextlib.contextmanager
 def started(commands_and_environments):
     """Processes, none of which outlives the block."""
-    root = Path(__file__).parents[1]
+    root = Path(__file__).parents[2]
     processes = []
     try:
         for command, environment in commands_and_environments:
@@ -191,7 +191,7 @@ def test_the_number_of_devices_changes_neither_batches_nor_weights(tmp_path):
     numbers = [8, 4, 3, 2, 1] if os.environ.get("EVERY_TEST") else [3, 1]
     kind = {"tensorflow": "mirrored", "jax": "data_parallel", "torch": "torchrun"}
     ports = free_ports(len(numbers))
-    command = ["-m", "tests.device_numbers_program", kind[BACKEND]]
+    command = ["-m", "tests.training.device_numbers_program", kind[BACKEND]]
     command += [str(tmp_path / "end")]
     command += [f"{n}:{port}" for n, port in zip(numbers, ports, strict=True)]
     with started([(command, {**os.environ, "OMP_NUM_THREADS": "1"})]) as processes:

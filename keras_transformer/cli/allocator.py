@@ -46,11 +46,11 @@ def tune() -> None:
     """Starts this process again with these settings, once, if it may."""
     if os.environ.get(RESTART) != "allowed" or platform.libc_ver()[0] != "glibc":
         return
-    found = settings()
-    missing = {key: value for key, value in found.items() if key not in os.environ}
+    variables = settings()
+    missing = {key: value for key, value in variables.items() if key not in os.environ}
     if not missing:
         return
-    name = "tcmalloc" if "LD_PRELOAD" in found else "glibc, which keeps its memory"
+    name = "tcmalloc" if "LD_PRELOAD" in variables else "glibc, which keeps its memory"
     print(f"memory allocator: {name}", file=sys.stderr, flush=True)
     os.execve(
         sys.executable,

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from keras_transformer.cli import scoring
+from keras_transformer.cli import formats
+from keras_transformer.cli import options
 
 
 def compare(
@@ -24,14 +25,14 @@ def compare(
         ),
     ] = None,
     *,
-    references: scoring.References,
-    tokenize: scoring.Tokenize = "13a",
-    lowercase: scoring.Lowercase = False,
+    references: options.References,
+    tokenize: options.Tokenize = "13a",
+    lowercase: options.Lowercase = False,
     confidence: Annotated[
         int, typer.Option(metavar="N", help="Samples of the bootstrap.")
     ] = 1000,
-    chrf_word_order: scoring.WordOrder = 0,
-    as_json: scoring.Json = False,
+    chrf_word_order: options.WordOrder = 0,
+    as_json: options.Json = False,
 ) -> None:
     """Score translated files, and compare systems by paired bootstrap.
 
@@ -53,10 +54,10 @@ def compare(
     scores = evaluation.evaluate(first, answers, **settings)
     rows = [(baseline, score, None) for score in scores]
     for path, lines in zip(others, texts[1:], strict=False):
-        found = evaluation.compare(lines, first, answers, **settings)
-        rows += [(path, result.score, result.p_value) for result in found]
+        comparisons = evaluation.compare(lines, first, answers, **settings)
+        rows += [(path, result.score, result.p_value) for result in comparisons]
     if as_json:
-        scoring.print_json(
+        formats.print_json(
             {"file": str(path), **dataclasses.asdict(score), "p_value": p_value}
             for path, score, p_value in rows
         )

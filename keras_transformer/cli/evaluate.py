@@ -9,10 +9,10 @@ from typing import Any
 
 import typer
 
+from keras_transformer.cli import formats
 from keras_transformer.cli import model_folder
 from keras_transformer.cli import options
 from keras_transformer.cli import progress
-from keras_transformer.cli import scoring
 from keras_transformer.cli import writing
 from keras_transformer.cli.decoding_flags import with_decoding_flags
 from keras_transformer.decoding_options import OPTIONS
@@ -25,9 +25,9 @@ from keras_transformer.decoding_options import OPTIONS
 def evaluate(
     model: options.Model,
     source: options.SourceFile,
-    references: scoring.References,
-    tokenize: scoring.Tokenize = "13a",
-    lowercase: scoring.Lowercase = False,
+    references: options.References,
+    tokenize: options.Tokenize = "13a",
+    lowercase: options.Lowercase = False,
     confidence: Annotated[
         int,
         typer.Option(
@@ -35,8 +35,8 @@ def evaluate(
             help="Bootstrap samples for 95 % confidence intervals; 1000 is usual.",
         ),
     ] = 0,
-    chrf_word_order: scoring.WordOrder = 0,
-    as_json: scoring.Json = False,
+    chrf_word_order: options.WordOrder = 0,
+    as_json: options.Json = False,
     output: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the translations here.")
     ] = None,
@@ -68,6 +68,6 @@ def evaluate(
             write("".join(f"{line}\n" for line in hypotheses))
     scores = evaluation.evaluate(hypotheses, answers, **settings)
     if as_json:
-        scoring.print_json(map(dataclasses.asdict, scores))
+        formats.print_json(map(dataclasses.asdict, scores))
     else:
         print(*scores, sep="\n")

@@ -1,13 +1,16 @@
-"""Output formats of `translate`: the hypotheses of a line as text, JSON or a list."""
+"""Output formats of commands: text, JSON lines, and one JSON list."""
 
 import enum
+import json
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
+from typing import Any
 
-from keras_transformer.cli import json_lines
 from keras_transformer.errors import InputError
 
 if TYPE_CHECKING:
     from keras_transformer.translation.hypothesis import Hypothesis
+    from keras_transformer.translation.hypothesis import TranslationScore
 
 
 class Format(enum.StrEnum):
@@ -30,7 +33,7 @@ def asked(format: Format, attention: bool) -> dict[str, bool]:
     }
 
 
-def as_text(number: int, hypotheses: "list[Hypothesis]", top_beams: int) -> str:
+def _as_text(number: int, hypotheses: "list[Hypothesis]", top_beams: int) -> str:
     """The translation; of several, each with line number, rank and score before it.
 
     The score of MBR is the utility, by which it ranks.
@@ -48,15 +51,62 @@ def written(
     format: Format,
     first_line: int,
     sources: list[str],
-    found: "list[list[Hypothesis]]",
+    hypotheses: "list[list[Hypothesis]]",
     unknown: list[list[str] | None],
     top_beams: int,
 ) -> str:
     """What is written of consecutive lines."""
-    rows = zip(sources, found, unknown, strict=True)
+    rows = zip(sources, hypotheses, unknown, strict=True)
     return "".join(
-        json_lines.of_translation(source, hypotheses, words)
+        _translation_line(source, row, words)
         if format is Format.jsonl
-        else as_text(number, hypotheses, top_beams)
-        for number, (source, hypotheses, words) in enumerate(rows, first_line)
+        else _as_text(number, row, top_beams)
+        for number, (source, row, words) in enumerate(rows, first_line)
     )
+
+
+def _translation_line(
+    source: str, hypotheses: "list[Hypothesis]", unknown_words: list[str] | None = None
+) -> str:
+    """A line of text and its translations, best first, as one JSON object.
+
+    With the words that the model has not learned, where that is known.
+    """
+    row = {"source": source, "hypotheses": list(map(_hypothesis, hypotheses))}
+    if unknown_words is not None:
+        row["unknown_words"] = unknown_words
+    return _line(row)
+
+
+def score_line(source: str, target: str, score: "TranslationScore") -> str:
+    """A line of text, a given translation and its scores, as one JSON object."""
+    keys = ("log_probability", "tokens", "token_scores")
+    values = {key: getattr(score, key) for key in keys}
+    return _line({"source": source, "target": target, **values})
+
+
+def _hypothesis(hypothesis: "Hypothesis") -> dict[str, Any]:
+    keys = ("text", "score", "log_probability", "finished", "tokens", "token_scores")
+    row = {key: getattr(hypothesis, key) for key in keys}
+    row["token_scores"] = row["token_scores"] or []
+    row["alignment"] = hypothesis.pharaoh or ""
+    for key in ("utility", "prefix_log_probability"):
+        if getattr(hypothesis, key) is not None:
+            row[key] = getattr(hypothesis, key)
+    if hypothesis.attention is not None:
+        row["source_tokens"] = hypothesis.source_tokens
+        row["attention"] = []  # of an empty line
+        if hypothesis.attention:
+            # In float64 a rounded number has few digits in JSON.
+            mean = hypothesis.mean_attention.astype("float64")
+            row["attention"] = mean.round(4).tolist()
+    return row
+
+
+def _line(row: dict[str, Any]) -> str:
+    return json.dumps(row, ensure_ascii=False) + "\n"
+
+
+def print_json(rows: Iterable[dict[str, Any]]) -> None:
+    """Prints one list, readable."""
+    print(json.dumps(list(rows), indent=2, ensure_ascii=False))

@@ -3,14 +3,16 @@
 import os
 import sys
 from typing import Annotated
+from typing import Any
 
 import typer
+from typer.core import TyperCommand
+from typer.core import TyperGroup
 
 from keras_transformer import __version__
 from keras_transformer.cli import allocator
+from keras_transformer.cli import backend
 from keras_transformer.cli import exit_codes
-from keras_transformer.cli import garbage
-from keras_transformer.cli import single_options
 from keras_transformer.cli.attention import attention
 from keras_transformer.cli.average import average
 from keras_transformer.cli.compare import compare
@@ -52,10 +54,42 @@ def _options(
     """
 
 
+class _Command(TyperCommand):
+    """A command that refuses an option which is given twice, unless it takes a list.
+
+    Without this, the last one of equal options counts.
+    """
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Refuses repeated options, then reads the arguments."""
+        _refuse_repeated(self, ctx, args)
+        return super().parse_args(ctx, args)
+
+
+class _Group(TyperGroup):
+    """The program, whose own options are single as well."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Refuses repeated options, then reads the arguments."""
+        _refuse_repeated(self, ctx, args)
+        return super().parse_args(ctx, args)
+
+
+def _refuse_repeated(command: Any, ctx: Any, args: list[str]) -> None:
+    given = set()
+    for parameter in command.make_parser(ctx).parse_args(args=list(args))[2]:
+        if parameter.param_type_name != "option" or parameter.multiple:
+            continue
+        if parameter.name in given:
+            names = " or ".join([*parameter.opts, *parameter.secondary_opts])
+            ctx.fail(f"{names} is given more than once; give it once")
+        given.add(parameter.name)
+
+
 def application() -> typer.Typer:
     """All commands, with plain messages and help."""
     app = typer.Typer(
-        cls=single_options.Group,
+        cls=_Group,
         callback=_options,
         no_args_is_help=True,
         add_completion=False,
@@ -63,7 +97,7 @@ def application() -> typer.Typer:
         pretty_exceptions_enable=False,
     )
     for command in COMMANDS:
-        app.command(cls=single_options.Command)(command)
+        app.command(cls=_Command)(command)
     return app
 
 
@@ -72,7 +106,7 @@ def main() -> None:
     os.environ.setdefault(allocator.RESTART, "allowed")
     if sys.stdout is not None:
         sys.stdout.reconfigure(encoding="utf-8")  # whatever the locale
-    with garbage.left_at_the_end(), exit_codes.reported():
+    with backend.garbage_left_at_the_end(), exit_codes.reported():
         application()(prog_name="keras-transformer")
 
 

@@ -1,4 +1,4 @@
-"""Progress of a command that translates, on standard error."""
+"""Progress and warnings of a command that translates, on standard error."""
 
 import contextlib
 import os
@@ -14,7 +14,11 @@ from typing import BinaryIO
 from keras_transformer.control_characters import escaped
 
 if TYPE_CHECKING:
+    from keras_transformer.data.known_words import KnownWords
     from keras_transformer.translation.hypothesis import Hypothesis
+
+
+_MOST_NAMED = 3
 
 
 @contextlib.contextmanager
@@ -66,12 +70,56 @@ def warnings_reported() -> Iterator[None]:
                 print(escaped(f"warning: {warning.message}"), file=sys.stderr)
 
 
-def warn_of_cuts(found: "list[list[Hypothesis]]", first_line: int) -> None:
+def warn_of_cuts(translations: "list[list[Hypothesis]]", first_line: int) -> None:
     """Says which translations ended at their length limit, without an end token."""
-    for number, hypotheses in enumerate(found, first_line):
+    for number, hypotheses in enumerate(translations, first_line):
         if not hypotheses[0].finished:
             print(
                 f"warning: line {number}: the translation reached its length limit "
                 f"and may be cut off, after {len(hypotheses[0].ids)} tokens",
                 file=sys.stderr,
             )
+
+
+class UnknownWords:
+    """Words of the input that a model has not learned, found line by line.
+
+    In the end it says how many lines have some.
+
+    Args:
+        known: of the model; None finds none.
+    """
+
+    def __init__(self, known: "KnownWords | None") -> None:
+        self._known = known
+        self._num_lines = 0
+        self._first: dict[str, None] = {}
+
+    def of(self, lines: list[str]) -> list[list[str] | None]:
+        """The unknown words of each line; None where nothing is known of words."""
+        if self._known is None:
+            return [None] * len(lines)
+        words_of_lines = list(map(self._known.unknown_in, lines))
+        self._num_lines += sum(map(bool, words_of_lines))
+        for words in words_of_lines:
+            if len(self._first) < _MOST_NAMED:
+                self._first |= dict.fromkeys(words)
+        return words_of_lines
+
+    def report(self, *, named: bool) -> None:
+        """One warning of all lines, if there is reason.
+
+        Args:
+            named: whether the output names the words of each line.
+        """
+        if not self._num_lines:
+            return
+        number = self._num_lines
+        count = "1 line has" if number == 1 else f"{number} lines have"
+        words = ", ".join(map(repr, list(self._first)[:_MOST_NAMED]))
+        advice = "" if named else "; --format jsonl names those of each line"
+        text = (
+            f"warning: {count} words that the model has not learned, such as {words}: "
+            f"what it makes of them is a guess{advice}"
+        )
+        print(escaped(text), file=sys.stderr)

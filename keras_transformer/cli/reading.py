@@ -1,17 +1,36 @@
-"""Lines in: UTF-8 whatever the locale, one after the other."""
+"""Lines in: UTF-8 whatever the locale, one after the other, in pieces as they come."""
 
 import contextlib
+import io
+import math
+import os
+import select
+import stat
 import sys
+import time
+from collections import deque
+from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
+from itertools import chain
 from itertools import repeat
 from pathlib import Path
+from typing import Any
 from typing import BinaryIO
 
 from keras_transformer.data.file_lines import file_lines
+from keras_transformer.data.line_faults import BEGINNING
+from keras_transformer.data.line_faults import LONGEST_LINE
+from keras_transformer.data.line_faults import check_encoding
+from keras_transformer.data.line_faults import too_long
+from keras_transformer.data.unpacking import Pieces
+from keras_transformer.data.unpacking import packing
 from keras_transformer.errors import InputError
 
 STANDARD_INPUT = "standard input"
+
+_CHUNK = 2**16  # bytes
+_LONGEST_WAIT = 0.1  # seconds, of the first line of a piece for others
 
 
 @contextlib.contextmanager
@@ -71,3 +90,111 @@ def with_prefixes(
             yield text, start
         if prefixes and next(starts, None) is not None:
             raise InputError(f"{prefixes} has more lines than the input; give as many")
+
+
+def incoming(
+    file: BinaryIO, path: Path | None
+) -> tuple[Iterable[bytes], Callable[[float], bool]]:
+    """The lines of a file, and a function that says whether the next one is there.
+
+    It waits for it, or for the end, until a time of `time.monotonic`. Of a plain file
+    the next line always is there.
+
+    Args:
+        file: at its beginning.
+        path: of the file, for messages; None for standard input.
+    """
+    name = path or STANDARD_INPUT
+    if not _comes_slowly(file):
+        return file_lines(file, name), lambda until: True
+    arrivals = _Arrivals(file.fileno(), name)
+    return arrivals, arrivals.ready
+
+
+def _comes_slowly(file: BinaryIO) -> bool:
+    try:
+        mode = os.fstat(file.fileno()).st_mode
+    except io.UnsupportedOperation:  # a file in memory
+        return False
+    if os.name == "nt":  # can wait for sockets alone
+        return stat.S_ISSOCK(mode)
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or file.isatty()
+
+
+class _Arrivals:
+    """Lines as they arrive; read past Python's buffer, which tells not what is in it.
+
+    Args:
+        descriptor: of the open file, at its beginning.
+        name: of the file, for messages.
+
+    Raises:
+        InputError: where it is UTF-16, or a line is too long to be one.
+    """
+
+    def __init__(self, descriptor: int, name: Path | str) -> None:
+        self._descriptor = descriptor
+        self._name = name
+        self._lines: deque[bytes] = deque()
+        self._begun = bytearray()  # a line whose end has not come
+        self._count = 0
+        self._packed = self._ended = False
+
+    def __iter__(self) -> Iterator[bytes]:
+        while self.ready(math.inf) and self._lines:
+            yield self._lines.popleft()
+        if self._packed:
+            chunks = iter(lambda: os.read(self._descriptor, _CHUNK), b"")
+            pieces = Pieces(chain([bytes(self._begun)], chunks))
+            yield from file_lines(io.BufferedReader(pieces), self._name)
+
+    def ready(self, until: float) -> bool:
+        """Whether a line, or the end, is there by a time; what is packed always is."""
+        while not (self._lines or self._ended or self._packed):
+            wait = None if until == math.inf else max(until - time.monotonic(), 0.0)
+            if not select.select([self._descriptor], [], [], wait)[0]:
+                return False
+            self._read()
+        return True
+
+    def _read(self) -> None:
+        chunk = os.read(self._descriptor, _CHUNK)
+        if not self._count and not self._begun:
+            check_encoding(self._name, chunk[:BEGINNING])
+            self._packed = packing(chunk) is not None
+        self._ended = not chunk
+        self._begun += chunk
+        if self._packed:
+            return
+        if b"\n" in chunk:
+            *whole, self._begun = self._begun.split(b"\n")
+            self._lines.extend(map(bytes, whole))
+            self._count += len(whole)
+        elif self._ended and self._begun:
+            self._lines.append(bytes(self._begun))
+        if len(self._begun) > LONGEST_LINE:
+            raise too_long(self._name, self._count + 1)
+
+
+def pieces(
+    lines: Iterable[Any], size: int, ready: Callable[[float], bool] = lambda until: True
+) -> Iterator[list[Any]]:
+    """The lines in lists of `size`, or of fewer, where the next is not ready.
+
+    Args:
+        lines: any number.
+        size: the most of them in a list.
+        ready: whether the next one, or the end, is there by a time of
+            `time.monotonic`.
+    """
+    piece: list[Any] = []
+    until = 0.0
+    for line in lines:
+        if not piece:
+            until = time.monotonic() + _LONGEST_WAIT
+        piece.append(line)
+        if len(piece) == size or not ready(until):
+            yield piece
+            piece = []
+    if piece:
+        yield piece

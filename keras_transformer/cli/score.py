@@ -6,11 +6,10 @@ from typing import Annotated
 import typer
 
 from keras_transformer.cli import formats
-from keras_transformer.cli import json_lines
 from keras_transformer.cli import model_folder
 from keras_transformer.cli import options
+from keras_transformer.cli import reading
 from keras_transformer.cli import writing
-from keras_transformer.cli.pieces import pieces
 
 _LINES_AT_ONCE = 512
 
@@ -40,12 +39,12 @@ def score(
     pairs = zip(text.source, text.target, strict=True)
     first = 1
     with writing.writer(None) as write:
-        for piece in pieces(pairs, _LINES_AT_ONCE):
+        for piece in reading.pieces(pairs, _LINES_AT_ONCE):
             sources, targets = map(list, zip(*piece, strict=True))
             scores = translator.score(sources, targets, first_line=first)
             rows = zip(sources, targets, scores, strict=True)
             if format is formats.Format.jsonl:
-                write("".join(json_lines.of_score(*row) for row in rows))
+                write("".join(formats.score_line(*row) for row in rows))
             else:
                 write("".join(f"{row[2].log_probability:.6f}\n" for row in rows))
             first += len(piece)

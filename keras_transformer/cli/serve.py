@@ -2,34 +2,74 @@
 
 import functools
 import os
+from typing import Annotated
 from typing import Any
+
+import typer
 
 from keras_transformer.cli import backend
 from keras_transformer.cli import model_folder
 from keras_transformer.cli import options
-from keras_transformer.cli import serve_options
 from keras_transformer.cli.decoding_flags import with_decoding_flags
 from keras_transformer.errors import InputError
 
 #: Names the environment variable: an argument could be read by anybody on the machine.
 KEY = "KERAS_TRANSFORMER_API_KEY"
 
+_Host = Annotated[
+    str, typer.Option(metavar="ADDRESS", help="0.0.0.0 lets other machines in.")
+]
+_Port = Annotated[
+    int, typer.Option(metavar="N", min=0, max=65535, help="0: any free one.")
+]
+_Name = Annotated[
+    str, typer.Option(metavar="NAME", help="Of the model, in /v1/models/NAME.")
+]
+_Languages = Annotated[
+    str, typer.Option(metavar="CODES", help="Such as en-de; refuse all others.")
+]
+_BatchSize = Annotated[
+    int, typer.Option(metavar="N", min=1, help="Sentences translated at once.")
+]
+_Queue = Annotated[
+    int, typer.Option(metavar="N", min=1, help="Sentences that may wait; beyond, 429.")
+]
+_MaxBody = Annotated[
+    int, typer.Option(metavar="BYTES", min=1, help="Of a request; beyond, 413.")
+]
+_MaxSentences = Annotated[
+    int, typer.Option(metavar="N", min=1, help="Of a request; beyond, 400.")
+]
+_MaxCharacters = Annotated[
+    int, typer.Option(metavar="N", min=1, help="Of a sentence; beyond, 400.")
+]
+_MaxRequestCharacters = Annotated[
+    int,
+    typer.Option(metavar="N", min=1, help="Of a request's sentences; beyond, 400."),
+]
+_Timeout = Annotated[
+    int, typer.Option(metavar="SECONDS", min=1, help="For an answer; beyond, 504.")
+]
+_WarmUp = Annotated[
+    int, typer.Option(metavar="N", min=0, help="Compile first, for up to N tokens.")
+]
+
 
 @functools.partial(with_decoding_flags, names=["beam_size", "length_penalty"])
 def serve(
     model: options.Model,
-    host: serve_options.Host = "127.0.0.1",
-    port: serve_options.Port = 8501,
-    name: serve_options.Name = "default",
-    languages: serve_options.Languages = "",
-    batch_size: serve_options.BatchSize = 64,
-    queue: serve_options.Queue = 1024,
-    max_body: serve_options.MaxBody = 2**20,
-    max_sentences: serve_options.MaxSentences = 128,
-    max_characters: serve_options.MaxCharacters = 4000,
-    max_request_characters: serve_options.MaxRequestCharacters = 2**17,
-    timeout: serve_options.Timeout = 60,
-    warm_up: serve_options.WarmUp = 32,
+    host: _Host = "127.0.0.1",
+    port: _Port = 8501,
+    name: _Name = "default",
+    languages: _Languages = "",
+    batch_size: _BatchSize = 64,
+    queue: _Queue = 1024,
+    max_body: _MaxBody = 2**20,
+    max_sentences: _MaxSentences = 128,
+    max_characters: _MaxCharacters = 4000,
+    max_request_characters: _MaxRequestCharacters = 2**17,
+    timeout: _Timeout = 60,
+    warm_up: _WarmUp = 32,
     *,
     decoding: dict[str, Any],
 ) -> None:

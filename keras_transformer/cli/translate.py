@@ -9,13 +9,10 @@ import typer
 from keras_transformer.cli import formats
 from keras_transformer.cli import model_folder
 from keras_transformer.cli import options
-from keras_transformer.cli import pipe
 from keras_transformer.cli import progress
 from keras_transformer.cli import reading
 from keras_transformer.cli import writing
 from keras_transformer.cli.decoding_flags import with_decoding_flags
-from keras_transformer.cli.pieces import pieces
-from keras_transformer.cli.unknown_words import UnknownWords
 
 _BATCHES_AT_ONCE = 8  # lines of similar length share a batch, and memory is bounded
 
@@ -56,31 +53,35 @@ def translate(
     has not learned. Options
     left out are the model's; 'none' unsets one that it has.
     """
-    asked = formats.asked(format, attention)
+    details = formats.asked(format, attention)
     with reading.opened(source) as file, writing.writer(output) as write:
         translator = model_folder.load(model, *(ensemble or ()))
         top_beams = translator.decoding.updated(decoding).top_beams
-        asked["return_alignments"] &= translator.attends
-        lines, ready = pipe.lines(file, source)
+        details["return_alignments"] &= translator.attends
+        lines, ready = reading.incoming(file, source)
         lines = reading.with_prefixes(reading.decoded(lines, source), prefixes)
-        unknown = UnknownWords(translator.known_words)
+        unknown = progress.UnknownWords(translator.known_words)
         first = 1
         with progress.bar(file, output) as advance:
-            for piece in pieces(lines, _BATCHES_AT_ONCE * batch_size, ready):
+            for piece in reading.pieces(lines, _BATCHES_AT_ONCE * batch_size, ready):
                 texts, starts = map(list, zip(*piece, strict=True))
                 if prefixes:
                     decoding["prefixes"] = starts
                 with progress.warnings_reported():
-                    found = translator.translate(
+                    translations = translator.translate(
                         texts,
                         batch_size=batch_size,
                         first_line=first,
-                        **asked,
+                        **details,
                         **decoding,
                     )
-                progress.warn_of_cuts(found, first)
+                progress.warn_of_cuts(translations, first)
                 words = unknown.of(texts)
-                write(formats.written(format, first, texts, found, words, top_beams))
+                write(
+                    formats.written(
+                        format, first, texts, translations, words, top_beams
+                    )
+                )
                 advance(len(piece))
                 first += len(piece)
         unknown.report(named=format is formats.Format.jsonl)

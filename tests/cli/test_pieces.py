@@ -7,8 +7,8 @@ import threading
 
 import pytest
 
-from keras_transformer.cli import pipe
-from keras_transformer.cli.pieces import pieces
+from keras_transformer.cli.reading import incoming
+from keras_transformer.cli.reading import pieces
 
 pytestmark = pytest.mark.no_backend
 
@@ -42,7 +42,7 @@ def test_what_has_come_is_a_piece(kind):
 
 
 def three(file):
-    lines, ready = pipe.lines(file, None)
+    lines, ready = incoming(file, None)
     return lines, 3, ready
 
 
@@ -58,7 +58,7 @@ def test_a_pipe_is_read_as_fast_as_it_is_asked():
     thread = threading.Thread(target=write)
     thread.start()
     with os.fdopen(reading, "rb") as file:
-        lines, _ = pipe.lines(file, None)
+        lines, _ = incoming(file, None)
         assert list(lines) == texts
     thread.join()
 

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 import sacrebleu
 from sacrebleu.metrics.base import Metric
 from sacrebleu.significance import PairedTest
+from sacrebleu.tokenizers.tokenizer_base import BaseTokenizer
 
 from keras_transformer.arguments import check_texts
 from keras_transformer.errors import InputError
-from keras_transformer.moses import MosesTokenizer
 
 __all__ = [
     "METRICS",
@@ -134,8 +134,8 @@ def evaluate(
     (hypotheses,), references = _texts(references, hypotheses=hypotheses)
     chosen = _chosen(metrics, tokenize, lowercase, confidence, chrf_word_order)
     if confidence:
-        found = _bootstrap([hypotheses], references, chosen, confidence)
-        return [scores[0] for scores, _ in found]
+        results = _bootstrap([hypotheses], references, chosen, confidence)
+        return [scores[0] for scores, _ in results]
     return [_score(metric, hypotheses, references) for metric in chosen.values()]
 
 
@@ -219,8 +219,8 @@ def compare(
             f"confidence {confidence} is not a number of bootstrap samples; use 1000"
         )
     chosen = _chosen(metrics, tokenize, lowercase, confidence, chrf_word_order)
-    found = _bootstrap([baseline, hypotheses], references, chosen, confidence)
-    return [Comparison(*scores, p_value) for scores, p_value in found]
+    results = _bootstrap([baseline, hypotheses], references, chosen, confidence)
+    return [Comparison(*scores, p_value) for scores, p_value in results]
 
 
 def _chosen(
@@ -315,7 +315,7 @@ def _bleu(tokenize: str, lowercase: bool) -> sacrebleu.BLEU:
     check_tokenization(tokenize)
     try:
         if tokenize.startswith(_MOSES):
-            moses = MosesTokenizer(tokenize.removeprefix(_MOSES))
+            moses = _MosesTokenizer(tokenize.removeprefix(_MOSES))
             bleu = sacrebleu.BLEU(tokenize="none", lowercase=lowercase, force=True)
             bleu.tokenizer, bleu.tokenizer_signature = moses, moses.signature()
             return bleu
@@ -329,3 +329,39 @@ def _bleu(tokenize: str, lowercase: bool) -> sacrebleu.BLEU:
             f"tokenization {tokenize!r} is not installed ({reason}); install what it "
             f"needs, or use another one"
         ) from error
+
+
+class _MosesTokenizer(BaseTokenizer):
+    """Moses' scripts `normalize-punctuation` and `tokenizer`, as sacreBLEU takes one.
+
+    Args:
+        language: a code that Moses knows, such as `"de"`.
+
+    Raises:
+        InputError: where it knows no rules for it.
+        ImportError: without `sacremoses`.
+    """
+
+    def __init__(self, language: str) -> None:
+        import sacremoses
+        from sacremoses.corpus import NonbreakingPrefixes
+
+        languages = set(NonbreakingPrefixes().available_langs.values())
+        if language not in languages:  # sacremoses would take English
+            raise InputError(
+                f"Moses has no rules for the language {language!r}; use one of "
+                f"{', '.join(sorted(languages))}"
+            )
+        self._signature = f"moses-{language}-{sacremoses.__version__}"
+        self._normalizer = sacremoses.MosesPunctNormalizer(language)
+        self._tokenizer = sacremoses.MosesTokenizer(language)
+
+    def signature(self) -> str:
+        """The name and version, for a signature of sacreBLEU."""
+        return self._signature
+
+    def __call__(self, line: str) -> str:
+        """The line, its tokens with a space between."""
+        # The scripts read a line with its end, which one of their rules looks at.
+        normal = self._normalizer.normalize(f"{line}\n")
+        return self._tokenizer.tokenize(normal, return_str=True)

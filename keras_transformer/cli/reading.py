@@ -13,18 +13,20 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from itertools import chain
+from itertools import count
 from itertools import repeat
 from pathlib import Path
 from typing import Any
 from typing import BinaryIO
 
-from keras_transformer.data.file_lines import file_lines
 from keras_transformer.data.line_faults import BEGINNING
 from keras_transformer.data.line_faults import LONGEST_LINE
 from keras_transformer.data.line_faults import check_encoding
 from keras_transformer.data.line_faults import too_long
 from keras_transformer.data.unpacking import Pieces
+from keras_transformer.data.unpacking import explained
 from keras_transformer.data.unpacking import packing
+from keras_transformer.data.unpacking import unpacked
 from keras_transformer.errors import InputError
 
 STANDARD_INPUT = "standard input"
@@ -83,7 +85,7 @@ def with_prefixes(
     with opened(prefixes) if prefixes else contextlib.nullcontext() as file:
         starts: Iterator[str] = repeat("")
         if prefixes:
-            starts = decoded(file_lines(file, prefixes), prefixes)
+            starts = decoded(_file_lines(file, prefixes), prefixes)
         for number, text in enumerate(texts, 1):
             if (start := next(starts, None)) is None:
                 raise InputError(f"{prefixes} has no line {number}; give one a line")
@@ -106,7 +108,7 @@ def incoming(
     """
     name = path or STANDARD_INPUT
     if not _comes_slowly(file):
-        return file_lines(file, name), lambda until: True
+        return _file_lines(file, name), lambda until: True
     arrivals = _Arrivals(file.fileno(), name)
     return arrivals, arrivals.ready
 
@@ -119,6 +121,30 @@ def _comes_slowly(file: BinaryIO) -> bool:
     if os.name == "nt":  # can wait for sockets alone
         return stat.S_ISSOCK(mode)
     return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or file.isatty()
+
+
+def _file_lines(file: BinaryIO, name: Path | str) -> Iterator[bytes]:
+    r"""The lines, each with its `\n`; unpacked, where the file is packed.
+
+    Args:
+        file: at its beginning.
+        name: of the file, for messages.
+
+    Raises:
+        InputError: where it is cut off, damaged or UTF-16, or a line is too long to be
+            one; before it is in memory.
+    """
+    file = file if hasattr(file, "peek") else io.BufferedReader(file)
+    with explained(name):
+        file = unpacked(file)
+        check_encoding(name, file.peek(BEGINNING)[:BEGINNING])
+        for number in count(1):
+            line = file.readline(LONGEST_LINE + 1)
+            if len(line) > LONGEST_LINE:
+                raise too_long(name, number)
+            if not line:
+                return
+            yield line
 
 
 class _Arrivals:
@@ -146,7 +172,7 @@ class _Arrivals:
         if self._packed:
             chunks = iter(lambda: os.read(self._descriptor, _CHUNK), b"")
             pieces = Pieces(chain([bytes(self._begun)], chunks))
-            yield from file_lines(io.BufferedReader(pieces), self._name)
+            yield from _file_lines(io.BufferedReader(pieces), self._name)
 
     def ready(self, until: float) -> bool:
         """Whether a line, or the end, is there by a time; what is packed always is."""

@@ -134,14 +134,14 @@ class FusedCrossEntropy:
     def _target(self, matrix, mean_row, labels):
         """The smoothed labels times the matrix: (M, D)."""
         smoothing = self.label_smoothing
-        own = (1.0 - smoothing) * ops.take(matrix, labels, axis=0)
-        return own + smoothing * ops.cast(mean_row, matrix.dtype)
+        one_hot = (1.0 - smoothing) * ops.take(matrix, labels, axis=0)
+        return one_hot + smoothing * ops.cast(mean_row, matrix.dtype)
 
     def _target_sums(self, matrix, rows, labels):
         """The transposed smoothed labels times rows (M, ...): (V, ...)."""
         smoothing, vocabulary_size = self.label_smoothing, matrix.shape[0]
-        own = (1.0 - smoothing) * ops.segment_sum(rows, labels, vocabulary_size)
-        return own + smoothing / vocabulary_size * ops.sum(rows, axis=0)
+        one_hot = (1.0 - smoothing) * ops.segment_sum(rows, labels, vocabulary_size)
+        return one_hot + smoothing / vocabulary_size * ops.sum(rows, axis=0)
 
     def _forward(self, chunk, matrix, bias, means):
         """The sums of a chunk; p t (M / C, V) and t (M / C,).

@@ -94,10 +94,10 @@ def _checked_symbols(value: tuple[str, ...]) -> tuple[str, ...]:
 
 def _resolved_sizes(given: Mapping[str, Any]) -> dict[str, Any]:
     """The vocabulary sizes of tokenizers to train, and whether they are one."""
-    own = [key for key in _SIZES[1:] if key in given]
-    if not own:
+    sizes = [key for key in _SIZES[1:] if key in given]
+    if not sizes:
         return {"vocabulary_size": VOCABULARY_SIZE, "shared": True}
-    if len(own) == 1:
+    if len(sizes) == 1:
         raise ValueError(
             "source_vocabulary_size and target_vocabulary_size belong together; give "
             "both, or vocabulary_size"

@@ -1,6 +1,6 @@
 """A stranger's export to CTranslate2: one clear error before the library has it.
 
-What is no plain file is in `tests/hostile/test_malicious_folders.py`.
+What is no plain file is in `test_malicious_folders.py`.
 """
 
 import json

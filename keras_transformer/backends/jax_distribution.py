@@ -69,17 +69,21 @@ def layout_map(mesh):
 
 
 class _ModelParallel(keras.distribution.ModelParallel):
-    """Keeps whole what the devices cannot divide evenly, as an odd vocabulary."""
+    """Keeps whole what the devices cannot divide evenly, as an odd vocabulary.
+
+    So are rows and columns of a weight, as Adafactor has them under the weight's name.
+    """
 
     def get_variable_layout(self, variable):
         layout = super().get_variable_layout(variable)
         mesh = self.device_mesh
         sizes = dict(zip(mesh.axis_names, mesh.shape, strict=True))
-        for axis, size in zip(layout.axes, variable.shape, strict=True):
-            if axis is not None and size % sizes[axis]:
-                whole = [None] * len(variable.shape)
-                return keras.distribution.TensorLayout(whole, mesh)
-        return layout
+        axes = zip(layout.axes, variable.shape, strict=False)
+        if len(layout.axes) == len(variable.shape) and all(
+            axis is None or size % sizes[axis] == 0 for axis, size in axes
+        ):
+            return layout
+        return keras.distribution.TensorLayout([None] * len(variable.shape), mesh)
 
 
 def _described(num_replicas):

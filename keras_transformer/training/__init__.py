@@ -18,6 +18,11 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "training.config": ["RunConfig", "load_config"],
         "training.distribution": ["WorkerLost", "open_distribution"],
         "training.run": ["train"],
-        "training.schedules": ["InverseSquareRoot", "adam", "paper_optimizer"],
+        "training.schedules": [
+            "InverseSquareRoot",
+            "LinearWarmup",
+            "adam",
+            "paper_optimizer",
+        ],
     },
 )

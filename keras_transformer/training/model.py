@@ -13,14 +13,21 @@ from keras_transformer.metrics import TokenAccuracy
 from keras_transformer.model_folder import read_weights
 from keras_transformer.models import KINDS
 from keras_transformer.models.weights import assign
+from keras_transformer.training.config.training_section import ADAFACTOR_RATE
 from keras_transformer.training.moving_average import keep_weights
 from keras_transformer.training.schedules import InverseSquareRoot
-from keras_transformer.training.schedules import adam
+from keras_transformer.training.schedules import LinearWarmup
 
 _PARTS = {
     "embeddings": ("embedding", "_position"),
     "encoder": ("encoder_",),
     "decoder": ("decoder_",),
+}
+
+_OPTIMIZERS = {
+    "adam": keras.optimizers.Adam,
+    "adamw": keras.optimizers.AdamW,
+    "adafactor": keras.optimizers.Adafactor,
 }
 
 
@@ -37,12 +44,7 @@ def compiled_model(config, tokenizers):
     training = config.training
     model = new_model(config, tokenizers, training.precision)
     _freeze(model, training.freeze)
-    optimizer = adam(
-        schedule(training, model.config),
-        global_clipnorm=training.clip_norm,
-        use_ema=training.ema is not None,
-        ema_momentum=training.ema or 0.99,
-    )
+    optimizer = make_optimizer(training, model)
     model.compile(
         optimizer=keep_weights(optimizer),
         loss=LabelSmoothedCrossEntropy(
@@ -90,15 +92,52 @@ def special_ids(tokenizers):
     return source
 
 
+def make_optimizer(training, model):
+    """The optimizer of the `training` section of a `RunConfig`, not built.
+
+    Args:
+        training: the section.
+        model: what it is for; weight decay leaves biases and normalizations alone.
+    """
+    options = training.optimizer.model_dump(exclude_none=True)
+    make = _OPTIMIZERS[options.pop("name")]
+    if make is keras.optimizers.Adafactor:
+        options["epsilon_1"] = options.pop("epsilon")
+    optimizer = make(
+        schedule(training, model.config),
+        **options,
+        global_clipnorm=training.clip_norm,
+        use_ema=training.ema is not None,
+        ema_momentum=training.ema or 0.99,
+    )
+    variables = model.trainable_variables
+    left_alone = [variable for variable in variables if not _decays(variable)]
+    optimizer.exclude_from_weight_decay(left_alone)
+    if len(left_alone) == len(variables):
+        optimizer.weight_decay = None
+    return optimizer
+
+
+def _decays(variable):
+    """Whether weight decay has to do with it: no bias and no normalization."""
+    return len(variable.shape) > 1 and "bias" not in variable.name
+
+
 def schedule(training, model_config):
-    """The learning rate of the `training` section of a `RunConfig`."""
+    """The learning rate schedule of the `training` section of a `RunConfig`."""
     hidden_dim, warmup = model_config.hidden_dim, training.warmup_steps
-    curve = InverseSquareRoot(hidden_dim, warmup)
-    if training.learning_rate is not None:
-        curve = InverseSquareRoot.with_peak(training.learning_rate, hidden_dim, warmup)
+    curve, peak = InverseSquareRoot(hidden_dim, warmup), training.learning_rate
+    if peak is None and training.optimizer.name == "adafactor":
+        peak = ADAFACTOR_RATE
+    if peak is not None:
+        curve = InverseSquareRoot.with_peak(peak, hidden_dim, warmup)
     if training.schedule == "inverse_square_root":
         return curve
     peak = float(curve(warmup - 1))
+    if training.schedule == "constant":
+        return LinearWarmup(peak, warmup)
+    if training.schedule == "linear":
+        return LinearWarmup(peak, warmup, training.steps)
     return keras.optimizers.schedules.CosineDecay(
         0.0,
         decay_steps=max(training.steps - warmup, 1),

@@ -111,11 +111,10 @@ def _refuse_difference(
     lines = batch_rule.without_shares(folder, lines)
     if not lines and new and has_weights(folder):
         say(f"{folder} goes on with {'; '.join(new)}")
-        if config.training.schedule == "cosine" and before.training.steps != (
-            config.training.steps
-        ):
+        curve = {"cosine": "cosine", "linear": "line"}.get(config.training.schedule)
+        if curve and before.training.steps != config.training.steps:
             say(
-                f"warning: the cosine now falls until step {config.training.steps}: "
+                f"warning: the {curve} now falls until step {config.training.steps}: "
                 f"the learning rate jumps up to that curve"
             )
     if lines and has_weights(folder):

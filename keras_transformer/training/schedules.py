@@ -1,4 +1,4 @@
-"""Learning rate schedules and optimizers: the paper's, and Adam."""
+"""Learning rate schedules and optimizers: the paper's, linear ones, and Adam."""
 
 import keras
 from keras import ops
@@ -51,6 +51,55 @@ class InverseSquareRoot(keras.optimizers.schedules.LearningRateSchedule):
             "hidden_dim": self.hidden_dim,
             "warmup_steps": self.warmup_steps,
             "scale": self.scale,
+        }
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class LinearWarmup(keras.optimizers.schedules.LearningRateSchedule):
+    """Linear warm-up to a peak, then a constant rate or a linear decay.
+
+    Update number k, from 1, has the rate `learning_rate * min(k / warmup_steps, 1)`,
+    or where it decays `learning_rate * min(k / warmup_steps,
+    (steps + 1 - k) / (steps + 1 - warmup_steps))`: the peak at `warmup_steps`, and
+    nothing after `steps`.
+
+    Args:
+        learning_rate: the peak.
+        warmup_steps: updates until the peak, at least 1.
+        steps: all updates, of a rate that decays; None for a constant one.
+
+    Example:
+
+    >>> from keras_transformer.training import LinearWarmup
+    >>> schedule = LinearWarmup(0.1, warmup_steps=2, steps=5)
+    >>> [round(float(schedule(step)), 3) for step in range(6)]
+    [0.05, 0.1, 0.075, 0.05, 0.025, 0.0]
+
+    Reference: Devlin et al., 2019, https://arxiv.org/abs/1810.04805, appendix A.2.
+    """
+
+    def __init__(self, learning_rate, warmup_steps, steps=None):
+        if warmup_steps < 1:
+            raise ValueError(f"warmup_steps must be at least 1, got {warmup_steps}")
+        super().__init__()
+        self.learning_rate = learning_rate
+        self.warmup_steps = warmup_steps
+        self.steps = steps
+
+    def __call__(self, step):
+        number = ops.cast(step, "float32") + 1.0
+        share = ops.minimum(number / self.warmup_steps, 1.0)
+        if self.steps is not None:
+            falling_steps = max(self.steps + 1 - self.warmup_steps, 1)
+            falling = ops.maximum(self.steps + 1 - number, 0.0) / falling_steps
+            share = ops.minimum(share, falling)
+        return self.learning_rate * share
+
+    def get_config(self):
+        return {
+            "learning_rate": self.learning_rate,
+            "warmup_steps": self.warmup_steps,
+            "steps": self.steps,
         }
 
 

@@ -21,6 +21,7 @@ from keras_transformer.losses import LabelSmoothedCrossEntropy
 from keras_transformer.training import GradientNorm
 from keras_transformer.training import NegativeLogLikelihood
 from keras_transformer.training import TokenAccuracy
+from keras_transformer.training import adam
 from keras_transformer.training.distribution import open_distribution
 from keras_transformer.training.moving_average import keep_weights
 
@@ -37,6 +38,13 @@ VARIANTS = {
         "micro_batches": 2,
         "global_clipnorm": 1e-4,
         "use_ema": True,
+    },
+    "adafactor": {
+        "weighted": False,
+        "micro_batches": 2,
+        "global_clipnorm": 1e-4,
+        "optimizer": keras.optimizers.Adafactor,
+        "weight_decay": 0.1,
     },
 }
 
@@ -73,7 +81,7 @@ def own_rows(arrays, part, weighted):
     }
 
 
-def build(dropout=0.0, r_drop=0.0, global_clipnorm=None, use_ema=False):
+def build(dropout=0.0, r_drop=0.0, optimizer=adam, **options):
     keras.utils.set_random_seed(0)
     config = TransformerConfig.from_preset(
         "tiny",
@@ -86,16 +94,8 @@ def build(dropout=0.0, r_drop=0.0, global_clipnorm=None, use_ema=False):
         dropout=dropout,
     )
     model = Transformer(config)
-    optimizer = keras.optimizers.Adam(
-        1e-3,
-        beta_2=0.98,
-        epsilon=1e-9,
-        global_clipnorm=global_clipnorm,
-        use_ema=use_ema,
-        name="adam",
-    )
     model.compile(
-        optimizer=keep_weights(optimizer),
+        optimizer=keep_weights(optimizer(1e-3, name="optimizer", **options)),
         loss=LabelSmoothedCrossEntropy(0.1, r_drop=r_drop),
         metrics=[NegativeLogLikelihood(), TokenAccuracy(), GradientNorm()],
     )
@@ -120,7 +120,7 @@ def train(distribution, weighted, micro_batches=1, **settings):
     assert "evaluate nll" in logs and "evaluate gradient_norm" not in logs
     results = {f"logs/{key}": np.float32(value) for key, value in logs.items()}
     for index, variable in enumerate(model.weights + model.optimizer.variables):
-        results[f"values/{index:03d} {variable.path}"] = backends.to_numpy(variable)
+        results[f"values/{index:03d} {variable.name}"] = backends.to_numpy(variable)
     return model, results
 
 

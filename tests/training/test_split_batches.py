@@ -129,7 +129,7 @@ def alone(trained):
     return end
 
 
-def assert_equal(end, alone, num_replicas, variants=("weighted", "parts")):
+def assert_equal(end, alone, num_replicas, variants=("weighted", "parts", "adafactor")):
     assert end.pop("num_replicas") == num_replicas
     expected = {key: v for key, v in alone.items() if key.startswith(variants)}
     assert end.keys() == expected.keys()
@@ -159,8 +159,9 @@ def test_two_devices_of_jax_equal_one(trained, alone):
 
 @jax
 def test_devices_of_jax_that_share_the_weights_equal_one(trained, alone):
-    (end,) = trained("model_parallel", 4, "parts")
-    assert_equal(end, alone, 1, ("parts",))
+    variants = ("parts", "adafactor")
+    (end,) = trained("model_parallel", 4, *variants)
+    assert_equal(end, alone, 1, variants)
 
 
 @jax

@@ -24,6 +24,15 @@ DISTRIBUTIONS = {
 
 Part = Literal["embeddings", "encoder", "decoder"]
 
+#: Settings and their defaults of each optimizer; None stands for no such thing.
+_OPTIMIZERS = {
+    "adam": {"beta_1": 0.9, "beta_2": 0.98, "epsilon": 1e-9},
+    "adamw": {"beta_1": 0.9, "beta_2": 0.98, "epsilon": 1e-9, "weight_decay": 0.01},
+    "adafactor": {"epsilon": 1e-30, "weight_decay": None},
+}
+#: The peak of the learning rate where the paper's, of Adam, says nothing.
+ADAFACTOR_RATE = 0.01
+
 
 def _tokenization(name: str) -> str:
     check_tokenization(name)
@@ -34,80 +43,123 @@ def _as_tuple(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-class TrainingSection(Section):
-    """How the weights are learned.
+class OptimizerSection(Section):
+    """Optimizer: how gradients change the weights."""
 
-    Args:
-        steps: updates of the weights.
-        warmup_steps: steps in which the learning rate rises.
-        learning_rate: the peak of the learning rate schedule; None for the paper's,
-            D^-0.5 * warmup_steps^-0.5.
-        schedule: how the rate falls: `"inverse_square_root"` (the paper's) or
-            `"cosine"`, half a cosine to 0 at `steps`.
-        label_smoothing: label smoothing ε: share of the target spread over the whole
-            vocabulary.
-        r_drop: α of R-Drop: each sentence is passed twice with different dropout
-            masks, and the two output distributions are pulled towards each other. Its
-            paper translates with 5; steps take twice as long. 0 for none.
-        clip_norm: the most that the norm of the whole gradient may be; None for any.
-        micro_batches: gradient accumulation: parts of a batch, one after the other;
-            memory is that of one part, the result that of the whole, dropout included.
-        freeze: parts of the model that do not learn.
-        validate_every: steps between validations.
-        checkpoint_every: steps between checkpoints.
-        log_every: steps between lines of `logs/metrics.jsonl` and points in
-            TensorBoard, besides those of each validation and checkpoint; None for no
-            others.
-        keep_checkpoints: how many, the latest, stay on disk.
-        keep_best: how many, the best in validation, stay besides.
-        best_metric: what is best: the highest `"bleu"` or `"chrf"` of greedy search,
-            or the lowest `"loss"`, the negative log-likelihood of the validation
-            text, without label smoothing.
-        patience: validations without a better one after which training ends, those of
-            the warm-up not counted; None for all `steps`.
-        average_last: checkpoint averaging: the last so many, whose mean is the final
-            model; by default those of the last tenth of `steps`, but not more than 5:
-            the mean of weights that still learn is a bad model.
-        average_best: instead, the mean of the best in validation.
-        ema: instead, an exponential moving average of the weights: how much of it
-            stays at each step, such as 0.999. It is then validated and kept, too.
-        precision: `"float32"`, or mixed precision: `"mixed_bfloat16"`.
-        jit_compile: whether XLA compiles the training step, once for each shape of
-            batch: true, false, or `"auto"` as Keras chooses: always on JAX, on
-            TensorFlow with a GPU. On processors TensorFlow takes ten seconds a shape
-            for it, which a long run of a small model wins back; a large one does not.
-            PyTorch has no XLA.
-        distribution: how several devices share a batch: `"none"`; on TensorFlow
-            `"mirrored"` or `"multi_worker"`, on JAX `"data_parallel"` or
-            `"model_parallel"`, on PyTorch `"torchrun"`.
-        devices: `"all"` or a number; without GPUs that many logical CPUs.
-        seed: of initial weights, dropout and the order of the batches.
-    """
+    name: Literal["adam", "adamw", "adafactor"] = "adam"
+    """Optimizer: `"adam"` (the paper's), `"adamw"` (Adam with decoupled weight decay;
+    Loshchilov and Hutter, 2019) or `"adafactor"` (half the memory of Adam, steps
+    relative to the size of the weights; Shazeer and Stern, 2018)."""
+    beta_1: Annotated[float, pydantic.Field(ge=0.0, lt=1.0)] | None = None
+    """Adam's β1: the share of the mean of gradients that stays at each step, of adam
+    and adamw; 0.9 if left out."""
+    beta_2: Annotated[float, pydantic.Field(ge=0.0, lt=1.0)] | None = None
+    """Adam's β2: the share of the mean of squared gradients that stays at each step, of
+    adam and adamw; 0.98 if left out. Adafactor's grows with the step k: 1 - k^-0.8."""
+    epsilon: pydantic.PositiveFloat | None = None
+    """Epsilon ε, which keeps divisors from 0: added to the root of the mean of squared
+    gradients, 1e-9 if left out; by adafactor to squared gradients, 1e-30."""
+    weight_decay: pydantic.NonNegativeFloat | None = None
+    """Weight decay, decoupled: the share of the weights that goes at each step, times
+    the learning rate, of adamw (0.01 if left out) and adafactor (none if left out).
+    Biases and normalizations are left alone."""
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _resolve(cls, fields: Any) -> Any:
+        if not isinstance(fields, Mapping):
+            return fields
+        given = {key: value for key, value in fields.items() if value is not None}
+        name = given.get("name", cls.model_fields["name"].default)
+        settings = _OPTIMIZERS.get(name, {}) if isinstance(name, str) else {}
+        return {**settings, **given}
+
+    @pydantic.model_validator(mode="after")
+    def _check(self) -> OptimizerSection:
+        for key in self.model_dump(exclude={"name"}, exclude_none=True):
+            if key not in _OPTIMIZERS[self.name]:
+                others = [name for name, keys in _OPTIMIZERS.items() if key in keys]
+                raise ValueError(
+                    f"{key} is no setting of {self.name}; remove it, or set "
+                    f"name to {' or '.join(others)}"
+                )
+        return self
+
+
+class TrainingSection(Section):
+    """Training: how the weights are learned."""
 
     steps: Count = 100_000
+    """Training steps: updates of the weights."""
     warmup_steps: Count = 4000
+    """Warm-up steps, in which the learning rate rises."""
     learning_rate: pydantic.PositiveFloat | None = None
-    schedule: Literal["inverse_square_root", "cosine"] = "inverse_square_root"
+    """Peak of the learning rate schedule; None for the paper's, D^-0.5 *
+    warmup_steps^-0.5, or for adafactor's, 0.01."""
+    schedule: Literal["inverse_square_root", "cosine", "linear", "constant"] = (
+        "inverse_square_root"
+    )
+    """Learning rate schedule after the warm-up: `"inverse_square_root"` (the paper's),
+    `"cosine"` (half a cosine to 0 at `steps`), `"linear"` (a line to 0 after `steps`)
+    or `"constant"`."""
+    optimizer: OptimizerSection = OptimizerSection()
+    """Optimizer and its settings."""
     label_smoothing: Annotated[float, pydantic.Field(ge=0.0, lt=1.0)] = 0.1
+    """Label smoothing ε: the share of the target spread over the whole vocabulary."""
     r_drop: Annotated[float, pydantic.Field(ge=0.0, allow_inf_nan=False)] = 0.0
+    """R-Drop's α: each sentence is passed twice with different dropout masks, and the
+    two output distributions are pulled towards each other. Its paper translates with 5;
+    steps take twice as long. 0 for none."""
     clip_norm: pydantic.PositiveFloat | None = None
+    """Gradient clipping: the most that the norm of the whole gradient may be; None for
+    any."""
     micro_batches: Count = 1
+    """Gradient accumulation: parts of a batch, one after the other; memory is that of
+    one part, the result that of the whole, dropout included."""
     freeze: Annotated[tuple[Part, ...], pydantic.BeforeValidator(_as_tuple)] = ()
+    """Frozen parts of the model, which do not learn."""
     validate_every: Count = 1000
+    """Validation interval in steps."""
     checkpoint_every: Count = 1000
+    """Checkpoint interval in steps."""
     log_every: Count | None = None
+    """Logging interval: steps between lines of `logs/metrics.jsonl` and points in
+    TensorBoard, besides those of each validation and checkpoint; None for no others."""
     keep_checkpoints: Count = 10
+    """Checkpoints that stay on disk: so many, the latest."""
     keep_best: pydantic.NonNegativeInt = 0
+    """Best checkpoints in validation that stay besides."""
     best_metric: Literal["bleu", "chrf", "loss"] = "bleu"
+    """Validation metric that says what is best: the highest `"bleu"` or `"chrf"` of
+    greedy search, or the lowest `"loss"`, the negative log-likelihood of the validation
+    text, without label smoothing."""
     patience: Count | None = None
+    """Early stopping: validations without a better one after which training ends, those
+    of the warm-up not counted; None for all `steps`."""
     average_last: Count | None = None
+    """Checkpoint averaging: the last so many, whose mean is the final model; if left
+    out those of the last tenth of `steps`, but not more than 5: the mean of weights
+    that still learn is a bad model."""
     average_best: Count | None = None
+    """Checkpoint averaging of the best in validation instead."""
     ema: Annotated[float, pydantic.Field(gt=0.0, lt=1.0)] | None = None
+    """Exponential moving average (EMA) of the weights instead: how much of it stays at
+    each step, such as 0.999. It is then validated and kept, too."""
     precision: Literal["float32", "mixed_bfloat16"] = "float32"
+    """Floating point precision: `"float32"`, or mixed precision: `"mixed_bfloat16"`."""
     jit_compile: Literal["auto"] | bool = "auto"
+    """XLA compilation of the training step, once for each shape of batch: true, false,
+    or `"auto"` as Keras chooses: always on JAX, on TensorFlow with a GPU. On processors
+    TensorFlow takes ten seconds a shape for it, which a long run of a small model wins
+    back; a large one does not. PyTorch has no XLA."""
     distribution: Literal[("none", *DISTRIBUTIONS)] = "none"
+    """Distributed training: how several devices share a batch: `"none"`; on TensorFlow
+    `"mirrored"` or `"multi_worker"`, on JAX `"data_parallel"` or `"model_parallel"`, on
+    PyTorch `"torchrun"`."""
     devices: Literal["all"] | Count = "all"
+    """Devices: `"all"` or a number; without GPUs that many logical CPUs."""
     seed: Annotated[int, pydantic.Field(ge=0, lt=2**32)] = 1
+    """Random seed of initial weights, dropout and the order of the batches."""
 
     @pydantic.model_validator(mode="before")
     @classmethod
@@ -164,13 +216,11 @@ class TrainingSection(Section):
 
 
 class EvaluationSection(Section):
-    """How translations of the validation and test texts are scored.
-
-    Args:
-        tokenize: how BLEU splits text into words, as sacreBLEU names it; `"none"` for
-            text that is tokenized already; or `"moses-de"`, Moses' way of a language.
-        lowercase: BLEU and chrF ignore case.
-    """
+    """Evaluation: how translations of the validation and test texts are scored."""
 
     tokenize: Annotated[str, pydantic.AfterValidator(_tokenization)] = "13a"
+    """Tokenization of BLEU: how it splits text into words, as sacreBLEU names it;
+    `"none"` for text that is tokenized already; or `"moses-de"`, Moses' way of a
+    language."""
     lowercase: bool = False
+    """Case-insensitive scores: BLEU and chrF ignore case."""

@@ -30,8 +30,9 @@ NAMES = {
     """,
     "keras_transformer.training": """
         AverageWeights GradientNorm InverseSquareRoot LabelSmoothedCrossEntropy
-        NegativeLogLikelihood Perplexity RunConfig TokenAccuracy TranslationScores
-        WorkerLost adam average load_config open_distribution paper_optimizer train
+        LinearWarmup NegativeLogLikelihood Perplexity RunConfig TokenAccuracy
+        TranslationScores WorkerLost adam average load_config open_distribution
+        paper_optimizer train
     """,
     "keras_transformer.losses": """
         LabelSmoothedCrossEntropy TokenStatistics default_weights token_losses
@@ -50,7 +51,7 @@ NAMES = {
 }
 
 COMMANDS = {
-    "train": "CONFIG.yaml --set KEY=VALUE",
+    "train": "CONFIG.yaml --set --print-schema KEY=VALUE",
     "translate": """
         MODEL --input --output --format --batch-size --prefixes --attention --ensemble
         --beam-size --top-beams --normalization --length-penalty --coverage-penalty

@@ -1,5 +1,6 @@
 """`keras-transformer train`."""
 
+import json
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -7,6 +8,14 @@ from typing import Annotated
 import typer
 
 from keras_transformer.cli import backend
+
+
+def _print_schema(wanted: bool) -> None:
+    if wanted:
+        from keras_transformer.training.config import json_schema
+
+        print(json.dumps(json_schema(), indent=2, ensure_ascii=False))
+        raise typer.Exit
 
 
 def train(
@@ -25,6 +34,15 @@ def train(
             help="Replace a key of the config: training.steps=100. More may follow.",
         ),
     ] = None,
+    print_schema: Annotated[
+        bool,
+        typer.Option(
+            "--print-schema",
+            callback=_print_schema,
+            is_eager=True,
+            help="Print the JSON schema of configs, for editors, and exit.",
+        ),
+    ] = False,
     more: Annotated[
         list[str] | None, typer.Argument(metavar="KEY=VALUE", hidden=True)
     ] = None,

@@ -91,7 +91,7 @@ def _description(model: type[pydantic.BaseModel], name: str) -> str | None:
 def _arguments(model: type[pydantic.BaseModel]) -> Iterable[str]:
     for name, field in model.model_fields.items():
         text = f"{name}: {field.description or ''}".removesuffix(".")
-        if not field.is_required():
-            default = field.get_default(call_default_factory=True)
+        default = field.default
+        if not field.is_required() and not isinstance(default, pydantic.BaseModel):
             text += f" (default {default!r})"
         yield f"{text}."

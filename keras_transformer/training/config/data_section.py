@@ -69,6 +69,7 @@ def _pair(value: Any) -> Any:
 
 
 File = Annotated[Path, pydantic.BeforeValidator(_absolute)]
+_PATHS = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
 _SIZES = ("vocabulary_size", "source_vocabulary_size", "target_vocabulary_size")
 _TRAINING_OPTIONS = {
     "split_digits": False,
@@ -78,7 +79,11 @@ _TRAINING_OPTIONS = {
 # 256 bytes and 4 special ids are in every vocabulary.
 VocabularySize = Annotated[int, pydantic.Field(ge=260)]
 
-Files = Annotated[tuple[File, ...], pydantic.BeforeValidator(_as_files)]
+Files = Annotated[
+    tuple[File, ...],
+    pydantic.BeforeValidator(_as_files),
+    pydantic.WithJsonSchema(_PATHS),
+]
 
 
 def _as_symbols(value: Any) -> Any:
@@ -113,38 +118,36 @@ def _resolved_sizes(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class TokenizerSection(Section):
-    """Trained on the training text, or read from files.
-
-    Args:
-        vocabulary_size: V of a tokenizer to train; 37000.
-        source_vocabulary_size: V of a tokenizer for the source alone, with
-            `target_vocabulary_size` instead of `vocabulary_size`.
-        target_vocabulary_size: see `source_vocabulary_size`.
-        path: a trained one for source and target.
-        source_path: a trained one for the source, with `target_path`.
-        target_path: see `source_path`.
-        shared: one vocabulary for source and target; true, unless source and target
-            have paths or vocabulary sizes of their own.
-        normalization: `"whitespace"`, `"identity"`, `"nfkc"` or `"nmt_nfkc"`, see
-            `Tokenizer.train`. Left out: `"whitespace"`, or in a run that was begun, its
-            tokenizer's own.
-        split_digits: each digit a piece of its own; false.
-        character_coverage: the share of the text whose characters get pieces; 1.
-        user_defined_symbols: each always one piece; none.
-    """
+    """Tokenizers: trained on the training text, or read from files."""
 
     vocabulary_size: VocabularySize | None = None
+    """Vocabulary size V of a tokenizer to train; 37000 if left out."""
     source_vocabulary_size: VocabularySize | None = None
+    """Vocabulary size of a tokenizer for the source alone, with
+    `target_vocabulary_size` instead of `vocabulary_size`."""
     target_vocabulary_size: VocabularySize | None = None
+    """Vocabulary size of a tokenizer for the target alone, see
+    `source_vocabulary_size`."""
     path: File | None = None
+    """Tokenizer file: a trained one, for source and target."""
     source_path: File | None = None
+    """Tokenizer file of the source, with `target_path`."""
     target_path: File | None = None
+    """Tokenizer file of the target, see `source_path`."""
     shared: bool | None = None
+    """Shared vocabulary of source and target; true, unless they have paths or
+    vocabulary sizes of their own."""
     normalization: Literal[NORMALIZATIONS] | None = None
+    """Normalization of text: `"whitespace"`, `"identity"`, `"nfkc"` or `"nmt_nfkc"`,
+    see `Tokenizer.train`. Left out: `"whitespace"`, or in a run that was begun, its
+    tokenizer's own."""
     split_digits: bool | None = None
+    """Digit splitting: whether each digit is a piece of its own; false if left out."""
     character_coverage: (
         Annotated[float, pydantic.Field(ge=LEAST_COVERAGE, le=1)] | None
     ) = None
+    """Character coverage: the share of the text whose characters get pieces; 1 if left
+    out."""
     user_defined_symbols: (
         Annotated[
             tuple[str, ...],
@@ -153,6 +156,7 @@ class TokenizerSection(Section):
         ]
         | None
     ) = None
+    """User-defined symbols, each of which is always one piece; none if left out."""
 
     @pydantic.model_validator(mode="before")
     @classmethod
@@ -187,28 +191,26 @@ class Corpus(Section):
     """Parallel text: files of lines, or files that hold both sides.
 
     Files may be packed with gzip, bzip2, xz or zstd.
-
-    Args:
-        source: a file, or several, read one after the other.
-        target: their translations, in the same order.
-        tsv: instead a file with both, or several: lines with tabs in them.
-        csv: or rows with commas between, in quotes where need be.
-        jsonl: or JSON objects, one a line.
-        parquet: or Parquet, which needs pyarrow.
-        tmx: or a translation memory.
-        columns: source and target in such files; see `read_pairs`.
     """
 
     source: Files | None = None
+    """Source text: a file, or several, read one after the other."""
     target: Files | None = None
+    """Target text: the translations, in the same order."""
     tsv: Files | None = None
+    """TSV file with both sides instead, or several: lines with tabs in them."""
     csv: Files | None = None
+    """CSV file with both sides: rows with commas between, in quotes where need be."""
     jsonl: Files | None = None
+    """JSON Lines file with both sides: a JSON object on each line."""
     parquet: Files | None = None
+    """Parquet file with both sides; needs pyarrow."""
     tmx: Files | None = None
+    """TMX file: a translation memory."""
     columns: Annotated[
         tuple[int | str, ...] | None, pydantic.BeforeValidator(_as_columns)
     ] = None
+    """Columns of source and target in a file with both sides; see `read_pairs`."""
 
     @pydantic.model_validator(mode="after")
     def _check_files(self) -> Corpus:
@@ -231,67 +233,61 @@ class Corpus(Section):
 
 
 class TrainingCorpus(Corpus):
-    """A corpus to learn from.
-
-    Args:
-        weight: how often each of its pairs is seen in an epoch, 0.0001 to 10000; with
-            0.25 every epoch sees another quarter of them.
-    """
+    """Parallel text to learn from."""
 
     weight: Annotated[float, pydantic.Field(ge=1e-4, le=1e4)] = 1.0
+    """Sampling weight: how often each pair of the corpus is seen in an epoch, 0.0001 to
+    10000; with 0.25 every epoch sees another quarter of them."""
 
 
 class FilterSection(Section):
-    """Which pairs are left out of the training; tokens as before `bpe_dropout`.
-
-    Args:
-        min_length: the fewest tokens of either side, without the end token.
-        max_ratio: the most tokens of one side for each token of the other, either way
-            round.
-        unique: whether pairs that were there before are dropped; takes 8 bytes of
-            memory a pair while the text is encoded.
-    """
+    """Filters of pairs of the training text; tokens as before `bpe_dropout`."""
 
     min_length: Count = 1
+    """Minimum length: the fewest tokens of either side, without the end token."""
     max_ratio: Annotated[float, pydantic.Field(ge=1)] | None = None
+    """Length ratio, at most: tokens of one side for each token of the other, either way
+    round; None for any."""
     unique: bool = False
+    """Deduplication: whether pairs that were there before are dropped; takes 8 bytes of
+    memory a pair while the text is encoded."""
 
 
 class DataSection(Section):
-    """The texts of a run, and how they are batched.
-
-    Args:
-        train: corpora to learn from.
-        validation: scored while training.
-        test: scored once, at the end.
-        phrasebook: instead of these, the embedded corpus: `"en-de"` or another
-            ordered pair of en, de and fr.
-        batch_tokens: target tokens in a batch, over all devices; `"auto"`: the
-            paper's 25000, or as many as the memory holds, tried with each shape.
-        batch_source_tokens: the most source tokens in a batch; as many as
-            `batch_tokens`.
-        max_length: longer pairs, in tokens, are left out of the training.
-        filters: what else is left out of it.
-        bpe_dropout: the probability with which a merge of byte-pair encoding is left
-            out, anew each time a pair is trained on (Provilkov et al., 2020).
-        cache: the folder of the encoded training text, which several runs may share;
-            `encoded` in the run folder.
-        workers: processes that encode it; `"all"` for one on each core.
-    """
+    """Texts of a run, and how they are batched."""
 
     train: Annotated[
         tuple[TrainingCorpus, ...] | None, pydantic.BeforeValidator(_as_corpora)
     ] = None
+    """Training text: corpora to learn from."""
     validation: Corpus | None = None
+    """Validation text, scored while training."""
     test: Corpus | None = None
-    phrasebook: Annotated[str | None, pydantic.BeforeValidator(_pair)] = None
+    """Test text, scored once, at the end."""
+    phrasebook: Annotated[
+        str | None,
+        pydantic.BeforeValidator(_pair),
+        pydantic.WithJsonSchema({"enum": [*PHRASEBOOK_PAIRS, None]}),
+    ] = None
+    """Phrasebook: instead of these texts the embedded corpus, `"en-de"` or another
+    ordered pair of en, de and fr."""
     batch_tokens: Count | Literal["auto"] = 25_000
+    """Batch size in target tokens, over all devices; `"auto"`: the paper's 25000, or as
+    many as the memory holds, tried with each shape."""
     batch_source_tokens: Count | None = None
+    """Batch size in source tokens, at most; as many as `batch_tokens` if left out."""
     max_length: Count = 128
+    """Maximum length in tokens: longer pairs are left out of the training."""
     filters: FilterSection = FilterSection()
+    """Corpus filters: what else is left out of the training."""
     bpe_dropout: Annotated[float, pydantic.Field(ge=0, lt=1)] = 0.0
+    """BPE-dropout: the probability with which a merge of byte-pair encoding is left
+    out, anew each time a pair is trained on (Provilkov et al., 2020)."""
     cache: File | None = None
+    """Cache folder of the encoded training text, which several runs may share;
+    `encoded` in the run folder if left out."""
     workers: Count | Literal["all"] = "all"
+    """Worker processes that encode the training text; `"all"` for one on each core."""
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> DataSection:

@@ -80,6 +80,30 @@ def _whole(kind: Any, fields: Mapping[str, Any], preset: Any = None) -> dict[str
     return {"kind": kind, **config.model_dump(exclude={*_SIZES, *_IDS})}
 
 
+def json_schema() -> dict[str, Any]:
+    """The JSON schema of the section as it is written, any of the kinds."""
+    return {"anyOf": [_kind_schema(kind) for kind in KINDS]}
+
+
+def _kind_schema(kind: str) -> dict[str, Any]:
+    schema = KINDS[kind].model_json_schema()
+    fields = schema["properties"]
+    schema["properties"] = {
+        "kind": {"const": kind, "description": "Kind of model."},
+        "preset": {
+            "enum": list(KINDS[kind].presets),
+            "description": "Preset: a set of sizes by name, which fields change.",
+        },
+        "folder": {
+            "type": "string",
+            "description": "Fine-tuning: the trained model folder to begin with.",
+        },
+        **{key: fields[key] for key in fields if key not in _SIZES + _IDS},
+    }
+    is_default = kind == _DEFAULTS["kind"]
+    return {**schema, "required": [] if is_default else ["kind"]}
+
+
 def has_field(kind: Any, key: str) -> bool:
     """Whether a kind of model has the field; of an unknown kind, True."""
     fields = KINDS[kind].model_fields if kind in list(KINDS) else {key}

@@ -54,20 +54,6 @@ _BOOKKEEPING = re.compile(
 class RunConfig(Section):
     """All that decides a training run; the defaults are the paper's.
 
-    Args:
-        model: `kind` (`"transformer"` if left out, `"recurrent"`,
-            `"convolutional"`), `preset` (`"base"` if left out) and any field of the
-            kind's config but vocabulary sizes and special ids, which are the
-            tokenizer's; or, for fine-tuning, `folder`: a trained model folder with its
-            own tokenizer. Kept with every field filled in.
-        tokenizer: see `TokenizerSection`.
-        data: see `DataSection`; must be given.
-        training: see `TrainingSection`.
-        decoding: see `DecodingOptions`.
-        evaluation: see `EvaluationSection`.
-        output: the run folder; `runs/<name of the config file>`, or
-            `runs/phrasebook-en-de`, in the working directory.
-
     Raises:
         pydantic.ValidationError: a `ValueError`; `load_config` raises `InputError`.
 
@@ -80,12 +66,23 @@ class RunConfig(Section):
     """
 
     model: dict[str, Any]
+    """Model: `kind` (`"transformer"` if left out, `"recurrent"`, `"convolutional"`),
+    `preset` (`"base"` if left out) and any field of the kind's config but vocabulary
+    sizes and special ids, which are the tokenizer's; or, for fine-tuning, `folder`: a
+    trained model folder with its own tokenizer. Kept with every field filled in."""
     tokenizer: TokenizerSection
+    """Tokenizers, trained or read."""
     data: DataSection
+    """Data: the texts and how they are batched; must be given."""
     training: TrainingSection
+    """Training: how the weights are learned."""
     decoding: DecodingOptions
+    """Decoding options of the validation and of the trained model."""
     evaluation: EvaluationSection
+    """Evaluation: how translations are scored."""
     output: Path
+    """Output: the run folder; if left out `runs/<name of the config file>`, or
+    `runs/phrasebook-en-de`, in the working directory."""
 
     @pydantic.model_validator(mode="before")
     @classmethod
@@ -158,9 +155,39 @@ class RunConfig(Section):
             return None
         return self.model["max_sequence_length"] - self.model["position_offset"]
 
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core_schema: Any, handler: pydantic.GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        """The schema of a config as it is written: every section may be left out."""
+        schema = handler.resolve_ref_schema(handler(core_schema))
+        properties = schema["properties"]
+        properties["model"] = {**properties["model"], **model_section.json_schema()}
+        schema["required"] = ["data"]
+        return schema
+
     def to_yaml(self) -> str:
         """The config file of an equal object: all resolved, paths of texts absolute."""
         return strict_yaml.dump(_plain(self))
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON schema of config files, for editors: keys, values and what they mean.
+
+    Of a draft that editors know. What values must have to do with one another it does
+    not say; `load_config` does.
+
+    Example:
+
+    >>> from keras_transformer.training.config import json_schema
+    >>> json_schema()["properties"]["training"]["description"]
+    'Training: how the weights are learned.'
+    """
+    return {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        **RunConfig.model_json_schema(),
+        "title": "Config of keras-transformer train",
+    }
 
 
 def load_config(path: str | Path | None, overrides: Sequence[str] = ()) -> RunConfig:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pydantic
 
+from keras_transformer.config.documented import Documented
+
 Count = pydantic.PositiveInt
 
 
@@ -21,9 +23,7 @@ def expanded(path: str | Path) -> Path:
         raise ValueError(f"{path}: no such home folder; write the path out") from None
 
 
-class Section(pydantic.BaseModel):
-    """Frozen; of exact types; an unknown key is an error."""
+class Section(Documented):
+    """Section of a run config: frozen, of exact types, of finite numbers."""
 
-    model_config = pydantic.ConfigDict(
-        frozen=True, extra="forbid", strict=True, allow_inf_nan=False
-    )
+    model_config = pydantic.ConfigDict(allow_inf_nan=False)

@@ -130,7 +130,10 @@ def measure(model, rows, beam_size, repeats):
     """Seconds of the traced and of the raw step, and how far their logits differ."""
     shape = (rows, SOURCE_LENGTH)
     source = torch.randint(4, VOCABULARY_SIZE, shape, dtype=torch.int32)
-    constants, cache = model.start(*model.encode(source), beam_size, LENGTH)
+    encoded = model.encode(source)
+    constants, cache = model.start(
+        encoded.memory, encoded.source_mask, beam_size, LENGTH
+    )
     tokens = torch.full((rows, beam_size), model.config.start_id, dtype=torch.int32)
     position = torch.tensor(POSITION)
     raw, raw_cache = RawStep(model), clone(cache)

@@ -320,7 +320,8 @@ FORWARD = {
         "layers/attention.py",
         "layers/multi_head_attention.py",
     },
-    "LayerNormalization(": {"layers/residual.py", "models/transformer.py"},
+    "LayerNormalization": {"layers/normalization.py"},
+    "RMSNormalization": {"layers/normalization.py"},
     "self.inner_kernel": {"layers/feed_forward.py"},
     "self.query_kernel": {"layers/multi_head_attention.py"},
 }

@@ -18,7 +18,9 @@ MODULES = {
     "layers.positional_encoding": """
         LearnedPositionalEmbedding SinusoidalPositionalEncoding
     """,
+    "layers.relative_buckets": "RelativeBuckets",
     "layers.residual": "Residual",
+    "layers.rotary_position": "RotaryPositionalEncoding",
     "layers.token_embedding": "TokenEmbedding",
     "losses": "LabelSmoothedCrossEntropy",
     "metrics": "GradientNorm NegativeLogLikelihood Perplexity TokenAccuracy",

@@ -17,7 +17,8 @@ NAMES = {
     """,
     "keras_transformer.layers": """
         AttentionBias DecoderBlock EncoderBlock FeedForward GatedConvolution
-        LearnedPositionalEmbedding MultiHeadAttention Residual
+        LearnedPositionalEmbedding MultiHeadAttention RelativeBuckets
+        RelativePositionalEncoding Residual RotaryPositionalEncoding
         SinusoidalPositionalEncoding TokenEmbedding additive_attention masks
         scaled_dot_product_attention sinusoidal_table
     """,
@@ -41,7 +42,8 @@ NAMES = {
         Comparison METRICS Score TOKENIZATIONS compare evaluate
     """,
     "keras_transformer.models": """
-        ConvolutionalModel Ensemble KINDS RecurrentModel Transformer
+        ConvolutionalModel Decodable Decoded Encoded Ensemble KINDS RecurrentModel
+        SearchState StepOutput Transformer register_position
     """,
     "keras_transformer.visualization": """
         AttentionMaps HeadReport attention_maps draw_alignment draw_heads head_report

@@ -1,7 +1,7 @@
 """Architecture of a Transformer: its sizes, and the presets of the paper.
 
 D hidden_dim (the paper's d_model), F intermediate_dim (d_ff), H num_heads (h),
-K head_dim (d_k), N layers, V vocabulary size.
+K head_dim (d_k), G num_key_value_heads, N layers, V vocabulary size.
 """
 
 from __future__ import annotations
@@ -9,9 +9,11 @@ from __future__ import annotations
 from typing import Any
 from typing import ClassVar
 from typing import Literal
+from typing import NamedTuple
 
 import pydantic
 
+from keras_transformer.config.positions import POSITIONS
 from keras_transformer.config.translation import Rate
 from keras_transformer.config.translation import Size
 from keras_transformer.config.translation import TranslationConfig
@@ -58,6 +60,16 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 
 
+class StackSizes(NamedTuple):
+    """The sizes of the blocks of one side, encoder or decoder."""
+
+    intermediate_dim: int
+    num_heads: int
+    num_key_value_heads: int
+    head_dim: int
+    value_dim: int
+
+
 class TransformerConfig(TranslationConfig):
     """The architecture of a `Transformer`; the defaults are the paper's `base`.
 
@@ -87,16 +99,50 @@ class TransformerConfig(TranslationConfig):
     """Head size K (d_k) of queries and keys; D / H if left out."""
     value_dim: Size | None = None
     """Head size of values (d_v); D / H if left out."""
-    activation: Literal["relu", "gelu", "swish"] = "relu"
-    """Activation function of the feed-forward layer: `"relu"`, `"gelu"` or
-    `"swish"`."""
+    num_key_value_heads: Size | None = None
+    """Key/value heads G, which divide H: so many heads of keys and values, each shared
+    by H / G heads of queries (grouped-query attention; 1 is multi-query attention); H
+    if left out."""
+    attention_scoring: Literal["scaled_dot_product", "dot_product", "additive"] = (
+        "scaled_dot_product"
+    )
+    """Attention scoring: `"scaled_dot_product"` (the paper), `"dot_product"` (without
+    the scale, as T5) or `"additive"` (Bahdanau et al.)."""
+    query_key_norm: bool = False
+    """Query-key normalization of each head's queries and keys, with weights of K."""
+    feed_forward: Literal["plain", "gated"] = "plain"
+    """Feed-forward layer: `"plain"` (the paper) or `"gated"` (a gated linear unit:
+    GEGLU or SwiGLU, by the activation)."""
+    feed_forward_bias: bool = True
+    """Feed-forward biases."""
+    activation: Literal["relu", "gelu", "gelu_tanh", "gelu_sigmoid", "swish"] = "relu"
+    """Activation function of the feed-forward layer: `"relu"`, `"gelu"`, `"gelu_tanh"`
+    and `"gelu_sigmoid"` (its two approximations) or `"swish"`."""
+    decoder_intermediate_dim: Size | None = None
+    """Feed-forward dimension of the decoder, where it is not that of the encoder."""
+    decoder_num_heads: Size | None = None
+    """Attention heads of the decoder, where it has not those of the encoder."""
+    decoder_num_key_value_heads: Size | None = None
+    """Key/value heads of the decoder; without `decoder_num_heads` those of the encoder,
+    with it as many as that, if left out."""
+    decoder_head_dim: Size | None = None
+    """Head size of queries and keys of the decoder; without `decoder_num_heads` that of
+    the encoder, with it D / H, if left out."""
+    decoder_value_dim: Size | None = None
+    """Head size of values of the decoder; by the same rule if left out."""
     attention_dropout: Rate = 0.0
     """Attention dropout rate, on the attention weights."""
     activation_dropout: Rate = 0.0
     """Activation dropout rate, on the inner activations of the feed-forward layer."""
     normalize_first: bool = False
-    """Pre-norm (True) or the paper's post-norm (False): layer normalization before each
+    """Pre-norm (True) or the paper's post-norm (False): normalization before each
     sublayer, or after its residual sum."""
+    normalization_layer: Literal["layer", "rms"] = "layer"
+    """Normalization layer: `"layer"` (layer normalization, the paper) or `"rms"`
+    (RMSNorm), with `layer_norm_epsilon`."""
+    deep_norm: bool = False
+    """DeepNorm, for post-norm of many layers: scaled residual connections and smaller
+    initial values, both by the number of layers."""
     final_norm: bool | None = None
     """Final layer normalization after the last block of each stack; the value of
     `normalize_first` if left out."""
@@ -105,17 +151,27 @@ class TransformerConfig(TranslationConfig):
     positions."""
     use_bias: bool = False
     """Attention biases, in the attention projections (the paper has none)."""
-    position: Literal[
-        "sinusoidal", "sinusoidal_halves", "sinusoidal_halves_t2t", "learned"
-    ] = "sinusoidal"
+    position: str = "sinusoidal"
     """Positional encoding: `"sinusoidal"` (sine and cosine interleaved, the paper),
     `"sinusoidal_halves"` (all sines, then all cosines), `"sinusoidal_halves_t2t"` (the
-    same with exponent i / (D/2 - 1)) or `"learned"`."""
+    same with exponent i / (D/2 - 1)), `"learned"`, `"rotary"` (RoPE, neighbours are
+    pairs), `"rotary_halves"` (RoPE, pairs of both halves), `"relative_buckets"` (a bias
+    on the attention scores by distance, T5) or `"none"`; or a name of your own, see
+    `models.register_position`."""
+    rotary_base: pydantic.PositiveFloat = 10_000.0
+    """RoPE base (theta) of the angular frequencies of rotary positions."""
+    num_relative_buckets: Size = 32
+    """Relative position buckets, of both directions together."""
+    max_relative_distance: Size = 128
+    """Relative distance from which on positions share the last bucket."""
     position_offset: pydantic.NonNegativeInt = 0
-    """Position offset, added to every position."""
+    """Position offset, added to every position of sinusoids and learned tables."""
     attention_window: Size | None = None
     """Attention window (local, restricted self-attention): how far to either side a
     position may attend; None is unrestricted."""
+    scale_logits: bool = False
+    """Logit scale: multiply the decoder's output by 1 / √D before the logits, as T5
+    does with tied embeddings."""
 
     @pydantic.model_validator(mode="before")
     @classmethod
@@ -143,12 +199,90 @@ class TransformerConfig(TranslationConfig):
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> TransformerConfig:
-        if self.hidden_dim % 2 and self.position != "learned":
+        if self.position not in POSITIONS:
+            raise ValueError(
+                f"position must be one of {', '.join(POSITIONS)}, or a name given to "
+                f"keras_transformer.models.register_position before, got "
+                f"{self.position!r}"
+            )
+        if self.hidden_dim % 2 and self.position.startswith("sinusoidal"):
             raise ValueError(
                 f"hidden_dim {self.hidden_dim} is odd, but sinusoidal positions pair "
                 f'sines with cosines; use an even hidden_dim or position "learned"'
             )
+        for side in ("encoder", "decoder"):
+            self._check_sizes(self.sizes(side))
+        if self.deep_norm and self.normalize_first:
+            raise ValueError(
+                "deep_norm is a scaled post-norm, and normalize_first asks for "
+                "pre-norm; leave out one of them"
+            )
         return self
+
+    def _check_sizes(self, sizes: StackSizes) -> None:
+        if sizes.num_heads % sizes.num_key_value_heads:
+            raise ValueError(
+                f"num_key_value_heads {sizes.num_key_value_heads} does not divide "
+                f"num_heads {sizes.num_heads}"
+            )
+        if self.position.startswith("rotary") and sizes.head_dim % 2:
+            raise ValueError(
+                f"head_dim {sizes.head_dim} is odd, but rotary positions turn pairs of "
+                f"components; use an even head_dim or another position"
+            )
+        if self.position != "relative_buckets":
+            return
+        if self.num_relative_buckets % 4:
+            raise ValueError(
+                f"num_relative_buckets must be a multiple of 4, got "
+                f"{self.num_relative_buckets}"
+            )
+        if self.max_relative_distance <= self.num_relative_buckets // 2:
+            raise ValueError(
+                f"max_relative_distance must be more than half of the "
+                f"{self.num_relative_buckets} buckets, got {self.max_relative_distance}"
+            )
+
+    def sizes(self, side: str) -> StackSizes:
+        """The sizes of the blocks of `"encoder"` or `"decoder"`."""
+        heads = self.num_heads
+        groups = self.num_key_value_heads or heads
+        key, value = self.head_dim, self.value_dim
+        if side == "encoder":
+            return StackSizes(self.intermediate_dim, heads, groups, key, value)
+        if self.decoder_num_heads is not None:
+            heads = groups = self.decoder_num_heads
+            key = value = self._head_size(heads)
+        return StackSizes(
+            self.decoder_intermediate_dim or self.intermediate_dim,
+            heads,
+            self.decoder_num_key_value_heads or groups,
+            self.decoder_head_dim or key,
+            self.decoder_value_dim or value,
+        )
+
+    def _head_size(self, num_heads: int) -> int:
+        size, rest = divmod(self.hidden_dim, num_heads)
+        if rest and not (self.decoder_head_dim and self.decoder_value_dim):
+            raise ValueError(
+                f"decoder_num_heads {num_heads} does not divide hidden_dim "
+                f"{self.hidden_dim}; choose another number of heads, or give "
+                f"decoder_head_dim and decoder_value_dim"
+            )
+        return size
+
+    def deep_norm_factors(self, side: str) -> tuple[float, float]:
+        """The scale α of a residual stream and the gain β of initial values; 1 and 1.
+
+        Reference: Wang et al., 2022, https://arxiv.org/abs/2203.00555, figure 2.
+        """
+        if not self.deep_norm:
+            return 1.0, 1.0
+        encoder, decoder = self.num_encoder_layers, self.num_decoder_layers
+        if side == "encoder":
+            layers = encoder**4 * decoder
+            return 0.81 * layers ** (1 / 16), 0.87 * layers ** (-1 / 16)
+        return (3 * decoder) ** (1 / 4), (12 * decoder) ** (-1 / 4)
 
     @property
     def longest_sequence(self) -> int:
@@ -159,17 +293,40 @@ class TransformerConfig(TranslationConfig):
     @property
     def num_weights(self) -> int:
         """The number of weights of the model, in closed form."""
-        d, f = self.hidden_dim, self.intermediate_dim
-        width = self.num_heads * (self.head_dim + self.value_dim)
-        attention = 2 * d * width
-        if self.use_bias:  # query, key, value and output
-            attention += self.num_heads * (2 * self.head_dim + self.value_dim) + d
-        feed_forward = 2 * d * f + f + d
-        norm = 2 * d
-        encoder = self.num_encoder_layers * (attention + feed_forward + 2 * norm)
-        decoder = self.num_decoder_layers * (2 * attention + feed_forward + 3 * norm)
-        total = encoder + decoder + self.num_embedding_weights
+        encoder, decoder = self.sizes("encoder"), self.sizes("decoder")
+        norm = self._norm_weights(self.hidden_dim)
+        total = self.num_encoder_layers * (
+            self._attention_weights(encoder)
+            + self._feed_forward_weights(encoder)
+            + 2 * norm
+        )
+        total += self.num_decoder_layers * (
+            2 * self._attention_weights(decoder)
+            + self._feed_forward_weights(decoder)
+            + 3 * norm
+        )
         total += 2 * norm * (self.final_norm + self.embedding_norm)
-        if self.position == "learned":
-            total += 2 * self.max_sequence_length * d
+        return total + self.num_embedding_weights + POSITIONS[self.position](self)
+
+    def _norm_weights(self, size: int) -> int:
+        return size if self.normalization_layer == "rms" else 2 * size
+
+    def _attention_weights(self, sizes: StackSizes) -> int:
+        heads, groups = sizes.num_heads, sizes.num_key_value_heads
+        projections = groups * (sizes.head_dim + sizes.value_dim)
+        projections += heads * sizes.head_dim
+        total = self.hidden_dim * (projections + heads * sizes.value_dim)
+        if self.use_bias:
+            total += projections + self.hidden_dim
+        if self.query_key_norm:
+            total += 2 * self._norm_weights(sizes.head_dim)
+        if self.attention_scoring == "additive":
+            total += heads * sizes.head_dim
+        return total
+
+    def _feed_forward_weights(self, sizes: StackSizes) -> int:
+        inner = 2 if self.feed_forward == "gated" else 1  # projections to F
+        total = (inner + 1) * self.hidden_dim * sizes.intermediate_dim
+        if self.feed_forward_bias:
+            total += inner * sizes.intermediate_dim + self.hidden_dim
         return total

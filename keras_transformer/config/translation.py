@@ -57,9 +57,10 @@ class TranslationConfig(Documented):
     dropout: Rate = 0.1
     """Dropout rate, on the embeddings (their positions added) and on the output of
     every sublayer."""
-    tie_embeddings: Literal["all", "target", "none"] = "all"
+    tie_embeddings: Literal["all", "target", "inputs", "none"] = "all"
     """Weight tying: `"all"` shares one embedding matrix between source, target and
-    output, `"target"` between target and output, `"none"` shares nothing."""
+    output, `"target"` between target and output, `"inputs"` between source and target,
+    `"none"` shares nothing."""
     scale_embeddings: bool = True
     """Embedding scale: multiply embeddings by the square root of D."""
     output_bias: bool = False
@@ -98,10 +99,10 @@ class TranslationConfig(Documented):
                 "source_vocabulary_size and target_vocabulary_size"
             )
         differ = self.source_vocabulary_size != self.target_vocabulary_size
-        if differ and self.tie_embeddings == "all":
+        if differ and self.tie_embeddings in ("all", "inputs"):
             raise ValueError(
-                f'tie_embeddings "all" needs one vocabulary, but the source has '
-                f"{self.source_vocabulary_size} entries and the target "
+                f'tie_embeddings "{self.tie_embeddings}" needs one vocabulary, but the '
+                f"source has {self.source_vocabulary_size} entries and the target "
                 f'{self.target_vocabulary_size}; use "target" or "none"'
             )
         special = (self.pad_id, self.start_id, self.end_id)
@@ -160,6 +161,11 @@ class TranslationConfig(Documented):
     def num_embedding_weights(self) -> int:
         """Those of the embedding matrices and of the bias of the logits."""
         source, target = self.source_vocabulary_size, self.target_vocabulary_size
-        rows = {"all": target, "target": source + target, "none": source + 2 * target}
+        rows = {
+            "all": target,
+            "target": source + target,
+            "inputs": 2 * target,
+            "none": source + 2 * target,
+        }
         total = rows[self.tie_embeddings] * self.hidden_dim
         return total + target * self.output_bias

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from keras_transformer.data.known_words import KNOWN_WORDS
-from keras_transformer.errors import InputError
 from keras_transformer.export import checks
+from keras_transformer.export.ctranslate2_spec import check_config
 from keras_transformer.export.ctranslate2_spec import specification
 from keras_transformer.export.description import describe_translator
 from keras_transformer.export.description import export_folder
@@ -74,11 +74,7 @@ def export(
     )
     checks.require_packages(what, "ctranslate2")
     config = translator.model.config
-    if config.attention_window is not None:
-        raise InputError(
-            f"CTranslate2 has no local attention in an encoder, but the model has "
-            f"attention_window {config.attention_window}; export to another format"
-        )
+    check_config(config)
     pieces = [
         its.pieces(range(its.vocabulary_size))
         for its in (translator.tokenizer, translator.target_tokenizer)

@@ -11,12 +11,55 @@ from typing import Any
 import numpy as np
 
 from keras_transformer.config import TransformerConfig
+from keras_transformer.errors import InputError
 from keras_transformer.hiding import hidden
 from keras_transformer.layers import sinusoidal_table
-from keras_transformer.models.transformer import LAYOUTS
+from keras_transformer.models.positions import LAYOUTS
 from keras_transformer.models.word_attention import word_layer
 
-_ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "swish": "SWISH"}
+_ACTIVATIONS = {
+    "relu": "RELU",
+    "gelu": "GELU",
+    "gelu_tanh": "GELUTanh",
+    "gelu_sigmoid": "GELUSigmoid",
+    "swish": "SWISH",
+}
+#: Fields of the config whose other values the library cannot compute.
+_ONLY_AS_THE_PAPER = (
+    "attention_window",
+    "attention_scoring",
+    "query_key_norm",
+    "num_key_value_heads",
+    "normalization_layer",
+    "feed_forward",
+    "feed_forward_bias",
+    "deep_norm",
+    "scale_logits",
+)
+
+
+def check_config(config: TransformerConfig) -> None:
+    """Refuses a model with a part that CTranslate2 does not have.
+
+    Raises:
+        InputError: with the fields of the config.
+    """
+    plain = TransformerConfig(vocabulary_size=config.target_vocabulary_size)
+    lacking = {
+        name: getattr(config, name)
+        for name in _ONLY_AS_THE_PAPER
+        if getattr(config, name) != getattr(plain, name)
+    }
+    if config.position not in (*LAYOUTS, "learned"):
+        lacking["position"] = config.position
+    if config.sizes("encoder")[1:] != config.sizes("decoder")[1:]:
+        lacking["decoder_num_heads"] = config.sizes("decoder").num_heads
+    if lacking:
+        fields = ", ".join(f"{name} {value}" for name, value in lacking.items())
+        raise InputError(
+            f"the export to CTranslate2 does not have {fields}; export to saved_model, "
+            f"onnx or litert"
+        )
 
 
 def specification(
@@ -103,6 +146,8 @@ class _Filling:
             return self.weights[f"embedding/{name}"]
         if tied == "target" and side == "output":
             side = "target"
+        if tied == "inputs" and side != "output":
+            side = "input"
         return self.weights[f"{side}_embedding/{name}"]
 
     def _positions(self, side):

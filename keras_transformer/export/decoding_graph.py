@@ -4,7 +4,7 @@ The search itself stays outside: a program calls the encoder once for a batch an
 step once for each position, and hands on the caches that the step returns.
 
 B batch, S source positions, W beam width, L length of the cache, V vocabulary, C
-continuations asked for, H heads, K head_dim.
+continuations asked for, G heads of keys and values, K head_dim.
 """
 
 import tensorflow as tf
@@ -35,13 +35,13 @@ class DecodingGraph:
         """What stays the same in all steps of a search, of source ids (B, S).
 
         Gives `memory_bias` (B, 1, 1, S) and, of each layer, `memory_key_i`
-        (B, H, S, K) and `memory_value_i` (B, H, S, value_dim).
+        (B, G, S, K) and `memory_value_i` (B, G, S, value_dim).
         """
 
         def encode(source):
             length = self.config.longest_sequence
-            memory, mask = self.model.encode(source, length=length)
-            constants, _ = self.model.start(memory, mask, 1, 1)
+            encoded = self.model.encode(source, length=length)
+            constants, _ = self.model.start(encoded.memory, encoded.source_mask, 1, 1)
             outputs = {"memory_bias": constants["bias"]}
             for i, (key, value) in enumerate(constants["memory"]):
                 outputs |= {f"memory_key_{i}": key, f"memory_value_{i}": value}
@@ -66,13 +66,14 @@ class DecodingGraph:
             memory, cache = pairs[:count_of_layers], pairs[count_of_layers:]
             constants = {"memory": memory, "bias": memory_bias}
             cache = [tuple(_reorder(part, beams) for part in pair) for pair in cache]
-            logits, cache, *weights = self.model.decode_step(
+            output = self.model.decode_step(
                 tokens,
                 position,
                 constants,
                 cache,
                 return_attention_weights=attends,
             )
+            logits = output.logits
             best, ids = backends.top_k(self._log_probabilities(logits), count)
             outputs = {
                 "logits": logits,
@@ -80,12 +81,14 @@ class DecodingGraph:
                 "best_ids": ids,
             }
             if attends:
-                outputs["attention"] = word_attention(*weights)
-            for i, (key, value) in enumerate(cache):
+                outputs["attention"] = word_attention(output.cross_attention_weights)
+            for i, (key, value) in enumerate(output.cache):
                 outputs |= {f"new_cache_key_{i}": key, f"new_cache_value_{i}": value}
             return outputs
 
-        heads, sizes = self.config.num_heads, self._sizes()
+        decoder = self.config.sizes("decoder")
+        heads = decoder.num_key_value_heads
+        sizes = {"key": decoder.head_dim, "value": decoder.value_dim}
         signature = [
             tf.TensorSpec((None, None), tf.int32, name="tokens"),
             tf.TensorSpec((), tf.int32, name="position"),
@@ -108,9 +111,6 @@ class DecodingGraph:
         """(B, W, V), minus infinity where an id is never chosen."""
         log_probabilities = tf.nn.log_softmax(logits, axis=-1)
         return suppress(log_probabilities, suppressed_ids(self.config, self.options))
-
-    def _sizes(self):
-        return {"key": self.config.head_dim, "value": self.config.value_dim}
 
 
 def _reorder(cache, beams):

@@ -197,9 +197,10 @@ def describe_graphs(
         attention: whether the step gives it.
     """
     layers = range(config.num_decoder_layers)
-    sizes = {"key": config.head_dim, "value": config.value_dim}
+    decoder = config.sizes("decoder")
+    sizes = {"key": decoder.head_dim, "value": decoder.value_dim}
     names = [(f"{kind}_{i}", size) for i in layers for kind, size in sizes.items()]
-    heads = config.num_heads
+    heads = decoder.num_key_value_heads
     memory = {"memory_bias": ("float32", ["B", 1, 1, "S"])}
     memory |= {f"memory_{n}": ("float32", ["B", heads, "S", size]) for n, size in names}
     hypotheses = ("int32", ["B", "W"])

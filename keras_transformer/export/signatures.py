@@ -128,8 +128,12 @@ class Signatures:
     def _encode(self, text):
         longest = self._model.config.longest_sequence
         source, _, truncated, _ = self._read(text, longest)
-        memory, mask = self._model.encode(source)
-        return {"memory": memory, "mask": mask, "truncated": truncated}
+        encoded = self._model.encode(source)
+        return {
+            "memory": encoded.memory,
+            "mask": encoded.source_mask,
+            "truncated": truncated,
+        }
 
     def _score(self, source, target):
         ids, _, source_truncated = self._tokenize(source, "source")

@@ -12,7 +12,10 @@ from keras_transformer.layers.multi_head_attention import MultiHeadAttention
 from keras_transformer.layers.positional_encoding import LearnedPositionalEmbedding
 from keras_transformer.layers.positional_encoding import SinusoidalPositionalEncoding
 from keras_transformer.layers.positional_encoding import sinusoidal_table
+from keras_transformer.layers.relative_buckets import RelativeBuckets
+from keras_transformer.layers.relative_position import RelativePositionalEncoding
 from keras_transformer.layers.residual import Residual
+from keras_transformer.layers.rotary_position import RotaryPositionalEncoding
 from keras_transformer.layers.token_embedding import TokenEmbedding
 
 __all__ = [
@@ -23,7 +26,10 @@ __all__ = [
     "GatedConvolution",
     "LearnedPositionalEmbedding",
     "MultiHeadAttention",
+    "RelativeBuckets",
+    "RelativePositionalEncoding",
     "Residual",
+    "RotaryPositionalEncoding",
     "SinusoidalPositionalEncoding",
     "TokenEmbedding",
     "additive_attention",

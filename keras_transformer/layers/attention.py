@@ -3,7 +3,8 @@
 Scores and softmax are float32 whatever the inputs are. Leading axes are free: the
 layers pass (B, H, T, K), cached decoding (B, W, H, 1, K).
 
-B batch, H heads, T query positions, S key positions, K head_dim.
+B batch, H heads, G heads of keys and values, T query positions, S key positions,
+K head_dim.
 """
 
 import math
@@ -20,8 +21,9 @@ def scaled_dot_product_attention(
 
     Args:
         query: (..., T, K).
-        key: (..., S, K).
-        value: (..., S, value_dim).
+        key: (..., S, K); of (B, G, S, K) with fewer heads than the query, each is
+            shared by H / G of those that follow one another.
+        value: (..., S, value_dim), with the heads of the key.
         bias: floating, broadcasts to (..., T, S); see `masks.attention_bias`, which
             makes one of a boolean mask.
         scale: default 1 / √K, the paper's; 1.0 is plain dot-product attention.
@@ -43,14 +45,15 @@ def scaled_dot_product_attention(
     >>> tuple(output.shape), tuple(weights.shape)
     ((2, 3, 5, 7), (2, 3, 5, 5))
 
-    Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, equation 1.
+    Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, equation 1;
+    shared keys and values: Ainslie et al., 2023, https://arxiv.org/abs/2305.13245.
     """
     if scale is None:
         scale = 1.0 / math.sqrt(query.shape[-1])
     # The small operand is scaled: T x K products instead of T x S.
     if scale != 1.0:
         query = ops.multiply(query, scale)
-    scores = ops.matmul(query, ops.swapaxes(key, -1, -2))  # (..., T, S)
+    scores = _matmul(query, ops.swapaxes(key, -1, -2))  # (..., T, S)
     return _attend(scores, value, bias, dropout)
 
 
@@ -63,6 +66,8 @@ def additive_attention(query, key, value, score_weights, bias=None, dropout=None
 
     Reference: Bahdanau et al., 2015, https://arxiv.org/abs/1409.0473, section A.1.2.
     """
+    if (repeats := _heads_a_group(query, key)) > 1:
+        key = ops.repeat(key, repeats, axis=-3)
     hidden = ops.tanh(ops.expand_dims(query, -2) + ops.expand_dims(key, -3))
     scores = ops.sum(hidden * score_weights, axis=-1)  # (..., T, S)
     return _attend(scores, value, bias, dropout)
@@ -79,4 +84,31 @@ def _attend(scores, value, bias, dropout):
     single = isinstance(size, int) and size == 1
     weights = ops.ones_like(scores) if single else ops.softmax(scores, axis=-1)
     mixture = weights if dropout is None else dropout(weights)
-    return ops.matmul(ops.cast(mixture, value.dtype), value), weights
+    return _matmul(ops.cast(mixture, value.dtype), value), weights
+
+
+def _matmul(heads, groups):
+    """(..., H, T, X) times (..., G, X, Y): (..., H, T, Y), each group for H/G heads."""
+    if (repeats := _heads_a_group(heads, groups)) == 1:
+        return ops.matmul(heads, groups)
+    *leading, num_heads, length, _ = ops.shape(heads)
+    # The heads of a group as one longer matrix: nothing is copied for each head.
+    size = ops.shape(heads)[-1]
+    rows = (*leading, num_heads // repeats, repeats * length, size)
+    products = ops.matmul(ops.reshape(heads, rows), groups)
+    return ops.reshape(products, (*leading, num_heads, length, ops.shape(groups)[-1]))
+
+
+def _heads_a_group(heads, groups):
+    """How many heads share keys and values; 1 for each its own."""
+    if len(heads.shape) < 4:
+        return 1
+    num_heads, num_groups = heads.shape[-3], groups.shape[-3]
+    if not (isinstance(num_heads, int) and isinstance(num_groups, int)):
+        return 1
+    if num_heads % num_groups:
+        raise ValueError(
+            f"{num_heads} heads of queries cannot share {num_groups} heads of keys and "
+            f"values; give a number that divides {num_heads}"
+        )
+    return num_heads // num_groups

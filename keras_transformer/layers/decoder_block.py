@@ -22,7 +22,7 @@ class DecoderBlock(TransformerBlock):
         target: (B, T, D); with a cache, (B, W, D): the next position of each of W
             hypotheses.
         memory: the encoder's output (B, S, D), or what `project_memory` made of it:
-            keys (B, H, S, K) and values (B, H, S, value_dim).
+            keys (B, G, S, K) and values (B, G, S, value_dim).
         attention_mask: for self-attention: boolean, True = may attend: (T, T),
             (B, T, T) or what broadcasts to (B, H, T, T) with four axes.
         attention_bias: float32 of such a shape, alone or beside a mask; see
@@ -56,17 +56,20 @@ class DecoderBlock(TransformerBlock):
     Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.1.
     """
 
+    part_names = (
+        "self_attention",
+        "self_attention_residual",
+        "cross_attention",
+        "cross_attention_residual",
+        "feed_forward",
+        "feed_forward_residual",
+    )
+
     def build(self, target_shape, memory_shape):
-        self.self_attention = self.build_attention("self_attention", target_shape)
-        self.self_attention_residual = self.build_residual(
-            "self_attention_residual", target_shape
-        )
-        self.cross_attention = self.build_attention(
-            "cross_attention", target_shape, memory_shape
-        )
-        self.cross_attention_residual = self.build_residual(
-            "cross_attention_residual", target_shape
-        )
+        self.build_attention("self_attention", target_shape)
+        self.build_residual("self_attention_residual", target_shape)
+        self.build_attention("cross_attention", target_shape, memory_shape)
+        self.build_residual("cross_attention_residual", target_shape)
         self.build_feed_forward(target_shape)
 
     def project_memory(self, memory):
@@ -86,33 +89,38 @@ class DecoderBlock(TransformerBlock):
         return_attention_weights=False,
         training=None,
     ):
-        update, *cached, self_weights = self.self_attention(
+        update, cache, self_weights = self.attend(
+            self.self_attention,
             self.self_attention_residual.enter(target),
             attention_mask=attention_mask,
             attention_bias=attention_bias,
             cache=cache,
             position=position,
-            return_attention_weights=True,
+            return_attention_weights=return_attention_weights,
             training=training,
         )
         hidden = self.self_attention_residual(target, update, training=training)
 
         projected = isinstance(memory, (tuple, list))
-        update, cross_weights = self.cross_attention(
+        update, _, cross_weights = self.attend(
+            self.cross_attention,
             self.cross_attention_residual.enter(hidden),
             value=None if projected else memory,
             keys_values=memory if projected else None,
             attention_mask=cross_attention_mask,
             attention_bias=cross_attention_bias,
-            return_attention_weights=True,
+            cache=None,
+            return_attention_weights=return_attention_weights,
             training=training,
         )
         hidden = self.cross_attention_residual(hidden, update, training=training)
 
-        hidden = self.apply_feed_forward(hidden, training)
+        results = [self.apply_feed_forward(hidden, training)]
+        if cache is not None:
+            results.append(cache)
         if return_attention_weights:
-            return (hidden, *cached, self_weights, cross_weights)
-        return (hidden, *cached) if cached else hidden
+            results += [self_weights, cross_weights]
+        return results[0] if len(results) == 1 else tuple(results)
 
     def compute_output_spec(
         self, target, memory, *, return_attention_weights=False, **kwargs

@@ -39,10 +39,8 @@ class EncoderBlock(TransformerBlock):
     """
 
     def build(self, source_shape):
-        self.self_attention = self.build_attention("self_attention", source_shape)
-        self.self_attention_residual = self.build_residual(
-            "self_attention_residual", source_shape
-        )
+        self.build_attention("self_attention", source_shape)
+        self.build_residual("self_attention_residual", source_shape)
         self.build_feed_forward(source_shape)
 
     def call(
@@ -53,11 +51,13 @@ class EncoderBlock(TransformerBlock):
         return_attention_weights=False,
         training=None,
     ):
-        update, weights = self.self_attention(
+        update, _, weights = self.attend(
+            self.self_attention,
             self.self_attention_residual.enter(source),
             attention_mask=attention_mask,
             attention_bias=attention_bias,
-            return_attention_weights=True,
+            cache=None,
+            return_attention_weights=return_attention_weights,
             training=training,
         )
         hidden = self.self_attention_residual(source, update, training=training)

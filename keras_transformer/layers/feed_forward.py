@@ -1,4 +1,4 @@
-"""The position-wise feed-forward network.
+"""The position-wise feed-forward network, plain or gated.
 
 B batch, T positions, D hidden_dim, F intermediate_dim.
 """
@@ -6,18 +6,27 @@ B batch, T positions, D hidden_dim, F intermediate_dim.
 import keras
 from keras import ops
 
+from keras_transformer.layers.activations import activation as make_activation
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.initial_values import initializer
+from keras_transformer.layers.initial_values import scaled
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class FeedForward(keras.layers.Layer):
     """activation(x W_1 + b_1) W_2 + b_2, the same at every position.
 
+    Gated, it is (activation(x W_g + b_g) * (x W_1 + b_1)) W_2 + b_2.
+
     Args:
         intermediate_dim: F (d_ff), the inner width.
-        activation: default `"relu"`, the paper's.
+        activation: a name of Keras, `"gelu_tanh"`, `"gelu_sigmoid"` or a function;
+            default `"relu"`, the paper's.
         dropout: on the inner activations; the paper has none.
+        gated: whether a second projection W_g goes through the activation and
+            multiplies the first (a gated linear unit: GEGLU, SwiGLU).
+        use_bias: b_1, b_2 and b_g.
+        initial_gain: a factor of the initial values of the matrices, DeepNorm's β.
 
     Call arguments:
         inputs: (B, T, D).
@@ -34,44 +43,62 @@ class FeedForward(keras.layers.Layer):
     >>> tuple(FeedForward(32)(keras.random.normal((3, 5, 16))).shape)
     (3, 5, 16)
 
-    Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.3.
+    Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.3;
+    gated: Shazeer, 2020, https://arxiv.org/abs/2002.05202.
     """
 
-    def __init__(self, intermediate_dim, activation="relu", dropout=0.0, **kwargs):
+    def __init__(
+        self,
+        intermediate_dim,
+        activation="relu",
+        dropout=0.0,
+        gated=False,
+        use_bias=True,
+        initial_gain=1.0,
+        **kwargs,
+    ):
         super().__init__(**kwargs)
         self.intermediate_dim = intermediate_dim
-        self.activation = keras.activations.get(activation)
+        self.activation = make_activation(activation)
         self.dropout = dropout
+        self.gated = gated
+        self.use_bias = use_bias
+        self.initial_gain = initial_gain
         self.inner_dropout = Dropout(
             dropout, dtype=self.dtype_policy, name="inner_dropout"
         )
 
     def build(self, inputs_shape):
-        hidden_dim = inputs_shape[-1]
-        inner = (hidden_dim, self.intermediate_dim)
-        self.inner_kernel = self.add_weight(
-            name="inner_kernel",
-            shape=inner,
-            initializer=initializer("glorot_uniform"),
+        inner = (inputs_shape[-1], self.intermediate_dim)
+        self._projection("inner", *inner)
+        if self.gated:
+            self._projection("gate", *inner)
+        self._projection("outer", *inner[::-1])
+
+    def _projection(self, name, rows, columns):
+        kernel = self.add_weight(
+            name=f"{name}_kernel",
+            shape=(rows, columns),
+            initializer=initializer(scaled("glorot_uniform", self.initial_gain)),
         )
-        self.inner_bias = self.add_weight(
-            name="inner_bias", shape=inner[1:], initializer="zeros"
-        )
-        self.outer_kernel = self.add_weight(
-            name="outer_kernel",
-            shape=inner[::-1],
-            initializer=initializer("glorot_uniform"),
-        )
-        self.outer_bias = self.add_weight(
-            name="outer_bias", shape=inner[:1], initializer="zeros"
-        )
+        setattr(self, f"{name}_kernel", kernel)
+        bias = None
+        if self.use_bias:
+            bias = self.add_weight(
+                name=f"{name}_bias", shape=(columns,), initializer="zeros"
+            )
+        setattr(self, f"{name}_bias", bias)
 
     def call(self, inputs, training=None):
-        inner = ops.matmul(inputs, self.inner_kernel) + self.inner_bias  # (B, T, F)
-        inner = self.activation(inner)
+        inner = _affine(inputs, self.inner_kernel, self.inner_bias)  # (B, T, F)
+        if self.gated:
+            gate = _affine(inputs, self.gate_kernel, self.gate_bias)
+            inner = self.activation(gate) * inner
+        else:
+            inner = self.activation(inner)
         if self.dropout and training:
             inner = self.inner_dropout(inner, training=True)
-        return ops.matmul(inner, self.outer_kernel) + self.outer_bias
+        return _affine(inner, self.outer_kernel, self.outer_bias)
 
     def compute_output_shape(self, inputs_shape):
         return inputs_shape
@@ -82,4 +109,12 @@ class FeedForward(keras.layers.Layer):
             "intermediate_dim": self.intermediate_dim,
             "activation": keras.activations.serialize(self.activation),
             "dropout": self.dropout,
+            "gated": self.gated,
+            "use_bias": self.use_bias,
+            "initial_gain": self.initial_gain,
         }
+
+
+def _affine(inputs, kernel, bias):
+    outputs = ops.matmul(inputs, kernel)
+    return outputs if bias is None else outputs + bias

@@ -1,7 +1,7 @@
 """Multi-head attention: one layer for all three uses the paper makes of it.
 
-B batch, T query positions, S key positions, D hidden_dim, H heads, K head_dim,
-W beam width, L length of the cache.
+B batch, T query positions, S key positions, D hidden_dim, H heads, G heads of keys and
+values, K head_dim, W beam width, L length of the cache.
 """
 
 import keras
@@ -9,10 +9,13 @@ from keras import ops
 
 from keras_transformer import backends
 from keras_transformer.layers import masks
+from keras_transformer.layers import nested
 from keras_transformer.layers.attention import additive_attention
 from keras_transformer.layers.attention import scaled_dot_product_attention
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.initial_values import initializer
+from keras_transformer.layers.initial_values import scaled
+from keras_transformer.layers.normalization import normalization
 
 SCORINGS = ("scaled_dot_product", "dot_product", "additive")
 
@@ -33,9 +36,20 @@ class MultiHeadAttention(keras.layers.Layer):
         output_dim: size of the output; default that of the query.
         dropout: of the attention weights.
         use_bias: biases in the four projections.
-        scoring: `"scaled_dot_product"`, `"dot_product"` (unscaled) or `"additive"`
-            (Bahdanau: vᵀ tanh(Q W_Q + K W_K), one v per head).
+        attention_scoring: `"scaled_dot_product"`, `"dot_product"` (unscaled) or
+            `"additive"` (Bahdanau: vᵀ tanh(Q W_Q + K W_K), one v per head); `scoring`
+            is its old name.
         kernel_initializer: of the four projections.
+        num_key_value_heads: G, which divides H: H / G heads that follow one another
+            share keys and values (grouped-query attention; 1: multi-query attention).
+            The KV cache has G heads. Default: H.
+        query_key_norm: `"rms"` or `"layer"` normalizes each head's queries and keys;
+            default: None.
+        norm_epsilon: of that normalization.
+        positional_encoding: a `RelativePositionalEncoding`, for self-attention alone;
+            default: None.
+        initial_gain: a factor of the initial values of the projections of values and
+            outputs, DeepNorm's β.
 
     Call arguments:
         query: (B, T, D).
@@ -47,12 +61,12 @@ class MultiHeadAttention(keras.layers.Layer):
         attention_bias: float32 of such a shape, added to the scores where the mask
             allows, see `masks.attention_bias`; alone or beside a mask.
         keys_values: what `project_memory` returned, instead of `value`.
-        cache: keys (B, W, H, L, K) and values (B, W, H, L, value_dim): each of the
+        cache: keys (B, W, G, L, K) and values (B, W, G, L, value_dim): each of the
             W = T queries is the next position of a hypothesis with a cache of its
             own, its key and value are written at `position` and it attends to the
             cache. Mask and bias are (1, L), (B, 1, L) or broadcast to (B, W, H, 1, L)
-            with five axes. Or keys (B, H, L * T, K) and values
-            (B, H, L * T, value_dim) that the T queries share: theirs are written from
+            with five axes. Or keys (B, G, L * T, K) and values
+            (B, G, L * T, value_dim) that the T queries share: theirs are written from
             place `position` * T on, and mask and bias (B, H, T, L * T) say which they
             may see.
         position: scalar int32, where the cache is written.
@@ -63,7 +77,8 @@ class MultiHeadAttention(keras.layers.Layer):
         with `return_attention_weights`, also the weights (B, H, T, S) in float32.
 
     Raises:
-        ValueError: mask or bias has another dtype or shape.
+        ValueError: mask or bias has another dtype or shape; attention to something else
+            with a positional encoding.
 
     Masking: Keras masks are neither read nor produced. A query for which everything
     is blocked gives a finite but meaningless output.
@@ -76,7 +91,9 @@ class MultiHeadAttention(keras.layers.Layer):
     >>> tuple(attention(keras.random.normal((3, 5, 16))).shape)
     (3, 5, 16)
 
-    Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.2.
+    Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.2;
+    grouped queries: Ainslie et al., 2023, https://arxiv.org/abs/2305.13245;
+    normalized queries and keys: Henry et al., 2020, https://arxiv.org/abs/2010.04245.
     """
 
     def __init__(
@@ -87,13 +104,25 @@ class MultiHeadAttention(keras.layers.Layer):
         output_dim=None,
         dropout=0.0,
         use_bias=False,
-        scoring="scaled_dot_product",
+        attention_scoring="scaled_dot_product",
         kernel_initializer="glorot_uniform",
+        num_key_value_heads=None,
+        query_key_norm=None,
+        norm_epsilon=1e-6,
+        positional_encoding=None,
+        initial_gain=1.0,
         **kwargs,
     ):
-        if scoring not in SCORINGS:
+        attention_scoring = kwargs.pop("scoring", attention_scoring)
+        if attention_scoring not in SCORINGS:
             raise ValueError(
-                f"scoring must be one of {', '.join(SCORINGS)}, got {scoring!r}"
+                f"attention_scoring must be one of {', '.join(SCORINGS)}, got "
+                f"{attention_scoring!r}"
+            )
+        groups = num_key_value_heads or num_heads
+        if num_heads % groups:
+            raise ValueError(
+                f"num_key_value_heads {groups} does not divide num_heads {num_heads}"
             )
         super().__init__(**kwargs)
         self.num_heads = num_heads
@@ -102,27 +131,49 @@ class MultiHeadAttention(keras.layers.Layer):
         self.output_dim = output_dim
         self.dropout = dropout
         self.use_bias = use_bias
-        self.scoring = scoring
+        self.attention_scoring = attention_scoring
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self.num_key_value_heads = groups
+        self.query_key_norm = query_key_norm
+        self.norm_epsilon = norm_epsilon
+        self.positional_encoding = nested.from_config(positional_encoding)
+        self.initial_gain = initial_gain
+        self.query_norm = self._norm("query_norm")
+        self.key_norm = self._norm("key_norm")
         self.weights_dropout = Dropout(
             dropout, dtype=self.dtype_policy, name="weights_dropout"
         )
+
+    @property
+    def scoring(self):
+        """`attention_scoring`, under its old name."""
+        return self.attention_scoring
 
     def build(self, query_shape, value_shape=None, key_shape=None):
         value_shape = value_shape or query_shape
         key_shape = key_shape or value_shape
         output_dim = self.output_dim or query_shape[-1]
-        keys, values = self.num_heads * self.head_dim, self.num_heads * self.value_dim
-        self.query_kernel = self._kernel("query", query_shape[-1], keys)
+        queries = self.num_heads * self.head_dim
+        keys = self.num_key_value_heads * self.head_dim
+        values = self.num_key_value_heads * self.value_dim
+        mixtures = self.num_heads * self.value_dim
+        gain = self.initial_gain
+        self.query_kernel = self._kernel("query", query_shape[-1], queries)
         self.key_kernel = self._kernel("key", key_shape[-1], keys)
-        self.value_kernel = self._kernel("value", value_shape[-1], values)
-        self.output_kernel = self._kernel("output", values, output_dim)
+        self.value_kernel = self._kernel("value", value_shape[-1], values, gain)
+        self.output_kernel = self._kernel("output", mixtures, output_dim, gain)
         if self.use_bias:
-            self.query_bias = self._bias("query", keys)
+            self.query_bias = self._bias("query", queries)
             self.key_bias = self._bias("key", keys)
             self.value_bias = self._bias("value", values)
             self.output_bias = self._bias("output", output_dim)
-        if self.scoring == "additive":
+        for norm in (self.query_norm, self.key_norm):
+            if norm is not None:
+                norm.build((None, self.head_dim))
+        encoding = self.positional_encoding
+        if encoding is not None and not encoding.built:
+            encoding.build()
+        if self.attention_scoring == "additive":
             self.score_weights = self.add_weight(
                 name="score_weights",
                 shape=(self.num_heads, 1, 1, self.head_dim),
@@ -142,6 +193,8 @@ class MultiHeadAttention(keras.layers.Layer):
         return_attention_weights=False,
         training=None,
     ):
+        if self.positional_encoding is not None:
+            self._require_self_attention(value, key, keys_values)
         beams = cache is not None and len(cache[0].shape) == 5
         if beams:
             query = ops.expand_dims(query, 2)  # (B, W, 1, D)
@@ -153,11 +206,21 @@ class MultiHeadAttention(keras.layers.Layer):
             # step, and to a search whose backend does it once, before the loop.
             joined = training or (cache is not None and backends.hoists_invariants)
             queries, keys, values = self._project_all(query, key, value, joined)
+        if self.positional_encoding is not None:
+            positions = _positions(query, cache, position)
+            queries = self.positional_encoding.rotate(queries, positions)
+            keys = self.positional_encoding.rotate(keys, positions)
         if cache is not None:
             keys = backends.update_cache(cache[0], keys, position)
             values = backends.update_cache(cache[1], values, position)
         scores_shape = (*queries.shape[:-1], keys.shape[-2])
         bias = self._joined_bias(attention_mask, attention_bias, scores_shape)
+        if self.positional_encoding is not None:
+            key_positions = positions
+            if cache is not None:  # place p * T + t of a shared cache is at position p
+                shared = 1 if beams else ops.shape(queries)[-2]
+                key_positions = ops.arange(ops.shape(keys)[-2], dtype="int32") // shared
+            bias = self._with_positions(bias, positions, key_positions)
         output, weights = self._attend(queries, keys, values, bias, training)
         output = self._merge_heads(output)
         if beams:
@@ -170,7 +233,7 @@ class MultiHeadAttention(keras.layers.Layer):
         return returns[0] if len(returns) == 1 else tuple(returns)
 
     def project_memory(self, memory):
-        """Keys (B, H, S, K) and values (B, H, S, value_dim) of (B, S, D')."""
+        """Keys (B, G, S, K) and values (B, G, S, value_dim) of (B, S, D')."""
         return self._project_keys_values(memory, memory)
 
     def compute_output_spec(
@@ -208,41 +271,64 @@ class MultiHeadAttention(keras.layers.Layer):
             "output_dim": self.output_dim,
             "dropout": self.dropout,
             "use_bias": self.use_bias,
-            "scoring": self.scoring,
+            "attention_scoring": self.attention_scoring,
             "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
+            "num_key_value_heads": self.num_key_value_heads,
+            "query_key_norm": self.query_key_norm,
+            "norm_epsilon": self.norm_epsilon,
+            "positional_encoding": nested.to_config(self.positional_encoding),
+            "initial_gain": self.initial_gain,
         }
 
-    def _kernel(self, name, rows, columns):
+    def _norm(self, name):
+        if self.query_key_norm is None:
+            return None
+        return normalization(
+            self.query_key_norm, self.norm_epsilon, dtype=self.dtype_policy, name=name
+        )
+
+    def _kernel(self, name, rows, columns, gain=1.0):
         # A clone each: one initializer object would give equal values to equal shapes.
         return self.add_weight(
             name=f"{name}_kernel",
             shape=(rows, columns),
-            initializer=initializer(self.kernel_initializer.clone()),
+            initializer=initializer(scaled(self.kernel_initializer.clone(), gain)),
         )
 
     def _bias(self, name, size):
         return self.add_weight(name=f"{name}_bias", shape=(size,), initializer="zeros")
 
     def _project(self, inputs, name):
-        """(..., T, D) -> (..., H, T, size of a head)."""
+        """(..., T, D) -> (..., H or G, T, size of a head)."""
         outputs = ops.matmul(inputs, getattr(self, f"{name}_kernel"))
         if self.use_bias:
             outputs = outputs + getattr(self, f"{name}_bias")
-        if self.num_heads == 1:
-            return ops.expand_dims(outputs, -3)
-        size = self.value_dim if name == "value" else self.head_dim
-        heads = (*ops.shape(inputs)[:-1], self.num_heads, size)
-        outputs = ops.reshape(outputs, heads)
-        return ops.swapaxes(outputs, -3, -2)
+        num_heads = self.num_heads if name == "query" else self.num_key_value_heads
+        if num_heads == 1:
+            outputs = ops.expand_dims(outputs, -3)
+        else:
+            size = self.value_dim if name == "value" else self.head_dim
+            heads = (*ops.shape(inputs)[:-1], num_heads, size)
+            outputs = ops.swapaxes(ops.reshape(outputs, heads), -3, -2)
+        norm = {"query": self.query_norm, "key": self.key_norm}.get(name)
+        return outputs if norm is None else norm(outputs)
 
     def _project_all(self, query, key, value, joined):
-        """Queries (..., H, T, K), keys (..., H, S, K) and values of layer inputs."""
+        """Queries (..., H, T, K), keys (..., G, S, K) and values of layer inputs."""
         alone = key is None and value is None
-        if alone and joined and self.value_dim == self.head_dim:
+        if alone and joined and self._projections_are_alike():
             return self._project_self(query)
         value = query if value is None else value
         key = value if key is None else key
         return self._project(query, "query"), *self._project_keys_values(key, value)
+
+    def _projections_are_alike(self):
+        """Whether one product can give queries, keys and values of the same inputs."""
+        return (
+            self.value_dim == self.head_dim
+            and self.num_key_value_heads == self.num_heads
+            and self.query_key_norm is None
+        )
 
     def _project_self(self, inputs):
         """The same of self-attention, by one product instead of three."""
@@ -289,14 +375,36 @@ class MultiHeadAttention(keras.layers.Layer):
             bias = masks.attention_bias(mask, bias)
         return bias
 
+    def _require_self_attention(self, value, key, keys_values):
+        if any(other is not None for other in (value, key, keys_values)):
+            raise ValueError(
+                f"{self.name}: a positional encoding is for self-attention, whose keys "
+                f"stand where its queries do; leave out value, key and keys_values, or "
+                f"the positional encoding"
+            )
+
+    def _with_positions(self, bias, query_positions, key_positions):
+        """The bias and that of the positional encoding, if there is any."""
+        own = self.positional_encoding.bias(query_positions, key_positions)
+        if own is None or bias is None:
+            return bias if own is None else own
+        return ops.cast(bias, "float32") + ops.cast(own, "float32")
+
     def _attend(self, queries, keys, values, bias, training):
         def dropout(weights):
             return self.weights_dropout(weights, training=training)
 
         dropout = dropout if self.dropout and training else None
-        if self.scoring == "additive":
+        if self.attention_scoring == "additive":
             return additive_attention(
                 queries, keys, values, self.score_weights, bias, dropout
             )
-        scale = 1.0 if self.scoring == "dot_product" else None
+        scale = 1.0 if self.attention_scoring == "dot_product" else None
         return scaled_dot_product_attention(queries, keys, values, bias, scale, dropout)
+
+
+def _positions(query, cache, position):
+    """Those of the queries: (T,) int32; with a cache (1,), where all of them stand."""
+    if cache is None:
+        return ops.arange(0, ops.shape(query)[-2], dtype="int32")
+    return ops.reshape(ops.cast(position, "int32"), (1,))

@@ -6,11 +6,12 @@ B batch, T positions, D hidden_dim.
 import keras
 
 from keras_transformer.layers.dropout import Dropout
+from keras_transformer.layers.normalization import normalization as make_normalization
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class Residual(keras.layers.Layer):
-    """LayerNorm(x + Dropout(Sublayer(x))), or x + Dropout(Sublayer(LayerNorm(x))).
+    """Norm(α x + Dropout(Sublayer(x))), or α x + Dropout(Sublayer(Norm(x))); α is 1.
 
     A block calls it around each sublayer:
 
@@ -20,7 +21,9 @@ class Residual(keras.layers.Layer):
     Args:
         normalize_first: False is the paper's post-norm, True is pre-norm.
         dropout: on the sublayer's output, before it is added.
-        epsilon: of the layer normalization.
+        epsilon: of the normalization.
+        normalization: `"layer"` or `"rms"`.
+        stream_scale: x is multiplied by it before the sum, DeepNorm's α.
 
     Call arguments:
         stream: x, (B, T, D).
@@ -40,16 +43,27 @@ class Residual(keras.layers.Layer):
     (3, 5, 16)
 
     Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 5.4;
-    pre-norm: Xiong et al., 2020, https://arxiv.org/abs/2002.04745.
+    pre-norm: Xiong et al., 2020, https://arxiv.org/abs/2002.04745; DeepNorm: Wang et
+    al., 2022, https://arxiv.org/abs/2203.00555.
     """
 
-    def __init__(self, normalize_first=False, dropout=0.0, epsilon=1e-6, **kwargs):
+    def __init__(
+        self,
+        normalize_first=False,
+        dropout=0.0,
+        epsilon=1e-6,
+        normalization="layer",
+        stream_scale=1.0,
+        **kwargs,
+    ):
         super().__init__(**kwargs)
         self.normalize_first = normalize_first
         self.dropout = dropout
         self.epsilon = epsilon
-        self.norm = keras.layers.LayerNormalization(
-            epsilon=epsilon, dtype=self.dtype_policy, name="norm"
+        self.normalization = normalization
+        self.stream_scale = stream_scale
+        self.norm = make_normalization(
+            normalization, epsilon, dtype=self.dtype_policy, name="norm"
         )
         self.update_dropout = Dropout(
             dropout, dtype=self.dtype_policy, name="update_dropout"
@@ -65,6 +79,8 @@ class Residual(keras.layers.Layer):
     def call(self, stream, update, training=None):
         if self.dropout and training:
             update = self.update_dropout(update, training=True)
+        if self.stream_scale != 1.0:
+            stream = stream * self.stream_scale
         stream = stream + update
         return stream if self.normalize_first else self.norm(stream)
 
@@ -77,4 +93,6 @@ class Residual(keras.layers.Layer):
             "normalize_first": self.normalize_first,
             "dropout": self.dropout,
             "epsilon": self.epsilon,
+            "normalization": self.normalization,
+            "stream_scale": self.stream_scale,
         }

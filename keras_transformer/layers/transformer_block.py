@@ -5,16 +5,19 @@ B batch, T positions, D hidden_dim, F intermediate_dim, H heads, K head_dim.
 
 import keras
 
+from keras_transformer.layers import nested
+from keras_transformer.layers.activations import activation as make_activation
 from keras_transformer.layers.feed_forward import FeedForward
 from keras_transformer.layers.multi_head_attention import MultiHeadAttention
 from keras_transformer.layers.residual import Residual
 
 
 class TransformerBlock(keras.layers.Layer):
-    """The arguments of a block, and its parts: attention, residual, feed-forward.
+    """The parts of a block: attention, feed-forward network, residual connections.
 
     Input and output are (B, T, D) in the compute dtype; see `EncoderBlock` and
-    `DecoderBlock`, which arrange the parts.
+    `DecoderBlock`, which arrange the parts. A part that is not given is made of the
+    other arguments.
 
     Args:
         intermediate_dim: F (d_ff).
@@ -28,14 +31,30 @@ class TransformerBlock(keras.layers.Layer):
         normalize_first: False is the paper's post-norm, True is pre-norm.
         layer_norm_epsilon: added to the variance.
         use_bias: biases in the attention projections.
+        parts: layers in place of those that the other arguments would make, by the name
+            of the attribute: `"self_attention"`, `"feed_forward"`,
+            `"self_attention_residual"`, `"feed_forward_residual"` and, of a decoder
+            block, `"cross_attention"` and `"cross_attention_residual"`. Each has the
+            call of the layer it replaces.
+
+    Raises:
+        ValueError: there is no part of a name, or F or H is missing for one that is not
+            given.
 
     Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.1.
     """
 
+    part_names = (
+        "self_attention",
+        "self_attention_residual",
+        "feed_forward",
+        "feed_forward_residual",
+    )
+
     def __init__(
         self,
-        intermediate_dim,
-        num_heads,
+        intermediate_dim=None,
+        num_heads=None,
         head_dim=None,
         value_dim=None,
         activation="relu",
@@ -45,6 +64,7 @@ class TransformerBlock(keras.layers.Layer):
         normalize_first=False,
         layer_norm_epsilon=1e-6,
         use_bias=False,
+        parts=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -52,13 +72,38 @@ class TransformerBlock(keras.layers.Layer):
         self.num_heads = num_heads
         self.head_dim = head_dim
         self.value_dim = value_dim
-        self.activation = keras.activations.get(activation)
+        self.activation = make_activation(activation)
         self.dropout = dropout
         self.attention_dropout = attention_dropout
         self.activation_dropout = activation_dropout
         self.normalize_first = normalize_first
         self.layer_norm_epsilon = layer_norm_epsilon
         self.use_bias = use_bias
+        parts = {name: nested.from_config(part) for name, part in (parts or {}).items()}
+        for name in parts:
+            if name not in self.part_names:
+                raise ValueError(
+                    f"a block has no part {name!r}; its parts are "
+                    f"{', '.join(self.part_names)}"
+                )
+        # Always in this order, which is that of the weights in an optimizer's state.
+        self._given_parts = tuple(name for name in self.part_names if name in parts)
+        for name in self._given_parts:
+            setattr(self, name, parts[name])
+        for argument, name, made in (
+            ("intermediate_dim", "feed_forward", intermediate_dim),
+            ("num_heads", "attention", num_heads),
+        ):
+            missing = [p for p in self.part_names if p.endswith(name)]
+            if made is None and not set(missing) <= set(parts):
+                raise ValueError(
+                    f"{argument} is missing; give it, or the parts {', '.join(missing)}"
+                )
+
+    @property
+    def parts(self):
+        """The parts that were given, by name."""
+        return {name: getattr(self, name) for name in self._given_parts}
 
     def get_config(self):
         return {
@@ -74,20 +119,34 @@ class TransformerBlock(keras.layers.Layer):
             "normalize_first": self.normalize_first,
             "layer_norm_epsilon": self.layer_norm_epsilon,
             "use_bias": self.use_bias,
+            "parts": {
+                name: nested.to_config(part) for name, part in self.parts.items()
+            },
         }
 
     # === Parts ===
 
     def build_attention(self, name, query_shape, value_shape=None):
+        """The attention of a name, given or made, with its weights."""
+        if name not in self._given_parts:
+            setattr(self, name, self._attention(name, query_shape[-1]))
+        attention = getattr(self, name)
+        if value_shape is None:
+            attention.build(query_shape)
+        else:
+            attention.build(query_shape, value_shape)
+        return attention
+
+    def _attention(self, name, hidden_dim):
         head_dim = self.head_dim
         if head_dim is None:
-            head_dim, rest = divmod(query_shape[-1], self.num_heads)
+            head_dim, rest = divmod(hidden_dim, self.num_heads)
             if rest:
                 raise ValueError(
                     f"num_heads {self.num_heads} does not divide the hidden_dim "
-                    f"{query_shape[-1]} of the input; give head_dim"
+                    f"{hidden_dim} of the input; give head_dim"
                 )
-        attention = MultiHeadAttention(
+        return MultiHeadAttention(
             self.num_heads,
             head_dim,
             value_dim=self.value_dim,
@@ -96,32 +155,46 @@ class TransformerBlock(keras.layers.Layer):
             dtype=self.dtype_policy,
             name=name,
         )
-        attention.build(query_shape, value_shape)
-        return attention
 
     def build_residual(self, name, shape):
-        residual = Residual(
-            self.normalize_first,
-            self.dropout,
-            self.layer_norm_epsilon,
-            dtype=self.dtype_policy,
-            name=name,
-        )
-        residual.build(shape)
-        return residual
+        """The residual connection of a name, given or made, with its weights."""
+        if name not in self._given_parts:
+            residual = Residual(
+                self.normalize_first,
+                self.dropout,
+                self.layer_norm_epsilon,
+                dtype=self.dtype_policy,
+                name=name,
+            )
+            setattr(self, name, residual)
+        getattr(self, name).build(shape)
 
     def build_feed_forward(self, shape):
-        self.feed_forward = FeedForward(
-            self.intermediate_dim,
-            self.activation,
-            self.activation_dropout,
-            dtype=self.dtype_policy,
-            name="feed_forward",
-        )
+        """The feed-forward network and its residual connection, with their weights."""
+        if "feed_forward" not in self._given_parts:
+            self.feed_forward = FeedForward(
+                self.intermediate_dim,
+                self.activation,
+                self.activation_dropout,
+                dtype=self.dtype_policy,
+                name="feed_forward",
+            )
         self.feed_forward.build(shape)
-        self.feed_forward_residual = self.build_residual("feed_forward_residual", shape)
+        self.build_residual("feed_forward_residual", shape)
+
+    def attend(self, attention, query, *, cache, return_attention_weights, **arguments):
+        """Output, cache and weights of an attention, None where not asked for."""
+        if cache is not None:
+            arguments["cache"] = cache
+        results = attention(
+            query, return_attention_weights=return_attention_weights, **arguments
+        )
+        output, *others = results if isinstance(results, tuple) else (results,)
+        weights = others.pop() if return_attention_weights else None
+        return output, others.pop() if others else None, weights
 
     def apply_feed_forward(self, hidden, training):
+        """The sublayer in its residual connection: (B, T, D) -> (B, T, D)."""
         update = self.feed_forward(
             self.feed_forward_residual.enter(hidden), training=training
         )

@@ -1,9 +1,27 @@
 """Models that translate: config -> `keras.Model`, `encode`, `start`, `decode_step`."""
 
+from keras_transformer.models.contract import Decodable
+from keras_transformer.models.contract import Decoded
+from keras_transformer.models.contract import Encoded
+from keras_transformer.models.contract import SearchState
+from keras_transformer.models.contract import StepOutput
 from keras_transformer.models.convolutional import ConvolutionalModel
 from keras_transformer.models.ensemble import Ensemble
 from keras_transformer.models.kinds import KINDS
+from keras_transformer.models.positions import register_position
 from keras_transformer.models.recurrent import RecurrentModel
 from keras_transformer.models.transformer import Transformer
 
-__all__ = ["KINDS", "ConvolutionalModel", "Ensemble", "RecurrentModel", "Transformer"]
+__all__ = [
+    "KINDS",
+    "ConvolutionalModel",
+    "Decodable",
+    "Decoded",
+    "Encoded",
+    "Ensemble",
+    "RecurrentModel",
+    "SearchState",
+    "StepOutput",
+    "Transformer",
+    "register_position",
+]

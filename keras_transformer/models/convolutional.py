@@ -11,6 +11,10 @@ from keras_transformer.config import ConvolutionalConfig
 from keras_transformer.layers import GatedConvolution
 from keras_transformer.layers import SinusoidalPositionalEncoding
 from keras_transformer.layers.dropout import Dropout
+from keras_transformer.models.contract import Decoded
+from keras_transformer.models.contract import Encoded
+from keras_transformer.models.contract import SearchState
+from keras_transformer.models.contract import StepOutput
 from keras_transformer.models.shared_layers import cross_attention_bias
 from keras_transformer.models.shared_layers import embeddings
 from keras_transformer.models.shared_layers import residual_connection
@@ -73,6 +77,18 @@ class ConvolutionalModel(TranslationModel):
             )
         return layers
 
+    @property
+    def layer_groups(self):
+        return {
+            "embeddings": [
+                self.source_embedding,
+                self.target_embedding,
+                self.output_embedding,
+            ],
+            "encoder": [layer for layers in self.encoder_layers for layer in layers],
+            "decoder": [layer for layers in self.decoder_layers for layer in layers],
+        }
+
     # === Training ===
 
     def encode(
@@ -87,8 +103,7 @@ class ConvolutionalModel(TranslationModel):
             length: int, the largest S, where S is known only when the program runs.
 
         Returns:
-            Memory (B, S, D) and source mask (B, S), True at tokens; with
-            `return_attention_weights`, also an empty list.
+            `contract.Encoded`.
         """
         source_mask = ops.not_equal(source, self.config.pad_id)
         hidden = self._embed("source", source, training, length=length)
@@ -96,9 +111,7 @@ class ConvolutionalModel(TranslationModel):
         for convolution, residual in self.encoder_layers:
             update = convolution(hidden, padding_mask=padding_mask)
             hidden = residual(hidden, update, training=training)
-        if return_attention_weights:
-            return hidden, source_mask, []
-        return hidden, source_mask
+        return Encoded(hidden, source_mask, [] if return_attention_weights else None)
 
     def decode(
         self, target, memory, source_mask, training=None, return_attention_weights=False
@@ -106,16 +119,16 @@ class ConvolutionalModel(TranslationModel):
         """All target positions at once, each seeing those up to itself.
 
         Returns:
-            (B, T, D); with `return_attention_weights`, also an empty list, since there
-            is no self-attention, and N tensors (B, 1, T, S).
+            `contract.Decoded`: no self-attention, and N cross-attentions (B, 1, T, S).
         """
         hidden, _, weights = self._decoder_stack(
             self._embed("target", target, training),
             [{"value": memory}] * self.config.num_decoder_layers,
             cross_attention_bias(source_mask),
+            return_attention_weights=return_attention_weights,
             training=training,
         )
-        return (hidden, [], weights) if return_attention_weights else hidden
+        return Decoded(hidden, None if weights is None else [], weights)
 
     # === Decoding ===
 
@@ -129,9 +142,9 @@ class ConvolutionalModel(TranslationModel):
             length: has no effect: a convolution sees so far and no further.
 
         Returns:
-            Constants, once a sentence: keys and values (B, 1, S, K) of each layer and
-            a bias (B, 1, 1, S). Cache, one for each hypothesis: (B, W, R, D) of each
-            layer.
+            `contract.SearchState`. Constants, once a sentence: keys and values
+            (B, 1, S, K) of each layer and a bias (B, 1, 1, S). Cache, one for each
+            hypothesis: (B, W, R, D) of each layer.
         """
         constants = {
             "memory": [
@@ -148,7 +161,7 @@ class ConvolutionalModel(TranslationModel):
             ops.zeros((*rows, convolution.num_kept, size), dtype=memory.dtype)
             for convolution, *_ in self.decoder_layers
         ]
-        return constants, cache
+        return SearchState(constants, cache)
 
     def decode_step(
         self, tokens, position, constants, cache, return_attention_weights=False
@@ -160,10 +173,10 @@ class ConvolutionalModel(TranslationModel):
             position: scalar int32, 0 for `start_id`.
             constants: from `start`.
             cache: from `start` or the step before.
-            return_attention_weights: also return N tensors (B, 1, W, S).
+            return_attention_weights: also return those of the cross-attention.
 
         Returns:
-            Logits (B, W, V) in float32, and the new cache.
+            `contract.StepOutput`.
         """
         # Positions come from a table that is there before the program runs.
         length = self.config.longest_sequence
@@ -172,9 +185,9 @@ class ConvolutionalModel(TranslationModel):
             [{"keys_values": pair} for pair in constants["memory"]],
             constants["bias"],
             caches=cache,
+            return_attention_weights=return_attention_weights,
         )
-        logits = self.logits(hidden)
-        return (logits, cache, weights) if return_attention_weights else (logits, cache)
+        return StepOutput(self.logits(hidden), cache, weights)
 
     # === Parts ===
 
@@ -184,9 +197,17 @@ class ConvolutionalModel(TranslationModel):
         hidden = getattr(self, f"{side}_position")(hidden, **position)
         return getattr(self, f"{side}_dropout")(hidden, training=training)
 
-    def _decoder_stack(self, hidden, memories, bias, caches=None, training=None):
+    def _decoder_stack(
+        self,
+        hidden,
+        memories,
+        bias,
+        caches=None,
+        return_attention_weights=False,
+        training=None,
+    ):
         """All layers of the decoder, over whole targets or, with caches, a step."""
-        new_caches, weights = [], []
+        new_caches, weights = [], [] if return_attention_weights else None
         for index, layers in enumerate(self.decoder_layers):
             convolution, residual, attention, attention_residual = layers
             if caches is None:
@@ -195,15 +216,17 @@ class ConvolutionalModel(TranslationModel):
                 update, cache = convolution(hidden, cache=caches[index])
                 new_caches.append(cache)
             hidden = residual(hidden, update, training=training)
-            update, layer_weights = attention(
+            update = attention(
                 hidden,
                 **memories[index],
                 attention_bias=bias,
-                return_attention_weights=True,
+                return_attention_weights=return_attention_weights,
                 training=training,
             )
+            if return_attention_weights:
+                update, layer_weights = update
+                weights.append(layer_weights)
             hidden = attention_residual(hidden, update, training=training)
-            weights.append(layer_weights)
         return hidden, new_caches, weights
 
 

@@ -7,6 +7,10 @@ vocabulary, H heads.
 from keras import ops
 
 from keras_transformer.errors import InputError
+from keras_transformer.models.contract import Decoded
+from keras_transformer.models.contract import Encoded
+from keras_transformer.models.contract import SearchState
+from keras_transformer.models.contract import StepOutput
 from keras_transformer.models.word_attention import word_attention
 
 COMBINATIONS = ("probabilities", "log_probabilities")
@@ -23,9 +27,9 @@ _SHARED = (
 class Ensemble:
     """The mean of what several models say of the next token.
 
-    It has what a search, a score and a `Translator` ask of a model: `config`, of the
-    member that takes the shortest sentences, `encode`, `start` and `decode_step`, and a
-    call that gives logits (B, T, V). It does not learn.
+    It is a `contract.Decodable`, as each of its members is, and gives logits (B, T, V);
+    its `config` is that of the member that takes the shortest sentences. It does not
+    learn.
 
     Args:
         models: of this package; they may differ in all but vocabularies and special
@@ -82,28 +86,44 @@ class Ensemble:
         """Logits (B, T, V) of `{"source": (B, S), "target": (B, T)}`."""
         return self._mean([model(inputs, training=training) for model in self.models])
 
-    def encode(self, source, length=None):
-        """Of each member the memory (B, S, D); the source mask (B, S)."""
-        found = [model.encode(source, length=length) for model in self.models]
-        memories, (mask, *_) = zip(*found, strict=True)
-        return list(memories), mask
+    def encode(
+        self, source, training=None, return_attention_weights=False, length=None
+    ):
+        """A list of the members' memories (B, S, D), and the source mask (B, S).
 
-    def decode(self, target, memory, source_mask, return_attention_weights=False):
-        """Of each member the hidden states (B, T, D), which `logits` takes.
-
-        With `return_attention_weights`, also None, and in a list the mean of the
-        members' attention (B, 1, T, S), each the mean of the heads of its last layer
-        but one.
+        Of the encoders' self-attention there is no mean: asked for, it is empty.
         """
-        members = list(zip(self.models, memory, strict=True))
-        if not return_attention_weights:
-            return [model.decode(target, each, source_mask) for model, each in members]
-        found = [
-            model.decode(target, each, source_mask, return_attention_weights=True)
-            for model, each in members
+        encoded = [
+            model.encode(source, training=training, length=length)
+            for model in self.models
         ]
-        hidden, _, weights = zip(*found, strict=True)
-        return list(hidden), None, _mean_attention(weights)
+        memories = [member.memory for member in encoded]
+        weights = [] if return_attention_weights else None
+        return Encoded(memories, encoded[0].source_mask, weights)
+
+    def decode(
+        self, target, memory, source_mask, training=None, return_attention_weights=False
+    ):
+        """A list of the members' hidden states (B, T, D), which `logits` takes.
+
+        The cross-attention is one (B, 1, T, S), the mean of the members', each the mean
+        of the heads of its last layer but one; of self-attention there is no mean.
+        """
+        decoded = [
+            model.decode(
+                target,
+                member_memory,
+                source_mask,
+                training=training,
+                return_attention_weights=return_attention_weights,
+            )
+            for model, member_memory in zip(self.models, memory, strict=True)
+        ]
+        hidden = [member.hidden for member in decoded]
+        if not return_attention_weights:
+            return Decoded(hidden)
+        weights = [member.cross_attention_weights for member in decoded]
+        return Decoded(hidden, [], _mean_attention(weights))
 
     def logits(self, hidden):
         """(B, T, V) of what `decode` gives."""
@@ -125,28 +145,39 @@ class Ensemble:
 
     def _start(self, method, memory, *arguments):
         started = [
-            getattr(model, method)(each, *arguments)
-            for model, each in zip(self.models, memory, strict=True)
+            getattr(model, method)(member_memory, *arguments)
+            for model, member_memory in zip(self.models, memory, strict=True)
         ]
-        constants, cache = zip(*started, strict=True)
-        bias = constants[0]["bias"]
-        own = [{name: c[name] for name in c if name != "bias"} for c in constants]
-        return {"members": own, "bias": bias}, list(cache)
+        bias = started[0].constants["bias"]
+        members = [dict(member.constants) for member in started]
+        for constants in members:
+            del constants["bias"]
+        return SearchState(
+            {"members": members, "bias": bias}, [member.cache for member in started]
+        )
 
     def decode_step(
         self, tokens, position, constants, cache, return_attention_weights=False
     ):
-        """Logits (B, W, V) and cache; attention (B, 1, W, S) as `decode` gives it."""
-        options = {"return_attention_weights": True} if return_attention_weights else {}
-        found = []
-        for model, own, its in zip(
-            self.models, constants["members"], cache, strict=True
-        ):
-            own = {**own, "bias": constants["bias"]}
-            found.append(model.decode_step(tokens, position, own, its, **options))
-        logits, caches, *weights = zip(*found, strict=True)
-        attention = [_mean_attention(layers) for layers in weights]
-        return self._mean(logits), list(caches), *attention
+        """As that of a model; the cross-attention is that of `decode`."""
+        steps = [
+            model.decode_step(
+                tokens,
+                position,
+                {**member_constants, "bias": constants["bias"]},
+                member_cache,
+                return_attention_weights=return_attention_weights,
+            )
+            for model, member_constants, member_cache in zip(
+                self.models, constants["members"], cache, strict=True
+            )
+        ]
+        logits = self._mean([step.logits for step in steps])
+        caches = [step.cache for step in steps]
+        if not return_attention_weights:
+            return StepOutput(logits, caches)
+        weights = [step.cross_attention_weights for step in steps]
+        return StepOutput(logits, caches, _mean_attention(weights))
 
     def _mean(self, logits):
         logs = ops.stack([ops.log_softmax(each, axis=-1) for each in logits])

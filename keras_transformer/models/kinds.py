@@ -1,15 +1,17 @@
 """The kinds of models that files name, and what no file of a kind can hold."""
 
+from keras_transformer import config
 from keras_transformer.errors import InputError
 from keras_transformer.models.convolutional import ConvolutionalModel
 from keras_transformer.models.recurrent import RecurrentModel
 from keras_transformer.models.transformer import Transformer
 
-#: By the kind of their config, as runs and model folders name it.
-KINDS = {
-    model.config_class.kind: model
+_MODELS = {
+    model.config_class: model
     for model in (Transformer, RecurrentModel, ConvolutionalModel)
 }
+#: The models of the table of kinds, `config.KINDS`, by the names it gives them.
+KINDS = {kind: _MODELS[config_class] for kind, config_class in config.KINDS.items()}
 
 
 def refuse_subclass(model, what):

@@ -10,6 +10,10 @@ from keras import ops
 from keras_transformer import backends
 from keras_transformer.config import RecurrentConfig
 from keras_transformer.layers.dropout import Dropout
+from keras_transformer.models.contract import Decoded
+from keras_transformer.models.contract import Encoded
+from keras_transformer.models.contract import SearchState
+from keras_transformer.models.contract import StepOutput
 from keras_transformer.models.shared_layers import cross_attention_bias
 from keras_transformer.models.shared_layers import embeddings
 from keras_transformer.models.shared_layers import residual_connection
@@ -72,6 +76,19 @@ class RecurrentModel(TranslationModel):
             **_attention(config, policy),
         }
 
+    @property
+    def layer_groups(self):
+        decoder = [layer for layers in self.decoder_layers for layer in layers]
+        return {
+            "embeddings": [
+                self.source_embedding,
+                self.target_embedding,
+                self.output_embedding,
+            ],
+            "encoder": [layer for layers in self.encoder_layers for layer in layers],
+            "decoder": [*decoder, self.attention, self.attention_residual],
+        }
+
     # === Training ===
 
     def encode(
@@ -86,8 +103,7 @@ class RecurrentModel(TranslationModel):
             length: has no effect, since no positions are computed.
 
         Returns:
-            Memory (B, S, D) and source mask (B, S), True at tokens; with
-            `return_attention_weights`, also an empty list.
+            `contract.Encoded`.
         """
         source_mask = ops.not_equal(source, self.config.pad_id)
         places = _reversed_positions(source_mask)
@@ -97,9 +113,7 @@ class RecurrentModel(TranslationModel):
             update = [forward(hidden, training=training), _reorder(backwards, places)]
             update = ops.concatenate(update, axis=-1)  # (B, S, D)
             hidden = residual(hidden, update, training=training)
-        if return_attention_weights:
-            return hidden, source_mask, []
-        return hidden, source_mask
+        return Encoded(hidden, source_mask, [] if return_attention_weights else None)
 
     def decode(
         self, target, memory, source_mask, training=None, return_attention_weights=False
@@ -107,8 +121,7 @@ class RecurrentModel(TranslationModel):
         """All target positions, each after those before it.
 
         Returns:
-            (B, T, D); with `return_attention_weights`, also an empty list, since there
-            is no self-attention, and a list of (B, 1, T, S).
+            `contract.Decoded`: no self-attention, and one cross-attention (B, 1, T, S).
 
         Raises:
             InputError: weights are asked for and there is no attention.
@@ -126,9 +139,10 @@ class RecurrentModel(TranslationModel):
             self.target_dropout(self.target_embedding(target), training=training),
             read,
             {"value": memory, "attention_bias": bias},
+            return_attention_weights,
             training,
         )
-        return (hidden, [], weights) if return_attention_weights else hidden
+        return Decoded(hidden, None if weights is None else [], weights)
 
     # === Decoding ===
 
@@ -142,9 +156,9 @@ class RecurrentModel(TranslationModel):
             length: has no effect, since states do not grow.
 
         Returns:
-            Constants, once a sentence: a bias (B, 1, 1, S) and, with attention, keys
-            and values (B, 1, S, K). Cache, one for each hypothesis: two states
-            (B, W, D) of each layer.
+            `contract.SearchState`. Constants, once a sentence: a bias (B, 1, 1, S) and,
+            with attention, keys and values (B, 1, S, K). Cache, one for each
+            hypothesis: two states (B, W, D) of each layer.
         """
         constants = {"bias": cross_attention_bias(source_mask)}
         if self.attention is not None:
@@ -157,7 +171,7 @@ class RecurrentModel(TranslationModel):
                 )
                 for pair in cache
             ]
-        return constants, cache
+        return SearchState(constants, cache)
 
     def decode_step(
         self, tokens, position, constants, cache, return_attention_weights=False
@@ -169,10 +183,10 @@ class RecurrentModel(TranslationModel):
             position: has no effect: the states know.
             constants: from `start`.
             cache: from `start` or the step before.
-            return_attention_weights: also return a list of (B, 1, W, S).
+            return_attention_weights: also return those of the cross-attention.
 
         Returns:
-            Logits (B, W, V) in float32, and the new cache.
+            `contract.StepOutput`.
 
         Raises:
             InputError: weights are asked for and there is no attention.
@@ -199,24 +213,30 @@ class RecurrentModel(TranslationModel):
             "attention_bias": constants["bias"],
         }
         hidden, weights = self._decoder_stack(
-            self.target_embedding(tokens), read, memory
+            self.target_embedding(tokens), read, memory, return_attention_weights
         )
-        found = self.logits(hidden), new_cache
-        return (*found, weights) if return_attention_weights else found
+        return StepOutput(self.logits(hidden), new_cache, weights)
 
     # === Parts ===
 
-    def _decoder_stack(self, hidden, read, memory, training=None):
+    def _decoder_stack(
+        self, hidden, read, memory, return_attention_weights=False, training=None
+    ):
         """All layers of the decoder; `read` runs one over whole targets or a step."""
-        weights = []
+        weights = [] if return_attention_weights else None
         for index, (_, residual, _) in enumerate(self.decoder_layers):
             hidden = residual(hidden, read(index, hidden), training=training)
             if index == 0 and self.attention is not None:
-                update, layer_weights = self.attention(
-                    hidden, **memory, return_attention_weights=True, training=training
+                update = self.attention(
+                    hidden,
+                    **memory,
+                    return_attention_weights=return_attention_weights,
+                    training=training,
                 )
+                if return_attention_weights:
+                    update, layer_weights = update
+                    weights.append(layer_weights)
                 hidden = self.attention_residual(hidden, update, training=training)
-                weights.append(layer_weights)
         return hidden, weights
 
     def _first_states(self, memory, source_mask):

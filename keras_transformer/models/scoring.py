@@ -42,11 +42,14 @@ def reread_attention(model, source, labels):
 
 
 def _reread(model, source, labels):
-    memory, mask = model.encode(source)
-    hidden, _, weights = model.decode(
-        _shifted(model.config, labels), memory, mask, return_attention_weights=True
+    encoded = model.encode(source)
+    decoded = model.decode(
+        _shifted(model.config, labels),
+        encoded.memory,
+        encoded.source_mask,
+        return_attention_weights=True,
     )
-    return hidden, word_attention(weights)
+    return decoded.hidden, word_attention(decoded.cross_attention_weights)
 
 
 def attention(model, source, labels):
@@ -57,11 +60,18 @@ def attention(model, source, labels):
         (B, N, H, T, T) and `"cross"` (B, N, H, T, S), of those that the kind of the
         model has. A row of the T is of the position that predicts one of the labels.
     """
-    memory, mask, encoder = model.encode(source, return_attention_weights=True)
-    _, decoder, cross = model.decode(
-        _shifted(model.config, labels), memory, mask, return_attention_weights=True
+    encoded = model.encode(source, return_attention_weights=True)
+    decoded = model.decode(
+        _shifted(model.config, labels),
+        encoded.memory,
+        encoded.source_mask,
+        return_attention_weights=True,
     )
-    weights = {"encoder": encoder, "decoder": decoder, "cross": cross}
+    weights = {
+        "encoder": encoded.attention_weights,
+        "decoder": decoded.self_attention_weights,
+        "cross": decoded.cross_attention_weights,
+    }
     return {
         name: ops.stack(layers, axis=1) for name, layers in weights.items() if layers
     }

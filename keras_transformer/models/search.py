@@ -43,10 +43,11 @@ def search(model, source, limits, inputs=(), *, length, options, table_length=No
         `decoding.SearchResult`.
     """
     config = model.config
-    memory, source_mask = model.encode(source, length=table_length)
+    encoded = model.encode(source, length=table_length)
+    source_mask = encoded.source_mask
     width = options.top_beams if options.sampling else options.beam_size
     beams = None if width == 1 else width
-    constants, cache = model.start_search(memory, source_mask, beams, length)
+    constants, cache = model.start_search(encoded.memory, source_mask, beams, length)
     constants["mask"] = ops.expand_dims(source_mask, (1, 2))  # (B, 1, 1, S)
     del constants["bias"]
     step = Step(model)
@@ -120,7 +121,8 @@ class Step:
 
     def __call__(self, tokens, position, constants, cache):
         constants = self.with_bias(constants)
-        return self.model.decode_step(tokens, position, constants, cache)
+        output = self.model.decode_step(tokens, position, constants, cache)
+        return output.logits, output.cache
 
     def reorder(self, cache, beams):
         """The cache after which hypothesis w continues `beams[:, w]`: (B, W) int32."""
@@ -152,11 +154,11 @@ class CoverageStep(Step):
 
     def __call__(self, tokens, position, constants, cache):
         constants = self.with_bias(constants)
-        logits, model_cache, weights = self.model.decode_step(
+        output = self.model.decode_step(
             tokens, position, constants, cache["model"], return_attention_weights=True
         )
-        sums = cache["coverage"] + word_attention(weights)
-        return logits, {"model": model_cache, "coverage": sums}
+        sums = cache["coverage"] + word_attention(output.cross_attention_weights)
+        return output.logits, {"model": output.cache, "coverage": sums}
 
     def reorder(self, cache, beams):
         return {

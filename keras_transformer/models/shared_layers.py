@@ -44,6 +44,9 @@ def embeddings(config, policy):
     elif tied == "target":
         source = embedding("source_embedding", source_size)
         target = output = embedding("target_embedding", target_size, bias)
+    elif tied == "inputs":
+        source = target = embedding("input_embedding", source_size)
+        output = embedding("output_embedding", target_size, bias)
     else:
         source = embedding("source_embedding", source_size)
         target = embedding("target_embedding", target_size)

@@ -1,7 +1,8 @@
 """The encoder-decoder Transformer, assembled from this package's layers.
 
 B batch, T target positions, S source positions, D hidden_dim, N layers, H heads,
-K head_dim, V target vocabulary, W beam width, L length of the cache.
+G heads of keys and values, K head_dim, V target vocabulary, W beam width, L length of
+the cache.
 """
 
 import keras
@@ -9,22 +10,20 @@ from keras import ops
 
 from keras_transformer.config import TransformerConfig
 from keras_transformer.layers import AttentionBias
-from keras_transformer.layers import DecoderBlock
-from keras_transformer.layers import EncoderBlock
-from keras_transformer.layers import LearnedPositionalEmbedding
-from keras_transformer.layers import SinusoidalPositionalEncoding
+from keras_transformer.layers import RelativePositionalEncoding
 from keras_transformer.layers import masks
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.models import shared_cache
+from keras_transformer.models.blocks import blocks
+from keras_transformer.models.blocks import norm
+from keras_transformer.models.contract import Decoded
+from keras_transformer.models.contract import Encoded
+from keras_transformer.models.contract import SearchState
+from keras_transformer.models.contract import StepOutput
+from keras_transformer.models.positions import position_layer
 from keras_transformer.models.shared_layers import cross_attention_bias
 from keras_transformer.models.shared_layers import embeddings
 from keras_transformer.models.translation_model import TranslationModel
-
-LAYOUTS = {
-    "sinusoidal": "interleaved",
-    "sinusoidal_halves": "halves",
-    "sinusoidal_halves_t2t": "halves_t2t",
-}
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -71,7 +70,24 @@ class Transformer(TranslationModel):
     @staticmethod
     def make_layers(config, policy):
         """All layers, by the names of attributes; see `TranslationModel`."""
-        return {**_embeddings(config, policy), **_stacks(config, policy)}
+        layers = _embeddings(config, policy)
+        return {**layers, **_stacks(config, policy, layers)}
+
+    @property
+    def layer_groups(self):
+        return {
+            "embeddings": [
+                self.source_embedding,
+                self.target_embedding,
+                self.output_embedding,
+                self.source_position,
+                self.target_position,
+                self.source_embedding_norm,
+                self.target_embedding_norm,
+            ],
+            "encoder": [*self.encoder_blocks, self.encoder_norm],
+            "decoder": [*self.decoder_blocks, self.decoder_norm],
+        }
 
     def encode(
         self, source, training=None, return_attention_weights=False, length=None
@@ -85,26 +101,29 @@ class Transformer(TranslationModel):
             length: int, the largest S, where S is known only when the program runs.
 
         Returns:
-            Memory (B, S, D) and source mask (B, S), True at tokens; with
-            `return_attention_weights`, also N tensors (B, H, S, S).
+            `contract.Encoded`.
         """
         source_mask = ops.not_equal(source, self.config.pad_id)
         bias = self.source_bias(source)
         hidden = self._embed("source", source, training, length=length)
         weights = []
         for block in self.encoder_blocks:
-            hidden, block_weights = block(
+            results = block(
                 hidden,
                 attention_bias=bias,
-                return_attention_weights=True,
+                return_attention_weights=return_attention_weights,
                 training=training,
             )
-            weights.append(block_weights)
+            if return_attention_weights:
+                hidden, block_weights = results
+                weights.append(block_weights)
+            else:
+                hidden = results
         if self.encoder_norm is not None:
             hidden = self.encoder_norm(hidden)
-        if return_attention_weights:
-            return hidden, source_mask, weights
-        return hidden, source_mask
+        return Encoded(
+            hidden, source_mask, weights if return_attention_weights else None
+        )
 
     def decode(
         self, target, memory, source_mask, training=None, return_attention_weights=False
@@ -112,19 +131,17 @@ class Transformer(TranslationModel):
         """All target positions at once, each seeing those up to itself.
 
         Returns:
-            (B, T, D); with `return_attention_weights`, also N tensors (B, H, T, T)
-            of self-attention and N tensors (B, H, T, S) of cross-attention.
+            `contract.Decoded`.
         """
-        hidden, *_, self_weights, cross_weights = self._decoder_stack(
+        decoded, _ = self._decoder_stack(
             self._embed("target", target, training),
             [memory] * self.config.num_decoder_layers,
             self.target_bias(target),
             cross_attention_bias(source_mask),
+            return_attention_weights=return_attention_weights,
             training=training,
         )
-        if return_attention_weights:
-            return hidden, self_weights, cross_weights
-        return hidden
+        return decoded
 
     # === Decoding ===
 
@@ -139,11 +156,11 @@ class Transformer(TranslationModel):
             length: L, the most steps that will be taken.
 
         Returns:
-            Constants, once a sentence: keys (B, H, S, K) and values of each layer and
-            a bias (B, 1, 1, S). Cache, one for each hypothesis: keys
-            (B, W, H, L, K) and values of each layer.
+            `contract.SearchState`. Constants, once a sentence: keys (B, G, S, K) and
+            values of each layer and a bias (B, 1, 1, S). Cache, one for each
+            hypothesis: keys (B, W, G, L, K) and values of each layer.
         """
-        config = self.config
+        sizes = self.config.sizes("decoder")
         constants = {
             "memory": [block.project_memory(memory) for block in self.decoder_blocks],
             "bias": cross_attention_bias(source_mask),
@@ -153,24 +170,28 @@ class Transformer(TranslationModel):
             rows += (beam_size,)
         cache = [
             tuple(
-                ops.zeros((*rows, config.num_heads, length, size), dtype=memory.dtype)
-                for size in (config.head_dim, config.value_dim)
+                ops.zeros(
+                    (*rows, sizes.num_key_value_heads, length, size), dtype=memory.dtype
+                )
+                for size in (sizes.head_dim, sizes.value_dim)
             )
             for _ in self.decoder_blocks
         ]
-        return constants, cache
+        return SearchState(constants, cache)
 
     def start_search(self, memory, source_mask, beam_size, length):
         """`start` in the layout that is fastest in a search; `reorder` takes its cache.
 
         Up to `shared_cache.MOST_HYPOTHESES` share a cache. Keys of the source are
-        (B, H, K, S), as products take them: XLA would transpose them at each step.
+        (B, G, K, S), as products take them: XLA would transpose them at each step.
         """
         shared = beam_size is not None and beam_size <= shared_cache.MOST_HYPOTHESES
         arguments = (None, length * beam_size) if shared else (beam_size, length)
         constants, cache = self.start(memory, source_mask, *arguments)
         constants["transposed_memory"] = _transposed(constants.pop("memory"))
-        return constants, shared_cache.empty(cache, beam_size) if shared else cache
+        if shared:
+            cache = shared_cache.empty(cache, beam_size)
+        return SearchState(constants, cache)
 
     def reorder(self, cache, beams):
         if isinstance(cache, shared_cache.SharedCache):
@@ -187,11 +208,10 @@ class Transformer(TranslationModel):
             position: scalar int32, 0 for `start_id`.
             constants: from `start` or `start_search`.
             cache: from there or the step before.
-            return_attention_weights: also return N tensors (B, H, W, S) of
-                cross-attention.
+            return_attention_weights: also return those of the cross-attention.
 
         Returns:
-            Logits (B, W, V) in float32, and the new cache.
+            `contract.StepOutput`.
         """
         shared = isinstance(cache, shared_cache.SharedCache)
         if shared:
@@ -209,24 +229,27 @@ class Transformer(TranslationModel):
             allowed = masks.combine(allowed, window)
         if shared:
             allowed = shared_cache.own_past(cache, allowed)
-        hidden, layers, _, weights = self._decoder_stack(
+        decoded, layers = self._decoder_stack(
             self._embed("target", tokens, position=position, length=rows),
             _memories(constants),
             masks.attention_bias(allowed),
             constants["bias"],
             caches=layers,
             position=position,
+            return_attention_weights=return_attention_weights,
         )
         cache = cache._replace(layers=layers) if shared else layers
-        logits = self.logits(hidden)
-        return (logits, cache, weights) if return_attention_weights else (logits, cache)
+        logits = self.logits(decoded.hidden)
+        return StepOutput(logits, cache, decoded.cross_attention_weights)
 
     # === Parts ===
 
     def _embed(self, side, ids, training=None, **position):
         """(B, T) -> (B, T, D): vectors and positions, normalized and dropped out."""
         hidden = getattr(self, f"{side}_embedding")(ids)
-        hidden = getattr(self, f"{side}_position")(hidden, **position)
+        encoding = getattr(self, f"{side}_position")
+        if encoding is not None and _relative(encoding) is None:
+            hidden = encoding(hidden, **position)
         norm = getattr(self, f"{side}_embedding_norm")
         hidden = hidden if norm is None else norm(hidden)
         return getattr(self, f"{side}_dropout")(hidden, training=training)
@@ -239,98 +262,80 @@ class Transformer(TranslationModel):
         cross_attention_bias,
         caches=None,
         position=None,
+        return_attention_weights=False,
         training=None,
     ):
-        """All decoder blocks, over whole targets or, with caches, one position."""
+        """All decoder blocks, over whole targets or, with caches, one position.
+
+        Returns:
+            `contract.Decoded`, and the new caches or an empty list.
+        """
         new_caches, self_weights, cross_weights = [], [], []
         for index, block in enumerate(self.decoder_blocks):
-            hidden, *cache, self_weight, cross_weight = block(
+            results = block(
                 hidden,
                 memories[index],
                 attention_bias=bias,
                 cross_attention_bias=cross_attention_bias,
                 cache=None if caches is None else caches[index],
                 position=position,
-                return_attention_weights=True,
+                return_attention_weights=return_attention_weights,
                 training=training,
             )
-            new_caches += cache
-            self_weights.append(self_weight)
-            cross_weights.append(cross_weight)
+            hidden, *others = results if isinstance(results, tuple) else (results,)
+            if caches is not None:
+                new_caches.append(others.pop(0))
+            if return_attention_weights:
+                self_weights.append(others[0])
+                cross_weights.append(others[1])
         if self.decoder_norm is not None:
             hidden = self.decoder_norm(hidden)
-        return hidden, new_caches, self_weights, cross_weights
+        if self.config.scale_logits:
+            hidden = hidden * self.config.hidden_dim**-0.5
+        if not return_attention_weights:
+            return Decoded(hidden), new_caches
+        return Decoded(hidden, self_weights, cross_weights), new_caches
 
 
 def _memories(constants):
-    """Keys (B, H, S, K) and values of each layer, of both kinds of constants."""
+    """Keys (B, G, S, K) and values of each layer, of both kinds of constants."""
     if "memory" in constants:
         return constants["memory"]
     return _transposed(constants["transposed_memory"])
 
 
 def _transposed(memory):
-    """Keys (B, H, K, S) and values of each layer from keys (B, H, S, K), and back."""
+    """Keys (B, G, K, S) and values of each layer from keys (B, G, S, K), and back."""
     return [(ops.swapaxes(keys, -1, -2), values) for keys, values in memory]
+
+
+def _relative(encoding):
+    """A positional encoding that works inside self-attention; None for any other."""
+    return encoding if isinstance(encoding, RelativePositionalEncoding) else None
 
 
 def _embeddings(config, policy):
     """Embeddings, positions, normalizations and dropout of both sides, by name."""
     layers = embeddings(config, policy)
-    for side in ("source", "target"):
-        layers[f"{side}_position"] = _position(f"{side}_position", config, policy)
+    for side, stack in (("source", "encoder"), ("target", "decoder")):
+        name = f"{side}_position"
+        layers[name] = position_layer(config, stack, policy, name)
         name = f"{side}_embedding_norm"
-        layers[name] = _norm(name, config.embedding_norm, config, policy)
-        layers[f"{side}_dropout"] = Dropout(
-            config.dropout, dtype=policy, name=f"{side}_dropout"
-        )
+        layers[name] = norm(name, config.embedding_norm, config, policy)
+        name = f"{side}_dropout"
+        layers[name] = Dropout(config.dropout, dtype=policy, name=name)
     return layers
 
 
-def _stacks(config, policy):
+def _stacks(config, policy, layers):
     """Blocks, biases and final normalizations of encoder and decoder, by name."""
-    arguments = {
-        "intermediate_dim": config.intermediate_dim,
-        "num_heads": config.num_heads,
-        "head_dim": config.head_dim,
-        "value_dim": config.value_dim,
-        "activation": config.activation,
-        "dropout": config.dropout,
-        "attention_dropout": config.attention_dropout,
-        "activation_dropout": config.activation_dropout,
-        "normalize_first": config.normalize_first,
-        "layer_norm_epsilon": config.layer_norm_epsilon,
-        "use_bias": config.use_bias,
-        "dtype": policy,
-    }
     window = config.attention_window
+    source, target = layers["source_position"], layers["target_position"]
     return {
         "source_bias": AttentionBias(config.pad_id, window=window, name="source_bias"),
         "target_bias": AttentionBias(causal=True, window=window, name="target_bias"),
-        "encoder_blocks": [
-            EncoderBlock(**arguments, name=f"encoder_{index}")
-            for index in range(config.num_encoder_layers)
-        ],
-        "decoder_blocks": [
-            DecoderBlock(**arguments, name=f"decoder_{index}")
-            for index in range(config.num_decoder_layers)
-        ],
-        "encoder_norm": _norm("encoder_norm", config.final_norm, config, policy),
-        "decoder_norm": _norm("decoder_norm", config.final_norm, config, policy),
+        "encoder_blocks": blocks(config, "encoder", policy, _relative(source)),
+        "decoder_blocks": blocks(config, "decoder", policy, _relative(target)),
+        "encoder_norm": norm("encoder_norm", config.final_norm, config, policy),
+        "decoder_norm": norm("decoder_norm", config.final_norm, config, policy),
     }
-
-
-def _position(name, config, policy):
-    offset = config.position_offset
-    if config.position == "learned":
-        length = config.max_sequence_length
-        return LearnedPositionalEmbedding(length, offset, dtype=policy, name=name)
-    layout = LAYOUTS[config.position]
-    return SinusoidalPositionalEncoding(layout, offset, dtype=policy, name=name)
-
-
-def _norm(name, wanted, config, policy):
-    if not wanted:
-        return None
-    epsilon = config.layer_norm_epsilon
-    return keras.layers.LayerNormalization(epsilon=epsilon, dtype=policy, name=name)

@@ -1,4 +1,4 @@
-"""Base of every translation model: building, stepwise decoding with a KV cache, config.
+"""Base of every translation model: building, decoding with a KV cache, config.
 
 How it trains is in `fused_training.py`.
 
@@ -6,15 +6,23 @@ B batch, T target positions, S source positions, D hidden_dim, V target vocabula
 beam width.
 """
 
+import abc
 import inspect
+from typing import Any
+from typing import ClassVar
 
 import keras
 from keras import ops
 
 from keras_transformer import backends
+from keras_transformer.config import TranslationConfig
 from keras_transformer.decoding.beam_groups import gather_all
 from keras_transformer.layers.token_ids import whole_ids
 from keras_transformer.models.checked_data import check_ids
+from keras_transformer.models.contract import Decoded
+from keras_transformer.models.contract import Encoded
+from keras_transformer.models.contract import SearchState
+from keras_transformer.models.contract import StepOutput
 from keras_transformer.models.fused_training import FusedTraining
 
 _PACKAGE = __name__.partition(".")[0] + "."
@@ -35,14 +43,30 @@ def _check_precision(policy):
         )
 
 
+def _check_methods(model_class):
+    """Refuses a class without one of the abstract methods of `TranslationModel`.
+
+    `abc.ABCMeta` would refuse it too, but Keras makes an empty object of each base.
+    """
+    missing = [
+        name
+        for name in vars(TranslationModel)
+        if getattr(
+            inspect.getattr_static(model_class, name), "__isabstractmethod__", False
+        )
+    ]
+    if missing:
+        raise TypeError(
+            f"{model_class.__name__} lacks {', '.join(missing)}; define what "
+            f"every TranslationModel has"
+        )
+
+
 class TranslationModel(FusedTraining):
     """A functional `keras.Model` that gives logits, and trains without holding them.
 
-    A subclass has a `config_class`, and gives `make_layers(config, policy)`: layers by
-    the names of attributes, `output_embedding` (with `embeddings` (V, D) and `bias`)
-    among them; `decode(target, memory, source_mask, training)` (B, T, D); and the
-    decoding contract `encode`, `start`, `decode_step`, whose first part gives memory
-    (B, S, D) and source mask (B, S) and whose constants have a `bias` (B, 1, 1, S).
+    A subclass has a `config_class` and the abstract methods; it is a
+    `contract.Decodable`, and of ids (B, S) and (B, T) it gives logits (B, T, V).
 
     A subclass of a kind of this package goes through `model.save` and `get_config` as
     itself. A model folder, which names a kind alone, refuses it.
@@ -58,8 +82,49 @@ class TranslationModel(FusedTraining):
     Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762.
     """
 
+    config_class: ClassVar[type[TranslationConfig]]
+
+    @staticmethod
+    @abc.abstractmethod
+    def make_layers(config: Any, policy: Any) -> dict[str, Any]:
+        """All layers, by the names of attributes.
+
+        `output_embedding` is among them, a `TokenEmbedding`.
+        """
+
+    @property
+    @abc.abstractmethod
+    def layer_groups(self) -> dict[str, list[Any]]:
+        """The layers (or None) of `"embeddings"`, `"encoder"` and `"decoder"`.
+
+        `training.freeze` names such groups.
+        """
+
+    @abc.abstractmethod
+    def encode(
+        self, source, training=None, return_attention_weights=False, length=None
+    ) -> Encoded:
+        """Source ids (B, S) to what the decoder attends to; see `Decodable`."""
+
+    @abc.abstractmethod
+    def decode(
+        self, target, memory, source_mask, training=None, return_attention_weights=False
+    ) -> Decoded:
+        """All positions of target ids (B, T) at once, each after those before it."""
+
+    @abc.abstractmethod
+    def start(self, memory, source_mask, beam_size, length) -> SearchState:
+        """What a search needs before its first step; see `Decodable`."""
+
+    @abc.abstractmethod
+    def decode_step(
+        self, tokens, position, constants, cache, return_attention_weights=False
+    ) -> StepOutput:
+        """One more token (B, W) of each hypothesis; see `Decodable`."""
+
     def __init__(self, config, dtype=None, **kwargs):
         backends.note_work(builds=True)
+        _check_methods(type(self))
         if not isinstance(config, self.config_class):
             config = self.config_class.from_dict(config)
         policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
@@ -89,8 +154,11 @@ class TranslationModel(FusedTraining):
 
     def hidden_states(self, inputs, training=None):
         """The decoder's output (B, T, D), which `logits` turns into scores."""
-        memory, source_mask = self.encode(inputs["source"], training=training)
-        return self.decode(inputs["target"], memory, source_mask, training=training)
+        encoded = self.encode(inputs["source"], training=training)
+        decoded = self.decode(
+            inputs["target"], encoded.memory, encoded.source_mask, training=training
+        )
+        return decoded.hidden
 
     def logits(self, hidden):
         """(..., D) -> (..., V) in float32."""

@@ -18,12 +18,6 @@ from keras_transformer.training.moving_average import keep_weights
 from keras_transformer.training.schedules import InverseSquareRoot
 from keras_transformer.training.schedules import LinearWarmup
 
-_PARTS = {
-    "embeddings": ("embedding", "_position"),
-    "encoder": ("encoder_",),
-    "decoder": ("decoder_",),
-}
-
 _OPTIMIZERS = {
     "adam": keras.optimizers.Adam,
     "adamw": keras.optimizers.AdamW,
@@ -148,8 +142,8 @@ def schedule(training, model_config):
 
 def _freeze(model, parts):
     for part in parts:
-        for layer in model.layers:
-            if any(name in layer.name for name in _PARTS[part]):
+        for layer in model.layer_groups[part]:
+            if layer is not None:
                 layer.trainable = False
     if not model.trainable_variables:
         raise InputError(

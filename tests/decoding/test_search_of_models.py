@@ -96,7 +96,7 @@ class Searched:
 
 
 def forward(model, source, target):
-    memory, mask = model.encode(source)
+    memory, mask, _ = model.encode(source)
     hidden, _, weights = model.decode(
         target, memory, mask, return_attention_weights=True
     )

@@ -121,7 +121,7 @@ def test_a_step_gives_the_logits_of_the_model():
     width, length, count = sizes.BEAM_SIZE, 7, 4
     source = sources()
     rows = len(source)
-    memory, mask = model.encode(ops.convert_to_tensor(source))
+    memory, mask, _ = model.encode(ops.convert_to_tensor(source))
     constants, cache = model.start(memory, mask, width, length)
     inputs = run(encoder, {"source": source})
     shapes = {t["name"]: t["shape"] for t in facts["graphs"]["step"]["inputs"]}
@@ -137,7 +137,7 @@ def test_a_step_gives_the_logits_of_the_model():
         inputs |= {"tokens": tokens, "position": at, "beams": beams}
         outputs = run(step, inputs | {"count": np.array(count, "int32")})
         cache = [tuple(_reordered(part, beams) for part in pair) for pair in cache]
-        logits, cache = model.decode_step(
+        logits, cache, _ = model.decode_step(
             ops.convert_to_tensor(tokens), at, constants, cache
         )
         np.testing.assert_allclose(outputs["logits"], logits, atol=1e-4)
@@ -171,7 +171,7 @@ def test_every_activation_is_in_onnx(name):
     graph = onnx_graph.convert(*DecodingGraph(model).encoder(), facts)
     session = onnxruntime.InferenceSession(graph.SerializeToString())
     (found,) = session.run(["memory_key_1"], {"source": sources()})
-    memory, mask = model.encode(ops.convert_to_tensor(sources()))
+    memory, mask, _ = model.encode(ops.convert_to_tensor(sources()))
     constants, _ = model.start(memory, mask, 1, 1)
     np.testing.assert_allclose(found, constants["memory"][1][0], atol=1e-4)
 

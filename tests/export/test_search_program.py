@@ -96,7 +96,7 @@ class Decoder:
     def __init__(self, model, width, suppressed):
         self.mask = model.config.pad_id != SOURCE
         self.model, self.suppressed = model, suppressed
-        memory, mask = model.encode(ops.convert_to_tensor(SOURCE))
+        memory, mask, _ = model.encode(ops.convert_to_tensor(SOURCE))
         self.constants, self.cache = model.start(memory, mask, width, LENGTH)
 
     def __call__(self, tokens, position, beams, count, names):

@@ -32,11 +32,11 @@ def teacher_forced(model, tokens):
 
 def step_by_step(model, tokens, length, beam_size, start="start"):
     """The same through the decoding contract, with caches of `length` positions."""
-    memory, mask = model.encode(ops.convert_to_tensor(sources()))
+    memory, mask, _ = model.encode(ops.convert_to_tensor(sources()))
     constants, cache = getattr(model, start)(memory, mask, beam_size, length)
     logits = []
     for position in range(tokens.shape[-1]):
-        step, cache = model.decode_step(
+        step, cache, _ = model.decode_step(
             ops.convert_to_tensor(tokens[..., position]),
             ops.convert_to_tensor(position, dtype="int32"),
             constants,
@@ -56,6 +56,10 @@ def on_one_backend(*values):
         ("paper", None),
         ("paper", sizes.BEAM_SIZE),
         ("window", sizes.BEAM_SIZE),
+        ("as T5", sizes.BEAM_SIZE),
+        ("rotary, grouped, gated", sizes.BEAM_SIZE),
+        on_one_backend("deep, additive, unlike sides", sizes.BEAM_SIZE),
+        on_one_backend("rotary, grouped, gated", None),
         ("recurrent", sizes.BEAM_SIZE),
         ("convolutional, dilated", sizes.BEAM_SIZE),
         on_one_backend("paper", 1),
@@ -99,13 +103,13 @@ def test_a_compiled_step_is_teacher_forcing(name):
     tokens = hypotheses(sizes.BEAM_SIZE)
 
     def decode(tokens, source):
-        memory, mask = model.encode(source)
+        memory, mask, _ = model.encode(source)
         constants, cache = model.start(memory, mask, tokens.shape[1], tokens.shape[2])
 
         def step(state, constants):
             position, logits, cache = state
             column = ops.take(tokens, position, axis=2)
-            new, cache = model.decode_step(column, position, constants, cache)
+            new, cache, _ = model.decode_step(column, position, constants, cache)
             here = ops.equal(ops.arange(tokens.shape[2]), position)
             here = ops.reshape(here, (1, 1, -1, 1))
             logits = ops.where(here, ops.expand_dims(new, 2), logits)
@@ -131,7 +135,7 @@ def test_an_order_of_hypotheses_is_an_order_of_caches(name):
     """A search may gather the cache along W: constants are not concerned."""
     model = models.model(name)
     tokens, order = hypotheses(sizes.BEAM_SIZE), [2, 0, 1]
-    memory, mask = model.encode(ops.convert_to_tensor(sources()))
+    memory, mask, _ = model.encode(ops.convert_to_tensor(sources()))
 
     def run(permute):
         constants, cache = model.start(memory, mask, sizes.BEAM_SIZE, 3)
@@ -142,7 +146,7 @@ def test_an_order_of_hypotheses_is_an_order_of_caches(name):
                     lambda tensor: ops.take(tensor, order, axis=1), cache
                 )
                 column = column[:, order]
-            logits, cache = model.decode_step(
+            logits, cache, _ = model.decode_step(
                 ops.convert_to_tensor(column),
                 ops.convert_to_tensor(position, dtype="int32"),
                 constants,
@@ -170,13 +174,13 @@ def test_a_reordered_hypothesis_has_the_past_of_the_one_it_continues(name, beam_
     model = models.model(name)
     columns = hypotheses(beam_size)
     rng = np.random.default_rng(0)
-    memory, mask = model.encode(ops.convert_to_tensor(sources()))
+    memory, mask, _ = model.encode(ops.convert_to_tensor(sources()))
     length = columns.shape[2]
     constants, cache = model.start_search(memory, mask, beam_size, length)
     pasts = np.zeros((sizes.BATCH, beam_size, length), "int32")
     for position in range(length):
         column = columns[..., position]
-        logits, cache = model.decode_step(
+        logits, cache, _ = model.decode_step(
             ops.convert_to_tensor(column),
             ops.convert_to_tensor(position, dtype="int32"),
             constants,

@@ -36,7 +36,7 @@ def test_is_what_the_formula_says():
             beam_size=3, top_beams=2, coverage_penalty=BETA, length_penalty=ALPHA
         )
         result = search(model, source, limits, length=LENGTH, options=options)
-        memory, mask = model.encode(source)
+        memory, mask, _ = model.encode(source)
         attention = []
         for rank in range(2):
             tokens = result.tokens[:, rank]

@@ -47,7 +47,7 @@ def found(members):
 
     def run(source, target, labels):
         inputs = {"source": source, "target": target}
-        memory, mask = ensemble.encode(source)
+        memory, mask, _ = ensemble.encode(source)
         hidden, _, (attention,) = ensemble.decode(
             target, memory, mask, return_attention_weights=True
         )
@@ -116,9 +116,9 @@ def test_the_shortest_limit_holds(members):
 @pytest.mark.one_backend
 def test_attention_is_that_of_all_members_or_none(members):
     both = Ensemble([members[0], member(4, "recurrent", attention="none")])
-    memory, mask = both.encode(ops.convert_to_tensor(SOURCE))
+    memory, mask, _ = both.encode(ops.convert_to_tensor(SOURCE))
     target = ops.convert_to_tensor(LABELS)
-    assert len(both.decode(target, memory, mask)) == 2
+    assert len(both.decode(target, memory, mask).hidden) == 2
     with pytest.raises(InputError, match="and this recurrent model has none"):
         both.decode(target, memory, mask, return_attention_weights=True)
 

@@ -44,10 +44,10 @@ def test_what_a_recurrent_model_knows_of_the_source(name):
     """Without attention it is the ends of the memory, and nothing between."""
     model = models.model(name)
     source, target = (ops.convert_to_tensor(i) for i in (sources(), targets()))
-    memory, mask = model.encode(source)
+    memory, mask, _ = model.encode(source)
     other = numpy(memory).copy()
     other[:, 1] += 1.0  # of 2 to 11 tokens: the last one of row 3
-    found = [numpy(model.decode(target, m, mask)) for m in (memory, other)]
+    found = [numpy(model.decode(target, m, mask).hidden) for m in (memory, other)]
     changed = np.abs(found[0] - found[1]).max(axis=(1, 2)) > 1e-4
     expected = [True] * 5 if name == "recurrent" else [False] * 3 + [True, False]
     assert changed.tolist() == expected
@@ -81,7 +81,7 @@ def test_the_attention_of_other_kinds_is_given():
 def test_where_there_is_no_attention_none_is_given():
     source, target = (ops.convert_to_tensor(i) for i in (sources(), targets()))
     model = models.model("recurrent, no attention")
-    memory, mask = model.encode(source)
+    memory, mask, _ = model.encode(source)
     constants, cache = model.start(memory, mask, 1, 3)
     message = "attention weights need .* this recurrent model has none"
     with pytest.raises(InputError, match=message):
@@ -99,10 +99,10 @@ def test_a_convolution_sees_so_far_and_no_further(name, reach):
     """Of the decoder: (kernel_size - 1) * dilation positions more with each layer."""
     model = models.build(name, num_decoder_layers=1 if name == "convolutional" else 2)
     target = ids((11,), seed=3)
-    memory, mask = model.encode(ops.convert_to_tensor(sources()[:1]))
-    before = numpy(model.decode(ops.convert_to_tensor(target), memory, mask))
+    memory, mask, _ = model.encode(ops.convert_to_tensor(sources()[:1]))
+    before = numpy(model.decode(ops.convert_to_tensor(target), memory, mask).hidden)
     target[:, 2] = target[:, 2] % 49 + 4
-    after = numpy(model.decode(ops.convert_to_tensor(target), memory, mask))
+    after = numpy(model.decode(ops.convert_to_tensor(target), memory, mask).hidden)
     changed = np.flatnonzero(np.abs(before - after).max(axis=(0, 2)))
     expected = range(2, 2 + reach + 1)
     if name != "convolutional":  # every second position of the dilated layer

@@ -15,6 +15,57 @@ SMALL = {
 }
 HEADS = {"head_dim": sizes.HEAD_DIM, "value_dim": sizes.VALUE_DIM}
 
+#: Parts that the paper does not have.
+PARTS = {
+    "as T5": {
+        "position": "relative_buckets",
+        "num_relative_buckets": 8,
+        "max_relative_distance": 20,
+        "normalization_layer": "rms",
+        "normalize_first": True,
+        "attention_scoring": "dot_product",
+        "feed_forward_bias": False,
+        "scale_embeddings": False,
+        "scale_logits": True,
+    },
+    "rotary, grouped, gated": {
+        "position": "rotary",
+        "rotary_base": 500.0,
+        "num_heads": 4,
+        "num_key_value_heads": 2,
+        "head_dim": 12,
+        "value_dim": 19,
+        "query_key_norm": True,
+        "normalization_layer": "rms",
+        "normalize_first": True,
+        "feed_forward": "gated",
+        "feed_forward_bias": False,
+        "activation": "swish",
+        "tie_embeddings": "inputs",
+    },
+    "deep, additive, unlike sides": {
+        "position": "rotary_halves",
+        "deep_norm": True,
+        "attention_scoring": "additive",
+        "query_key_norm": True,
+        "use_bias": True,
+        "feed_forward": "gated",
+        "activation": "gelu_tanh",
+        "head_dim": 12,
+        "decoder_num_heads": 4,
+        "decoder_num_key_value_heads": 1,
+        "decoder_head_dim": 14,
+        "decoder_value_dim": 11,
+        "decoder_intermediate_dim": 29,
+    },
+    "no positions": {
+        "position": "none",
+        "activation": "gelu_sigmoid",
+        "tie_embeddings": "target",
+        "source_vocabulary_size": 59,
+    },
+}
+
 OPTIONS = {
     "paper": {},
     "pre-norm": {
@@ -58,6 +109,7 @@ OPTIONS = {
         "num_decoder_layers": 1,
     },
     "other special ids": {"pad_id": 1, "start_id": 2, "end_id": 0},
+    **PARTS,
 }
 
 

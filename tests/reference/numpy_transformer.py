@@ -19,6 +19,8 @@ def transformer(config, weights, source, target):
     """
     memory = encode(config, weights, source)
     hidden = decode(config, weights, target, memory)
+    if config.scale_logits:
+        hidden = hidden / math.sqrt(config.hidden_dim)
     matrix = output_layer(config, weights)
     return hidden @ matrix["embeddings"].T + matrix.get("bias", 0.0)
 
@@ -29,9 +31,10 @@ def encode(config, weights, source):
     mask = None
     if config.attention_window is not None:
         mask = layers.local_mask(len(source), config.attention_window)
+    position = relative_position(config, weights, len(source), "source")
     for index in range(config.num_encoder_layers):
         block = layers.below(weights, f"encoder_{index}")
-        hidden = layers.encoder_block(block, config, hidden, mask)
+        hidden = layers.encoder_block(block, config, hidden, mask, position)
     return _norm(config.final_norm, config, weights, "encoder_norm", hidden)
 
 
@@ -41,16 +44,17 @@ def decode(config, weights, target, memory):
     mask = layers.causal_mask(len(target))
     if config.attention_window is not None:
         mask &= layers.local_mask(len(target), config.attention_window)
+    position = relative_position(config, weights, len(target), "target")
     for index in range(config.num_decoder_layers):
         block = layers.below(weights, f"decoder_{index}")
-        hidden = layers.decoder_block(block, config, hidden, memory, mask)
+        hidden = layers.decoder_block(block, config, hidden, memory, mask, position)
     return _norm(config.final_norm, config, weights, "decoder_norm", hidden)
 
 
 def embed(config, weights, ids, side):
     """Ids (T,) -> (T, D)."""
-    shared = config.tie_embeddings == "all"
-    name = "embedding" if shared else f"{side}_embedding"
+    tied = {"all": "embedding", "inputs": "input_embedding"}
+    name = tied.get(config.tie_embeddings, f"{side}_embedding")
     hidden = weights[f"{name}/embeddings"][ids]
     if config.scale_embeddings:
         hidden = hidden * math.sqrt(config.hidden_dim)
@@ -58,7 +62,7 @@ def embed(config, weights, ids, side):
     if config.position == "learned":
         table = weights[f"{side}_position/embeddings"]
         hidden = hidden + table[offset : offset + len(ids)]
-    else:
+    elif config.position.startswith("sinusoidal"):
         hidden = hidden + layers.positional_encoding(
             len(ids), config.hidden_dim, config.position, offset
         )
@@ -66,10 +70,23 @@ def embed(config, weights, ids, side):
     return _norm(config.embedding_norm, config, weights, name, hidden)
 
 
+def relative_position(config, weights, length, side):
+    """What positions do in self-attention, as keywords of `multi_head_attention`."""
+    if config.position.startswith("rotary"):
+        halves = config.position == "rotary_halves"
+        return {"rotate": lambda x: layers.rotary(x, config.rotary_base, halves)}
+    if config.position == "relative_buckets":
+        table = weights[f"{side}_position/embeddings"]
+        distance, causal = config.max_relative_distance, side == "target"
+        return {"bias": layers.relative_bias(table, length, distance, causal)}
+    return None
+
+
 def output_layer(config, weights):
     name = {
         "all": "embedding",
         "target": "target_embedding",
+        "inputs": "output_embedding",
         "none": "output_embedding",
     }[config.tie_embeddings]
     return layers.below(weights, name)
@@ -86,5 +103,4 @@ def cross_entropy(logits, labels, label_smoothing):
 def _norm(wanted, config, weights, name, hidden):
     if not wanted:
         return hidden
-    norm = layers.below(weights, name)
-    return layers.layer_norm(norm, hidden, config.layer_norm_epsilon)
+    return layers.normalization(config)(layers.below(weights, name), hidden)

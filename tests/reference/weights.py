@@ -14,7 +14,7 @@ def randomize(layer, seed=0):
         values = generator.normal(size=variable.shape)
         if len(variable.shape) > 1:
             values = values / np.sqrt(variable.shape[0])
-        elif variable.name == "gamma":
+        elif variable.name in ("gamma", "scale"):
             values = 1.0 + 0.2 * values
         else:
             values = 0.5 * values
@@ -27,7 +27,7 @@ def scatter(model, seed, deviation):
     generator = np.random.default_rng(seed)
     for variable in model.trainable_variables:
         value = generator.normal(0.0, deviation, variable.shape)
-        variable.assign(value + ("gamma" in variable.path))
+        variable.assign(value + (variable.name in ("gamma", "scale")))
     return model
 
 

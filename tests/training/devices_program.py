@@ -160,7 +160,7 @@ def decode(model):
     """One compiled step of a search."""
 
     def step(source):
-        memory, mask = model.encode(source)
+        memory, mask, _ = model.encode(source)
         constants, cache = model.start(memory, mask, 1, 4)
         tokens = ops.ones((source.shape[0], 1), "int32")
         return model.decode_step(tokens, 0, constants, cache)[0]

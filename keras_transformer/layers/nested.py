@@ -1,0 +1,18 @@
+"""Layers as arguments of layers, to `get_config` and back."""
+
+import keras
+
+
+def to_config(layer):
+    """A layer as `get_config` gives it, whether or not it is built; None for None."""
+    config = keras.saving.serialize_keras_object(layer)
+    if config is not None:
+        config.pop("build_config", None)  # the outer layer builds it
+    return config
+
+
+def from_config(layer):
+    """A layer, from what `to_config` gave or as it is; None for None."""
+    if isinstance(layer, dict):
+        return keras.saving.deserialize_keras_object(layer)
+    return layer

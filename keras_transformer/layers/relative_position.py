@@ -1,0 +1,53 @@
+"""Base of the positional encodings that work inside self-attention.
+
+B batch, H heads, T query positions, S key positions, K head_dim, W beam width.
+"""
+
+import keras
+
+
+class RelativePositionalEncoding(keras.layers.Layer):
+    """What tells self-attention how far apart two positions are.
+
+    A subclass overrides `rotate`, of queries and keys (B, H, T, K), `bias`, of scores
+    (B, H, T, S), or both. `MultiHeadAttention` calls them for
+    whole sequences and for one position with a KV cache alike, with the positions at
+    which queries and keys really stand, so that cached decoding equals teacher forcing
+    without a line more.
+
+    Example:
+
+    >>> from keras import ops
+    >>> from keras_transformer import layers
+    >>> class Nearness(layers.RelativePositionalEncoding):
+    ...     def bias(self, query_positions, key_positions):
+    ...         distance = ops.expand_dims(query_positions, 1) - key_positions
+    ...         return -ops.cast(ops.abs(distance), "float32")[None]  # (1, T, S)
+    >>> attention = layers.MultiHeadAttention(2, 8, positional_encoding=Nearness())
+    >>> tuple(attention(ops.ones((3, 5, 16))).shape)
+    (3, 5, 16)
+
+    Reference: Shaw et al., 2018, https://arxiv.org/abs/1803.02155.
+    """
+
+    def rotate(self, states, positions):
+        """Queries or keys (B, H, T, K) at int32 positions (T,), in the same shape.
+
+        With a cache the axes before T are more, and positions may be (1,), where all
+        stand at the same. Keys are cached as this gives them.
+        """
+        return states
+
+    def bias(self, query_positions, key_positions):
+        """What is added to the attention scores, float32 (H, T, S); None for nothing.
+
+        H may be 1, the same for all heads.
+
+        Args:
+            query_positions: (T,) int32; with a cache (1,), that of all queries.
+            key_positions: (S,) int32.
+        """
+        return None
+
+    def build(self, inputs_shape=None):
+        """Makes the weights, if there are any; they do not depend on the inputs."""

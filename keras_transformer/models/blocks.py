@@ -1,0 +1,95 @@
+"""Encoder and decoder blocks of a Transformer, put together as its config says.
+
+The one place that reads the fields of the parts: a new field of the attention, the
+feed-forward network or the residual connection is handed to its layer here.
+"""
+
+from keras_transformer.layers import DecoderBlock
+from keras_transformer.layers import EncoderBlock
+from keras_transformer.layers import FeedForward
+from keras_transformer.layers import MultiHeadAttention
+from keras_transformer.layers import Residual
+from keras_transformer.layers.normalization import normalization
+
+
+def blocks(config, side, policy, position):
+    """The blocks of `"encoder"` or `"decoder"`, first to last.
+
+    Args:
+        config: a `TransformerConfig`.
+        side: which stack.
+        policy: the dtype policy.
+        position: a `RelativePositionalEncoding` of the self-attentions, or None.
+    """
+    make = EncoderBlock if side == "encoder" else DecoderBlock
+    count = getattr(config, f"num_{side}_layers")
+    return [
+        make(
+            parts=_parts(config, side, policy, position),
+            dtype=policy,
+            name=f"{side}_{index}",
+        )
+        for index in range(count)
+    ]
+
+
+def norm(name, wanted, config, policy):
+    """A normalization of the config's kind, or None where it is not wanted."""
+    if not wanted:
+        return None
+    return normalization(
+        config.normalization_layer, config.layer_norm_epsilon, dtype=policy, name=name
+    )
+
+
+def _parts(config, side, policy, position):
+    sizes = config.sizes(side)
+    stream_scale, initial_gain = config.deep_norm_factors(side)
+
+    def attention(name, positional_encoding=None):
+        return MultiHeadAttention(
+            sizes.num_heads,
+            sizes.head_dim,
+            value_dim=sizes.value_dim,
+            dropout=config.attention_dropout,
+            use_bias=config.use_bias,
+            attention_scoring=config.attention_scoring,
+            num_key_value_heads=sizes.num_key_value_heads,
+            query_key_norm=config.normalization_layer
+            if config.query_key_norm
+            else None,
+            norm_epsilon=config.layer_norm_epsilon,
+            positional_encoding=positional_encoding,
+            initial_gain=initial_gain,
+            dtype=policy,
+            name=name,
+        )
+
+    def residual(name):
+        return Residual(
+            config.normalize_first,
+            config.dropout,
+            config.layer_norm_epsilon,
+            normalization=config.normalization_layer,
+            stream_scale=stream_scale,
+            dtype=policy,
+            name=f"{name}_residual",
+        )
+
+    feed_forward = FeedForward(
+        sizes.intermediate_dim,
+        config.activation,
+        config.activation_dropout,
+        gated=config.feed_forward == "gated",
+        use_bias=config.feed_forward_bias,
+        initial_gain=initial_gain,
+        dtype=policy,
+        name="feed_forward",
+    )
+    parts = {
+        "self_attention": attention("self_attention", position),
+        "feed_forward": feed_forward,
+    }
+    if side == "decoder":
+        parts["cross_attention"] = attention("cross_attention")
+    return {**parts, **{f"{name}_residual": residual(name) for name in parts}}

@@ -1,0 +1,147 @@
+"""The contract between models and what decodes with them: methods and named results.
+
+B batch, T target positions, S source positions, D hidden_dim, N layers, H heads,
+V target vocabulary, W beam width, L length of a cache.
+"""
+
+from typing import Any
+from typing import NamedTuple
+from typing import Protocol
+from typing import runtime_checkable
+
+from keras_transformer.config import TranslationConfig
+
+
+class Encoded(NamedTuple):
+    """What an encoder gives.
+
+    Attributes:
+        memory: (B, S, D), what the decoder attends to.
+        source_mask: (B, S) bool, True at tokens.
+        attention_weights: N tensors (B, H, S, S) float32, empty for a kind of model
+            without self-attention; None where they were not asked for.
+
+    Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.1.
+    """
+
+    memory: Any
+    source_mask: Any
+    attention_weights: list[Any] | None = None
+
+
+class Decoded(NamedTuple):
+    """What a decoder gives for whole targets.
+
+    Attributes:
+        hidden: (B, T, D), which `logits` turns into scores.
+        self_attention_weights: N tensors (B, H, T, T) float32, empty for a kind of
+            model without self-attention; None where they were not asked for.
+        cross_attention_weights: N tensors (B, H, T, S) float32; None where they were
+            not asked for.
+
+    Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.1.
+    """
+
+    hidden: Any
+    self_attention_weights: list[Any] | None = None
+    cross_attention_weights: list[Any] | None = None
+
+
+class SearchState(NamedTuple):
+    """What a search begins with.
+
+    Attributes:
+        constants: once a sentence, the same at each step: a dictionary with a `bias`
+            (B, 1, 1, S) for the cross-attention.
+        cache: once a hypothesis, new at each step (the KV cache of a Transformer).
+
+    Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.1.
+    """
+
+    constants: dict[str, Any]
+    cache: Any
+
+
+class StepOutput(NamedTuple):
+    """What one step of decoding gives.
+
+    Attributes:
+        logits: (B, W, V) float32.
+        cache: that of the next step.
+        cross_attention_weights: N tensors (B, H, W, S) float32; None where they were
+            not asked for.
+
+    Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.1.
+    """
+
+    logits: Any
+    cache: Any
+    cross_attention_weights: list[Any] | None = None
+
+
+@runtime_checkable
+class Decodable(Protocol):
+    """What a search, a score and a `Translator` ask of a model, or of an ensemble.
+
+    The call, `decode` and `decode_step` agree: the logits of position t are the same
+    from all targets (B, T) at once and from t + 1 steps with a cache.
+
+    Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.1.
+    """
+
+    config: TranslationConfig
+
+    def __call__(self, inputs: dict[str, Any], training: bool | None = None) -> Any:
+        """Logits (B, T, V) of `{"source": (B, S), "target": (B, T)}`."""
+
+    def encode(
+        self,
+        source: Any,
+        training: bool | None = None,
+        return_attention_weights: bool = False,
+        length: int | None = None,
+    ) -> Encoded:
+        """What the decoder attends to, of source ids (B, S) int32.
+
+        `length` is the largest S, where S is known only when the program runs.
+        """
+
+    def decode(
+        self,
+        target: Any,
+        memory: Any,
+        source_mask: Any,
+        training: bool | None = None,
+        return_attention_weights: bool = False,
+    ) -> Decoded:
+        """All positions of target ids (B, T) int32 at once, each after those before."""
+
+    def logits(self, hidden: Any) -> Any:
+        """The scores (..., V) float32 of hidden states (..., D)."""
+
+    def start(
+        self, memory: Any, source_mask: Any, beam_size: int | None, length: Any
+    ) -> SearchState:
+        """What a search needs before its first step.
+
+        `beam_size` is W, or None for one hypothesis a sentence without an axis of the
+        cache for it; `length` is L, the most steps that will be taken.
+        """
+
+    def start_search(
+        self, memory: Any, source_mask: Any, beam_size: int | None, length: Any
+    ) -> SearchState:
+        """`start` in the layout that is fastest in a search."""
+
+    def reorder(self, cache: Any, beams: Any) -> Any:
+        """The cache after which hypothesis w continues `beams[:, w]`: (B, W) int32."""
+
+    def decode_step(
+        self,
+        tokens: Any,
+        position: Any,
+        constants: dict[str, Any],
+        cache: Any,
+        return_attention_weights: bool = False,
+    ) -> StepOutput:
+        """One more token (B, W) int32 of each hypothesis, at the scalar `position`."""

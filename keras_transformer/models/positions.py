@@ -1,0 +1,104 @@
+"""Registry of positional encodings: from the name in a config to layers of a model.
+
+D hidden_dim, H num_heads.
+"""
+
+from keras_transformer.config.positions import add_position
+from keras_transformer.layers.positional_encoding import LearnedPositionalEmbedding
+from keras_transformer.layers.positional_encoding import SinusoidalPositionalEncoding
+from keras_transformer.layers.relative_buckets import RelativeBuckets
+from keras_transformer.layers.relative_position import RelativePositionalEncoding
+from keras_transformer.layers.rotary_position import RotaryPositionalEncoding
+
+#: The layout of the table, by the name in a config.
+LAYOUTS = {
+    "sinusoidal": "interleaved",
+    "sinusoidal_halves": "halves",
+    "sinusoidal_halves_t2t": "halves_t2t",
+}
+
+
+def _sinusoidal(config, side, **options):
+    layout = LAYOUTS[config.position]
+    return SinusoidalPositionalEncoding(layout, config.position_offset, **options)
+
+
+def _learned(config, side, **options):
+    return LearnedPositionalEmbedding(
+        config.max_sequence_length, config.position_offset, **options
+    )
+
+
+def _rotary(config, side, **options):
+    layout = "halves" if config.position == "rotary_halves" else "interleaved"
+    return RotaryPositionalEncoding(layout, config.rotary_base, **options)
+
+
+def _relative_buckets(config, side, **options):
+    return RelativeBuckets(
+        config.sizes(side).num_heads,
+        config.num_relative_buckets,
+        config.max_relative_distance,
+        causal=side == "decoder",
+        **options,
+    )
+
+
+def _none(config, side, **options):
+    return None
+
+
+_MAKERS = {
+    **dict.fromkeys(LAYOUTS, _sinusoidal),
+    "learned": _learned,
+    "rotary": _rotary,
+    "rotary_halves": _rotary,
+    "relative_buckets": _relative_buckets,
+    "none": _none,
+}
+
+
+def register_position(name, make, num_weights=lambda config: 0):
+    """Makes a positional encoding known as a value of `TransformerConfig.position`.
+
+    A process that loads a model with it registers it before, as with any custom layer
+    of Keras.
+
+    Args:
+        name: the value.
+        make: of a config, a side (`"encoder"` or `"decoder"`, whose self-attention is
+            causal) and the keywords `dtype` and `name`, the layer of that side: a
+            `RelativePositionalEncoding`, which all its self-attentions share, or a
+            layer that is called with embeddings (B, T, D) as
+            `SinusoidalPositionalEncoding` is.
+        num_weights: of a config, how many weights both sides' layers have together.
+
+    Raises:
+        ValueError: a positional encoding of this package has the name.
+
+    Example:
+
+    >>> import keras_transformer as kt
+    >>> def make(config, side, **options):
+    ...     return kt.layers.RotaryPositionalEncoding(base=500_000.0, **options)
+    >>> kt.models.register_position("rotary_500k", make)
+    >>> kt.TransformerConfig(vocabulary_size=100, position="rotary_500k").position
+    'rotary_500k'
+    """
+    if name in _OF_THIS_PACKAGE:
+        raise ValueError(
+            f"position {name!r} is one of this package; register another name"
+        )
+    _MAKERS[name] = make
+    add_position(name, num_weights)
+
+
+def position_layer(config, side, policy, name):
+    """The layer of one side of a model, with its weights; None without positions."""
+    layer = _MAKERS[config.position](config, side, dtype=policy, name=name)
+    if isinstance(layer, RelativePositionalEncoding):
+        layer.build()  # here, so that its weights have no block's name
+    return layer
+
+
+_OF_THIS_PACKAGE = frozenset(_MAKERS)

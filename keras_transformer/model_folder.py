@@ -15,13 +15,13 @@ from typing import Any
 from typing import NamedTuple
 
 from keras_transformer.config import TranslationConfig
+from keras_transformer.config.decoding import DecodingOptions
 from keras_transformer.data.known_words import KNOWN_WORDS
 from keras_transformer.data.known_words import KnownWords
 from keras_transformer.data.tokenizer import Tokenizer
 from keras_transformer.data.tokenizer_bounds import load_within_bounds
 from keras_transformer.data.tokenizer_files import TOKENIZER_FILES
 from keras_transformer.data.tokenizer_files import tokenizer_files
-from keras_transformer.decoding import DecodingOptions
 from keras_transformer.errors import InputError
 from keras_transformer.files.digest import sha256_of
 from keras_transformer.files.output_folder import new_folder

@@ -11,9 +11,9 @@ from keras_transformer import model_folder
 from keras_transformer.arguments import check_counts
 from keras_transformer.arguments import check_lengths
 from keras_transformer.arguments import check_texts
+from keras_transformer.config.decoding import DecodingOptions
 from keras_transformer.data.known_words import KnownWords
 from keras_transformer.data.tokenizer import Tokenizer
-from keras_transformer.decoding import DecodingOptions
 from keras_transformer.errors import InputError
 from keras_transformer.models import Ensemble
 from keras_transformer.models.translation_model import TranslationModel
@@ -68,9 +68,9 @@ class Translator:
     ) -> None:
         config = model.config
         target_tokenizer = target_tokenizer or tokenizer
-        for side, its in (("source", tokenizer), ("target", target_tokenizer)):
+        for side, processor in (("source", tokenizer), ("target", target_tokenizer)):
             size = getattr(config, f"{side}_vocabulary_size")
-            its.check(vocabulary_size=size, where=side, **config.special_ids)
+            processor.check(vocabulary_size=size, where=side, **config.special_ids)
         self.model = model
         self.tokenizer = tokenizer
         self.target_tokenizer = target_tokenizer
@@ -169,16 +169,16 @@ class Translator:
         if return_attention_weights or return_alignments:
             rereading.check_attention(self.model, pieces, return_attention_weights)
         sentences = [sentence for line in pieces for _, sentence in line]
-        found = self._searcher.translate(
+        results = self._searcher.translate(
             sentences, self._resolved(chosen), batch_size, batch_tokens, fill_batches
         )
-        for sentence, row in zip(sentences, found, strict=True):
+        for sentence, row in zip(sentences, results, strict=True):
             if not row:
                 raise InputError(
                     f"{sentence.name}: the options forbid every token before a "
                     f"translation can end; suppress fewer, or allow repetitions"
                 )
-        rows = [ranked(list(map(self._hypothesis, row)), chosen) for row in found]
+        rows = [ranked(list(map(self._hypothesis, row)), chosen) for row in results]
         sources = [sentence.ids for sentence in sentences]
         sizes = {"batch_size": batch_size, "batch_tokens": batch_tokens}
         if not return_details:
@@ -197,9 +197,9 @@ class Translator:
         if return_details and return_attention_weights:
             arguments = (self._searcher, self.tokenizer, sources, rows)
             rows = rereading.with_attention(*arguments, **sizes)
-        asked = return_token_scores, return_alignments, return_attention_weights
+        details = return_token_scores, return_alignments, return_attention_weights
         joined = [
-            join(parts, [part for part, _ in line]) if line else [empty(*asked)]
+            join(parts, [part for part, _ in line]) if line else [empty(*details)]
             for parts, line in zip(regrouped(rows, pieces), pieces, strict=True)
         ]
         return joined if return_details else [row[0].text for row in joined]
@@ -225,7 +225,7 @@ class Translator:
         """
         check_counts(batch_size=batch_size, first_line=first_line)
         source_ids, target_ids = self._lines.encode_pairs(sources, targets, first_line)
-        found = self._searcher.score(source_ids, target_ids, batch_size)
+        results = self._searcher.score(source_ids, target_ids, batch_size)
         return [
             TranslationScore(
                 log_probability=float(scores.sum(dtype="float64")),
@@ -233,7 +233,7 @@ class Translator:
                 token_scores=scores.tolist(),
                 tokens=self.target_tokenizer.pieces(ids),
             )
-            for ids, scores in zip(target_ids, found, strict=True)
+            for ids, scores in zip(target_ids, results, strict=True)
         ]
 
     def count_tokens(self, lines: Sequence[str]) -> list[int]:
@@ -343,8 +343,8 @@ class Translator:
         models = [model]
         for path in others:
             contents = model_folder.read(path)
-            for own, its in zip((source, target), contents[1:3], strict=True):
-                if own.model != its.model:
+            for first, other in zip((source, target), contents[1:3], strict=True):
+                if first.model != other.model:
                     raise InputError(
                         f"{path} has another tokenizer than {folder}; an ensemble "
                         f"needs models that were trained with the same one"

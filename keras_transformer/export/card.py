@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from keras_transformer.decoding import DecodingOptions
+from keras_transformer.config.decoding import DecodingOptions
 from keras_transformer.export.description import n_best_options
 from keras_transformer.models.search import EXTRA_LENGTH
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
-from keras_transformer.decoding import DecodingOptions
+from keras_transformer.config.decoding import DecodingOptions
 from keras_transformer.decoding_options import OPTIONS
 from keras_transformer.errors import InputError
 from keras_transformer.models import Ensemble

@@ -10,7 +10,7 @@ continuations asked for, G heads of keys and values, K head_dim.
 import tensorflow as tf
 
 from keras_transformer import backends
-from keras_transformer.decoding import DecodingOptions
+from keras_transformer.config.decoding import DecodingOptions
 from keras_transformer.decoding.logits_processors import suppress
 from keras_transformer.decoding.search_result import nan_of
 from keras_transformer.export.description import suppressed_ids

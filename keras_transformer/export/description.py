@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from keras_transformer.config import TransformerConfig
+from keras_transformer.config.decoding import DecodingOptions
 from keras_transformer.config.decoding import n_best_size
 from keras_transformer.data.tokenizer_files import TOKENIZER_FILES
 from keras_transformer.data.tokenizer_files import tokenizer_files
-from keras_transformer.decoding import DecodingOptions
 from keras_transformer.decoding_options import OPTIONS
 from keras_transformer.files.output_folder import new_folder
 from keras_transformer.models.search import EXTRA_LENGTH

@@ -9,7 +9,7 @@ from typing import Any
 
 from keras_transformer import backends
 from keras_transformer.config.decoding import GREEDY
-from keras_transformer.decoding import DecodingOptions
+from keras_transformer.config.decoding import DecodingOptions
 from keras_transformer.export import checks
 from keras_transformer.export import process
 from keras_transformer.export.description import describe_graphs

@@ -17,7 +17,7 @@ import tensorflow as tf
 import tensorflow_text
 
 from keras_transformer.config.decoding import GREEDY
-from keras_transformer.decoding import DecodingOptions
+from keras_transformer.config.decoding import DecodingOptions
 from keras_transformer.export.description import longest_source
 from keras_transformer.export.description import n_best_options
 from keras_transformer.models.scoring import score

@@ -15,9 +15,9 @@ from keras import ops
 from keras_transformer import backends
 from keras_transformer.arguments import check_lengths
 from keras_transformer.config.decoding import GREEDY
+from keras_transformer.config.decoding import DecodingOptions
 from keras_transformer.config.decoding import n_best_size
 from keras_transformer.data.batching import pad_rows
-from keras_transformer.decoding import DecodingOptions
 from keras_transformer.errors import InputError
 from keras_transformer.errors import ModelError
 from keras_transformer.models.scoring import reread_attention
@@ -105,7 +105,7 @@ class TranslatorEngine:
         length = bucket(max(self.count_tokens(texts)))
         sizes = [n for n in self._limits.row_counts(length) if n >= len(texts)]
         try:
-            found = self._translator.translate(
+            translations = self._translator.translate(
                 texts,
                 batch_size=sizes[0] if sizes else len(texts),
                 fill_batches=True,
@@ -114,8 +114,12 @@ class TranslatorEngine:
             )
         except InputError as error:  # the texts and options were checked
             raise ModelError(f"the model cannot translate: {error}") from None
-        found = [hypotheses[: options.n_best] for hypotheses in found]
-        return self._with_attention(texts, found) if options.attention else found
+        translations = [hypotheses[: options.n_best] for hypotheses in translations]
+        return (
+            self._with_attention(texts, translations)
+            if options.attention
+            else translations
+        )
 
     def warm_up(self, longest: int) -> Iterator[str]:
         """See `Engine.warm_up`."""
@@ -147,10 +151,10 @@ class TranslatorEngine:
 
     def _search(self, options: Options) -> dict[str, Any]:
         """The arguments of `Translator.translate`."""
-        own = self._translator.decoding
+        defaults = self._translator.decoding
         # The model's own options for beams may not fit a single one.
-        plain = own.sampling or 1 in (self.beam_size, options.beam_size)
-        most = None if plain else own.mbr_candidates
+        plain = defaults.sampling or 1 in (self.beam_size, options.beam_size)
+        most = None if plain else defaults.mbr_candidates
         return {
             **(GREEDY if plain else {}),
             "beam_size": options.beam_size,
@@ -196,18 +200,18 @@ class TranslatorEngine:
         """(T, S) of each pair of source row and target ids, under teacher forcing."""
         config = self._translator.model.config
         for i in range(0, len(pairs), self.beam_size):
-            some = pairs[i : i + self.beam_size]
-            rows = [(sources[row], ids) for row, ids in some]
+            batch = pairs[i : i + self.beam_size]
+            rows = [(sources[row], ids) for row, ids in batch]
             # One shape a length: always W rows, and as many positions on both sides.
             length = bucket(max(len(part) for pair in rows for part in pair))
             length = min(length, config.longest_sequence)
-            rows += [([config.end_id], [config.end_id])] * (self.beam_size - len(some))
+            rows += [([config.end_id], [config.end_id])] * (self.beam_size - len(batch))
             source, labels = (
                 ops.convert_to_tensor(pad_rows(list(side), length, config.pad_id))
                 for side in zip(*rows, strict=True)
             )
             weights = ops.convert_to_numpy(self._attend(source, labels))
-            for (row, ids), pair_weights in zip(some, weights, strict=False):
+            for (row, ids), pair_weights in zip(batch, weights, strict=False):
                 yield pair_weights[: len(ids), : len(sources[row])]
 
 

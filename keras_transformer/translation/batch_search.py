@@ -19,8 +19,8 @@ from keras import ops
 from keras import tree
 
 from keras_transformer import backends
+from keras_transformer.config.decoding import DecodingOptions
 from keras_transformer.data.batching import pad_rows
-from keras_transformer.decoding import DecodingOptions
 from keras_transformer.decoding.logits_processors import FREE
 from keras_transformer.decoding.numbers import as_inputs
 from keras_transformer.decoding.sampling import sample_keys
@@ -108,7 +108,7 @@ class BatchSearch:
         self._check(sentences, options)
         if fill_batches and batch_tokens is not None:
             raise InputError("fill_batches fills batch_size; leave batch_tokens out")
-        found: list[list[IdHypothesis]] = [[] for _ in sentences]
+        results: list[list[IdHypothesis]] = [[] for _ in sentences]
         lengths = [len(sentence.ids) for sentence in sentences]
         batches = self._batches(lengths, batch_size, batch_tokens)
         least = -(-batch_size // self._num_programs()) if fill_batches else 1
@@ -118,8 +118,8 @@ class BatchSearch:
 
         for rows, batch in zip(batches, self._map(translate, batches), strict=True):
             for row, hypotheses in zip(rows, batch, strict=True):
-                found[row] = hypotheses
-        return found
+                results[row] = hypotheses
+        return results
 
     def score(
         self,
@@ -137,9 +137,10 @@ class BatchSearch:
             batch_tokens: the most tokens of a batch, padding included, of either side;
                 a longer pair is read alone. Default: any number.
         """
-        found = self._read(self._scores, sources, targets, batch_size, batch_tokens)
+        results = self._read(self._scores, sources, targets, batch_size, batch_tokens)
         return [
-            scores[: len(target)] for target, scores in zip(targets, found, strict=True)
+            scores[: len(target)]
+            for target, scores in zip(targets, results, strict=True)
         ]
 
     def reread(
@@ -150,11 +151,11 @@ class BatchSearch:
         batch_tokens: int | None = None,
     ) -> list[tuple[np.ndarray, np.ndarray]]:
         """What `score` gives, and what each target position attends to (T, S)."""
-        found = self._read(self._reread, sources, targets, batch_size, batch_tokens)
+        results = self._read(self._reread, sources, targets, batch_size, batch_tokens)
         return [
             (scores[: len(target)], weights[: len(target), : len(source)])
             for source, target, (scores, weights) in zip(
-                sources, targets, found, strict=True
+                sources, targets, results, strict=True
             )
         ]
 
@@ -166,9 +167,11 @@ class BatchSearch:
         batch_tokens: int | None = None,
     ) -> list[dict[str, np.ndarray]]:
         """What all layers and heads attend to, see `Hypothesis.attention`."""
-        found = self._read(self._attention, sources, targets, batch_size, batch_tokens)
+        results = self._read(
+            self._attention, sources, targets, batch_size, batch_tokens
+        )
         rows = []
-        for source, target, weights in zip(sources, targets, found, strict=True):
+        for source, target, weights in zip(sources, targets, results, strict=True):
             S, T = len(source), len(target)
             sizes = {"encoder": (S, S), "decoder": (T, T), "cross": (T, S)}
             rows.append(
@@ -276,7 +279,7 @@ class BatchSearch:
 
     def _read(self, program, sources, targets, batch_size, batch_tokens):
         """What a program gives of each pair, as NumPy arrays, padded."""
-        found = [None] * len(sources)
+        results = [None] * len(sources)
         lengths = list(map(max, zip(map(len, sources), map(len, targets), strict=True)))
         batches = self._batches(lengths, batch_size, batch_tokens)
 
@@ -289,9 +292,9 @@ class BatchSearch:
 
         for rows, parts in zip(batches, self._map(read, batches), strict=True):
             for place, row in enumerate(rows):
-                found[row] = tree.map_structure(operator.itemgetter(place), parts)
-                require_numbers(found[row], f"pair {row + 1}", self.model)
-        return found
+                results[row] = tree.map_structure(operator.itemgetter(place), parts)
+                require_numbers(results[row], f"pair {row + 1}", self.model)
+        return results
 
     def _pad(self, rows: list[list[int]], least: int = 1) -> Any:
         """Rows of ids as (B, length), B a power of two, and no less than `least`.

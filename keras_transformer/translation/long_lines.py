@@ -53,8 +53,8 @@ def _windows(text: str, fits: Callable[[str], bool]) -> list[LinePart]:
     if len(content) < 2 or fits(content):
         return [LinePart(content, separator)]
     middle = len(content) // 2
-    found = re.finditer(r"\s+(?=\S)", content)
-    spaces = [match.end() for match in found if match.start()]
+    matches = re.finditer(r"\s+(?=\S)", content)
+    spaces = [match.end() for match in matches if match.start()]
     cut = min(spaces, key=lambda place: abs(place - middle), default=middle)
     first, second = content[:cut], content[cut:]
     last = _windows(second, fits)

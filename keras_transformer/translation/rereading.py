@@ -92,7 +92,7 @@ def _aligned(
         words: see `Tokenizer.source_words`.
         texts: of each id that is no part of a word: the word that it becomes.
     """
-    found = []
+    aligned = []
     for hypothesis, attention in zip(row, weights, strict=True):
         written = [
             texts.get(token, piece)
@@ -100,8 +100,8 @@ def _aligned(
         ]
         pairs = align(attention, pieces, written)
         alignment = sorted({(words[i], j) for i, j in pairs})
-        found.append(dataclasses.replace(hypothesis, alignment=alignment))
-    return found
+        aligned.append(dataclasses.replace(hypothesis, alignment=alignment))
+    return aligned
 
 
 def check_attention(
@@ -152,11 +152,11 @@ def with_attention(
     """
     pairs, arguments = _flat(sources, rows)
     read = searcher.attention(*arguments, batch_size, batch_tokens)
-    found = []
+    detailed = []
     for (source, hypothesis), weights in zip(pairs, read, strict=True):
         changes = {"attention": weights, "source_tokens": tokenizer.pieces(source)}
-        found.append(dataclasses.replace(hypothesis, **changes))
-    return regrouped(found, rows)
+        detailed.append(dataclasses.replace(hypothesis, **changes))
+    return regrouped(detailed, rows)
 
 
 def _flat(sources, rows):

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from keras_transformer.arguments import check_lengths
 from keras_transformer.arguments import check_texts
 from keras_transformer.config import TranslationConfig
+from keras_transformer.config.decoding import DecodingOptions
 from keras_transformer.data.tokenizer import Tokenizer
-from keras_transformer.decoding import DecodingOptions
 from keras_transformer.errors import InputError
 from keras_transformer.translation.batch_search import Sentence
 from keras_transformer.translation.long_lines import LinePart
@@ -124,7 +124,7 @@ class SourceLines:
                         f"line {number}: the tokenizer cannot spell its prefix; give "
                         f"one of the characters that it knows"
                     )
-        found: list[list[tuple[LinePart, Sentence]]] = [[] for _ in lines]
+        sentences: list[list[tuple[LinePart, Sentence]]] = [[] for _ in lines]
         cuts: list[str] = []
         for row, number, ids, start in zip(
             filled, numbers, encoded, starts, strict=True
@@ -134,8 +134,8 @@ class SourceLines:
                 key = (number, count) if count else (number,)
                 prefix = [] if count else start
                 sentence = Sentence(part_ids, f"line {number}", key, prefix)
-                found[row].append((part, sentence))
-        return found, cuts
+                sentences[row].append((part, sentence))
+        return sentences, cuts
 
     def _parts(
         self,

@@ -185,7 +185,7 @@ def config_of(name, vocabulary_size, **fields):
         "self-attention": ("transformer", TRANSFORMER),
         "restricted": ("transformer", {**TRANSFORMER, "attention_window": WINDOW}),
         "recurrent": ("recurrent", {}),
-        "recurrent, no attention": ("recurrent", {"attention": "none"}),
+        "recurrent, no attention": ("recurrent", {"attention_scoring": "none"}),
         "convolutional": ("convolutional", CONVOLUTIONAL),
         "dilated": ("convolutional", {**CONVOLUTIONAL, "max_dilation": 16}),
     }[name]

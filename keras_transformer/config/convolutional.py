@@ -38,6 +38,7 @@ class ConvolutionalConfig(TranslationConfig):
     al., 2016, https://arxiv.org/abs/1610.10099.
     """
 
+    old_names: ClassVar[dict[str, str]] = {"attention": "attention_scoring"}
     kind: ClassVar[str] = "convolutional"
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "tiny": {
@@ -56,11 +57,16 @@ class ConvolutionalConfig(TranslationConfig):
     max_dilation: Annotated[int, pydantic.Field(ge=1, le=512)] = 1
     """Dilation of convolutions, at most: positions between those that one sees are 1,
     2, 4, ... up to this power of two from layer to layer, and again from 1."""
-    attention: Literal["scaled_dot_product", "dot_product", "additive"] = (
+    attention_scoring: Literal["scaled_dot_product", "dot_product", "additive"] = (
         "scaled_dot_product"
     )
-    """Attention scores of every decoder layer for the positions of the source:
+    """Attention scoring of every decoder layer for the positions of the source:
     `"scaled_dot_product"`, `"dot_product"` (ConvS2S) or `"additive"`."""
+
+    @property
+    def attention(self) -> str:
+        """`attention_scoring`, under its old name."""
+        return self.attention_scoring
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> ConvolutionalConfig:
@@ -91,7 +97,7 @@ class ConvolutionalConfig(TranslationConfig):
         d = self.hidden_dim
         norm = 2 * d
         convolution = self.kernel_size * d * 2 * d + 2 * d + norm
-        attention = 4 * d * d + norm + d * (self.attention == "additive")
+        attention = 4 * d * d + norm + d * (self.attention_scoring == "additive")
         total = self.num_encoder_layers * convolution
         total += self.num_decoder_layers * (convolution + attention)
         return total + self.num_embedding_weights

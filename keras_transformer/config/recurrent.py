@@ -30,13 +30,14 @@ class RecurrentConfig(TranslationConfig):
 
     >>> from keras_transformer import RecurrentConfig
     >>> config = RecurrentConfig.from_preset("tiny", vocabulary_size=10_000)
-    >>> config.attention, config.num_weights
+    >>> config.attention_scoring, config.num_weights
     ('additive', 2532736)
 
     Reference: Sutskever et al., 2014, https://arxiv.org/abs/1409.3215; Bahdanau et
     al., 2015, https://arxiv.org/abs/1409.0473.
     """
 
+    old_names: ClassVar[dict[str, str]] = {"attention": "attention_scoring"}
     kind: ClassVar[str] = "recurrent"
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "tiny": {
@@ -53,12 +54,17 @@ class RecurrentConfig(TranslationConfig):
     direction, one of the decoder D."""
     num_encoder_layers: Layers = 8
     num_decoder_layers: Layers = 8
-    attention: Literal["additive", "dot_product", "scaled_dot_product", "none"] = (
-        "additive"
-    )
-    """Attention scores of the decoder for the positions of the source: `"additive"`
+    attention_scoring: Literal[
+        "additive", "dot_product", "scaled_dot_product", "none"
+    ] = "additive"
+    """Attention scoring of the decoder for the positions of the source: `"additive"`
     (Bahdanau et al.), `"dot_product"`, `"scaled_dot_product"`; or `"none"`: what it
     knows of the source is its first state."""
+
+    @property
+    def attention(self) -> str:
+        """`attention_scoring`, under its old name."""
+        return self.attention_scoring
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> RecurrentConfig:
@@ -72,7 +78,7 @@ class RecurrentConfig(TranslationConfig):
     @property
     def attends(self) -> bool:
         """Whether the decoder attends to the source."""
-        return self.attention != "none"
+        return self.attention_scoring != "none"
 
     @property
     def num_weights(self) -> int:
@@ -85,5 +91,5 @@ class RecurrentConfig(TranslationConfig):
         total = self.num_encoder_layers * encoder
         total += self.num_decoder_layers * (decoder + first_state)
         if self.attends:
-            total += 4 * d * d + norm + d * (self.attention == "additive")
+            total += 4 * d * d + norm + d * (self.attention_scoring == "additive")
         return total + self.num_embedding_weights

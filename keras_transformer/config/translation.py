@@ -40,6 +40,8 @@ class TranslationConfig(Documented):
 
     kind: ClassVar[str]
     presets: ClassVar[dict[str, dict[str, Any]]]
+    #: Names that fields had before, which files may still have.
+    old_names: ClassVar[dict[str, str]] = {}
 
     vocabulary_size: Size | None = None
     """Vocabulary size V, of source and target where they share one vocabulary."""
@@ -82,10 +84,15 @@ class TranslationConfig(Documented):
     @pydantic.model_validator(mode="before")
     @classmethod
     def _resolve_sizes(cls, fields: Any) -> Any:
-        """Fills in the vocabulary of each side."""
+        """Takes fields by their old names, and fills in the vocabulary of each side."""
         if not isinstance(fields, dict):
             return fields
         fields = dict(fields)
+        for old, name in cls.old_names.items():
+            if old in fields and name in fields:
+                raise ValueError(f"{old} is the old name of {name}; give {name} alone")
+            if old in fields:
+                fields[name] = fields.pop(old)
         for side in ("source_vocabulary_size", "target_vocabulary_size"):
             if fields.get(side) is None:
                 fields[side] = fields.get("vocabulary_size")

@@ -311,7 +311,7 @@ def _sides(config, policy):
 
 
 def _attention(config, policy):
-    if config.attention == "none":
+    if config.attention_scoring == "none":
         return {"attention": None, "attention_residual": None}
     return {
         "attention": source_attention("decoder_attention", config, policy),

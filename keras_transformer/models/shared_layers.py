@@ -73,7 +73,7 @@ def source_attention(name, config, policy):
     return MultiHeadAttention(
         num_heads=1,
         head_dim=config.hidden_dim,
-        scoring=config.attention,
+        attention_scoring=config.attention_scoring,
         dtype=policy,
         name=name,
     )

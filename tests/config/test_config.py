@@ -178,13 +178,26 @@ def test_the_kinds_have_about_as_many_weights(kind):
         ("recurrent", {}, "model: vocabulary_size is missing; give it, or both"),
         ("recurrent", OTHER_SOURCE, "the source has 59 entries and the target 53; us"),
         ("recurrent", {**V, "hidden_dim": 7}, "hidden_dim 7 is odd, .* use an even"),
-        ("recurrent", {**V, "attention": "bahdanau"}, "model.attention: .* 'none'"),
+        (
+            "recurrent",
+            {**V, "attention": "bahdanau"},
+            "model.attention_scoring: .* 'none'",
+        ),
+        (
+            "recurrent",
+            {**V, "attention": "none", "attention_scoring": "none"},
+            "attention is the old name of attention_scoring; give attention_scoring al",
+        ),
         (
             "recurrent",
             {**V, "pad_id": 2},
             r"\(2, 1, 2\) must lie .* differ from end_id",
         ),
-        ("recurrent", {**V, "attentoin": 1}, "attentoin; did you mean 'attention'"),
+        (
+            "recurrent",
+            {**V, "attentoin": 1},
+            "attentoin; did you mean 'attention_scoring'",
+        ),
         (
             "convolutional",
             {**V, "hidden_dim": 7},
@@ -194,7 +207,11 @@ def test_the_kinds_have_about_as_many_weights(kind):
         ("convolutional", {**V, "kernel_size": 4}, "kernel_size 4 is even, .* an odd"),
         ("convolutional", {**V, "max_dilation": 48}, "not a power of two; use 32"),
         ("convolutional", {**V, "max_dilation": 1024}, "or equal to 512, got 1024"),
-        ("convolutional", {**V, "attention": "none"}, "model.attention: .*got 'none'"),
+        (
+            "convolutional",
+            {**V, "attention_scoring": "none"},
+            "model.attention_scoring: .*got 'none'",
+        ),
     ],
 )
 def test_what_other_kinds_refuse(kind, fields, message):

@@ -125,19 +125,19 @@ OTHERS = {
     "recurrent, nothing tied": (
         "recurrent",
         {
-            "attention": "scaled_dot_product",
+            "attention_scoring": "scaled_dot_product",
             "tie_embeddings": "none",
             "source_vocabulary_size": 59,
             "output_bias": True,
             "layer_norm_epsilon": 1e-3,
         },
     ),
-    "recurrent, no attention": ("recurrent", {"attention": "none"}),
+    "recurrent, no attention": ("recurrent", {"attention_scoring": "none"}),
     "convolutional": ("convolutional", {"num_encoder_layers": 1, "kernel_size": 5}),
     "convolutional, dilated": (
         "convolutional",
         {
-            "attention": "dot_product",
+            "attention_scoring": "dot_product",
             "max_dilation": 2,
             "tie_embeddings": "target",
             "source_vocabulary_size": 59,
@@ -146,7 +146,7 @@ OTHERS = {
     ),
     "convolutional, additive": (
         "convolutional",
-        {"attention": "additive", "pad_id": 1, "start_id": 2, "end_id": 0},
+        {"attention_scoring": "additive", "pad_id": 1, "start_id": 2, "end_id": 0},
     ),
 }
 

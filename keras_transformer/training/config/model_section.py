@@ -106,8 +106,10 @@ def _kind_schema(kind: str) -> dict[str, Any]:
 
 def has_field(kind: Any, key: str) -> bool:
     """Whether a kind of model has the field; of an unknown kind, True."""
-    fields = KINDS[kind].model_fields if kind in list(KINDS) else {key}
-    return key in _OTHERS or key in fields
+    if kind not in list(KINDS):
+        return True
+    config = KINDS[kind]
+    return key in {*_OTHERS, *config.model_fields, *config.old_names}
 
 
 def model_config(
@@ -158,7 +160,7 @@ def _check_keys(fields: Mapping[str, Any], kind: str) -> None:
             raise ValueError(
                 f"model.{key} is decided by the tokenizer{mend or '; remove it'}"
             )
-        if key not in keys:
+        if key not in keys and key not in KINDS[kind].old_names:
             near = nearest(str(key), keys)
             raise ValueError(f"unknown key model.{key}; did you mean {near!r}?")
 

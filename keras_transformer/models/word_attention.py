@@ -42,7 +42,7 @@ def require_attention(model, what):
         if not member.config.attends:
             raise InputError(
                 f"{what} attention to the source, and this {member.config.kind} model "
-                f'has none (attention_scoring "none"); do without, or use a model that has it'
+                f'has none (attention_scoring "none"); do without, or use another model'
             )
 
 

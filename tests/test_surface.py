@@ -30,10 +30,11 @@ NAMES = {
         DecodingOptions SearchResult beam_search greedy_search length_penalty sample
     """,
     "keras_transformer.training": """
-        AverageWeights GradientNorm InverseSquareRoot LabelSmoothedCrossEntropy
-        LinearWarmup NegativeLogLikelihood Perplexity RunConfig TokenAccuracy
-        TranslationScores WorkerLost adam average load_config open_distribution
-        paper_optimizer train
+        AverageWeights Corpus DataSection EvaluationSection FilterSection GradientNorm
+        InverseSquareRoot LabelSmoothedCrossEntropy LinearWarmup NegativeLogLikelihood
+        OptimizerSection Perplexity RunConfig TokenAccuracy TokenizerSection
+        TrainingCorpus TrainingSection TranslationScores WorkerLost adam average
+        load_config open_distribution paper_optimizer train
     """,
     "keras_transformer.losses": """
         LabelSmoothedCrossEntropy TokenStatistics default_weights token_losses

@@ -45,3 +45,6 @@ def test_every_public_name_has_its_place(tmp_path):
     configs = " ".join(pages["keras_transformer"].read_text(encoding="utf-8").split())
     assert "<li><strong>intermediate_dim:</strong> Feed-forward dimension F" in configs
     assert "(default 2048)" in configs
+    runs = " ".join(pages["keras_transformer.training"].read_text("utf-8").split())
+    assert "<li><strong>micro_batches:</strong> Gradient accumulation: parts" in runs
+    assert "(default 100000)" in runs

@@ -1,6 +1,7 @@
 """The config that a run keeps: written and read back, and compared with another."""
 
 import pytest
+import yaml
 
 from keras_transformer.training.config import difference
 from keras_transformer.training.config import load_config
@@ -95,6 +96,21 @@ def test_a_run_keeps_the_normalization_that_was_the_default_when_it_began(load):
     rule = "tokenizer.normalization"
     assert difference(before, other) == [f"{rule}: identity -> nfkc"]
     assert difference(other, load(DATA)) == [f"{rule}: nfkc -> None"]
+
+
+def test_a_run_keeps_the_optimizer_that_it_was_begun_with(load):
+    """Configs of before name none, which is Adam as the default has it."""
+    text = load(DATA).to_yaml()
+    assert "optimizer" in text
+    before = yaml.safe_load(text)
+    del before["training"]["optimizer"]
+    before = load(yaml.safe_dump(before))
+    assert difference(before, load(DATA)) == []
+    other = load(DATA, "training.optimizer.name=adamw")
+    assert difference(before, other) == [
+        "training.optimizer.name: adam -> adamw",
+        "training.optimizer.weight_decay: None -> 0.01",
+    ]
 
 
 def test_where_texts_lie_is_no_difference(load):

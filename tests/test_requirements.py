@@ -29,7 +29,10 @@ def constraints():
 @pytest.mark.parametrize(
     "name, extras",
     [
-        ("test", ("tensorflow", "jax", "export", "serve", "ray", "plot", "test")),
+        (
+            "test",
+            ("tensorflow", "jax", "export", "serve", "ray", "plot", "interop", "test"),
+        ),
         ("no-tensorflow", ("jax", "plot", "test")),
     ],
 )

@@ -1,18 +1,18 @@
 """A faster memory allocator for training on Linux.
 
 Every training step frees buffers of many megabytes and asks for them again. By default
-glibc gives such a buffer back to the kernel at once, and each step pays hundreds of
-thousands of page faults to get it back. Other settings keep the memory:
+glibc returns such a buffer to the kernel at once, and each step pays hundreds of
+thousands of page faults to get it back. These settings keep the memory:
 
 * tcmalloc, where it is installed (`libtcmalloc-minimal4` of Debian and Ubuntu,
   `gperftools-libs` of Fedora), never gives any back. Training is up to twice as fast,
   most of all on JAX; and its heap has fewer gaps, so that PyTorch takes less memory.
-* Else glibc: no buffer below 8 GiB is mapped by itself or given back, and pages are
-  large. Training is up to 1.6 times as fast.
+* Otherwise glibc: buffers below 8 GiB are neither mapped separately nor returned, and
+  pages are large. Training is up to 1.6 times as fast.
 
-They are read when a process starts, so `train` starts itself once more, with the same
-arguments and process id, and says so. A variable that is set already is left as it is;
-`KERAS_TRANSFORMER_RESTART=never` leaves all of them.
+The variables are read when a process starts, so `train` restarts itself once, with the
+same arguments and process id, and prints a line. Variables that are already set are
+kept; `KERAS_TRANSFORMER_RESTART=never` prevents the restart.
 """
 
 import ctypes.util
@@ -20,7 +20,7 @@ import os
 import platform
 import sys
 
-#: `allowed` by the program's entry, so that nothing else is ever restarted.
+#: Set to `allowed` by the program's entry point, so that no other process is restarted.
 RESTART = "KERAS_TRANSFORMER_RESTART"
 
 _EIGHT_GIB = 8 * 2**30
@@ -31,7 +31,7 @@ _GLIBC = {
 }
 _TCMALLOC = {
     "TCMALLOC_RELEASE_RATE": "0",
-    # Else it reports each buffer of more than 1 GiB.
+    # Without it, tcmalloc reports each buffer of more than 1 GiB.
     "TCMALLOC_LARGE_ALLOC_REPORT_THRESHOLD": str(2**40),
 }
 
@@ -43,7 +43,7 @@ def settings() -> dict[str, str]:
 
 
 def tune() -> None:
-    """Starts this process again with these settings, once, if it may."""
+    """Restarts this process with these settings, once, where that is allowed."""
     if os.environ.get(RESTART) != "allowed" or platform.libc_ver()[0] != "glibc":
         return
     variables = settings()

@@ -20,7 +20,7 @@ from keras_transformer.errors import InputError
 
 
 class Kind(enum.StrEnum):
-    """What is drawn."""
+    """The kind of attention to draw."""
 
     encoder = "encoder"
     decoder = "decoder"
@@ -31,105 +31,118 @@ class Kind(enum.StrEnum):
 def attention(
     model: options.Model,
     text: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="A sentence to look at.")
+        str | None, typer.Option(metavar="TEXT", help="A sentence to draw.")
     ] = None,
     translation: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="Of it. Default: the model's.")
+        str | None,
+        typer.Option(metavar="TEXT", help="Its translation. Default: the model's."),
     ] = None,
     source: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Sentences to report on.")
+        Path | None,
+        typer.Option(metavar="FILE", help="File of sentences for a report."),
     ] = None,
     target: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Of each line. Default: the model's."),
+        typer.Option(metavar="FILE", help="Their translations. Default: the model's."),
     ] = None,
     output: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="With --text a .png or .html; with --source a .json or text. Default "
-            "of the latter: standard output.",
+            help=(
+                "With --text: .png or .html. With --source: .json or text; default: "
+                "standard output."
+            ),
         ),
     ] = None,
     kind: Annotated[
         Kind | None,
         typer.Option(
             metavar="encoder|decoder|cross|alignment",
-            help="Whose; alignment draws lines between words. Default: cross.",
+            help=(
+                "Which attention; alignment draws lines between words. Default: cross."
+            ),
         ),
     ] = None,
     layer: Annotated[
         int | None,
-        typer.Option(metavar="N", help="From 0. Default: -1, the last; alignment: -2."),
+        typer.Option(
+            metavar="N", help="Layer, from 0. Default: -1, the last; for alignment -2."
+        ),
     ] = None,
     head: Annotated[
         str | None,
-        typer.Option(metavar="N|mean", help="From 0. Default: all; on a page mean."),
+        typer.Option(
+            metavar="N|mean",
+            help="Head, from 0. Default: all heads; on a page their mean.",
+        ),
     ] = None,
 ) -> None:
     """Show what a model attends to.
 
-    With --text, the heads of a layer become a picture, or those of all layers a page on
-    which to choose them and to point at words; it is one file that needs no network.
-    With --source, a table says what each head does: on average, which share of its
-    attention goes to the token before, to delimiters, to rare words.
+    With --text, draws the heads of a layer as a picture, or those of all layers as an
+    interactive page: one file that works offline. With --source, prints a table of what
+    each head does: the mean share of its attention that goes to the previous token, to
+    delimiters, to rare words.
     """
     chosen = _Choice(kind, layer, _head(head))
     if (text is None) == (source is None):
-        raise InputError("give --text, a sentence, or --source, a file: one of the two")
+        raise InputError("give either --text (a sentence) or --source (a file)")
     if source is not None:
         _check_report(translation, chosen)
         _report(model, source, target, output)
         return
     if target is not None:
-        raise InputError("--target belongs to --source; with --text give --translation")
+        raise InputError(
+            "--target works with --source only; with --text use --translation"
+        )
     _check_drawing(output, chosen)
     _draw(model, text, translation, output, chosen)
 
 
 @dataclasses.dataclass(frozen=True)
 class _Choice:
-    """What is drawn, or shown first; None is the default of each."""
+    """The attention to draw, or to show first; None means the default."""
 
     kind: str | None = None
     layer: int | None = None
     head: int | Literal["mean"] | None = None
 
     def given(self) -> dict[str, Any]:
-        """What somebody chose; an alignment is no kind of attention."""
+        """The options that were given; `alignment` is not a kind of attention."""
         values = dataclasses.asdict(self).items()
         return {k: v for k, v in values if v not in (None, "alignment")}
 
 
 def _head(text: str | None) -> int | Literal["mean"] | None:
-    """The number that a text is, or `mean`."""
+    """The value of --head: a number or `mean`."""
     if text is None or text == "mean":
         return text
     try:
         return int(text)
     except ValueError:
-        raise InputError(f"--head {text} is none; give a number or mean") from None
+        raise InputError(f"--head {text} is not valid; give a number or mean") from None
 
 
 def _check_drawing(output: Path | None, choice: _Choice) -> None:
-    """Refuses what cannot be drawn, before anything heavy loads."""
+    """Refuses options that cannot be drawn, before the backend loads."""
     if output is None or output.suffix not in (".png", ".html"):
         raise InputError(
-            f"{output or '--output is missing; it'} must end with .png or .html"
+            f"{output or '--output is missing: it'} must end in .png or .html"
         )
     if choice.kind == "alignment" and output.suffix == ".html":
         raise InputError(
-            f"--kind alignment is a picture, but {output} a page, which has lines of "
-            f"its own; write .png, or leave --kind out"
+            f"--kind alignment draws a picture, but {output} is a page, which shows "
+            "alignments anyway; write a .png file, or leave --kind out"
         )
 
 
 def _check_report(translation: str | None, choice: _Choice) -> None:
-    """Refuses what only a sentence has."""
+    """Refuses options that apply to a single sentence only."""
     if translation is not None or choice.given() or choice.kind:
         raise InputError(
-            "--translation, --kind, --layer and --head belong to --text; a report is "
-            "of all heads, leave them out"
+            "--translation, --kind, --layer and --head work with --text only; a "
+            "report covers all heads, so leave them out"
         )
 
 
@@ -180,8 +193,8 @@ def _png(figure: Any) -> bytes:
         figure.savefig(content, format="png", bbox_inches="tight")
     if any(str(warning.message).startswith("Glyph") for warning in caught):
         warnings.warn(
-            "no installed font has some of the characters, which are boxes now; "
-            "install one that has them, such as Noto, or write .html",
+            "some characters are drawn as boxes because no installed font has them; "
+            "install a font that does, such as Noto, or write .html",
             stacklevel=2,
         )
     return content.getvalue()

@@ -11,23 +11,25 @@ from keras_transformer.cli import model_folder
 
 def average(
     run: Annotated[
-        Path, typer.Argument(metavar="RUN", help="A run folder, which train wrote.")
+        Path, typer.Argument(metavar="RUN", help="A run folder written by train.")
     ],
     output: Annotated[
         Path, typer.Option(metavar="FOLDER", help="The model folder to write.")
     ],
     last: Annotated[
-        int, typer.Option(metavar="N", min=1, help="How many, the latest.")
+        int, typer.Option(metavar="N", min=1, help="Average the latest N checkpoints.")
     ] = 5,
     best: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="Instead, the best in validation."),
+        typer.Option(
+            metavar="N", min=1, help="Average the N best in validation instead."
+        ),
     ] = None,
 ) -> None:
-    """Average checkpoints of a run, which may still be under way."""
+    """Average checkpoints of a run; it may still be training."""
     model_folder.check(run, "a run folder")
     backend.activate()
     from keras_transformer.training import averaging
 
     steps = averaging.average(run, last, output, best)
-    print(f"{output}: the mean of the steps {', '.join(map(str, steps))}")
+    print(f"{output}: mean of the checkpoints at steps {', '.join(map(str, steps))}")

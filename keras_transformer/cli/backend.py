@@ -1,4 +1,4 @@
-"""Backend of a command, Keras' own choice, and settings of its process."""
+"""Backend of a command, as Keras chooses it, and settings of the process."""
 
 import contextlib
 import gc
@@ -16,15 +16,16 @@ BACKENDS = ("tensorflow", "jax", "torch")
 
 
 def activate(*, training: bool = False) -> None:
-    """Chooses the backend for this process, before Keras loads, and says which.
+    """Chooses the backend of this process before Keras loads, and prints it.
 
-    `KERAS_BACKEND` and `keras.json` decide, as in every Keras program, else the first
-    of TensorFlow, JAX and PyTorch that is installed. Unless `TF_CPP_MIN_LOG_LEVEL` is
-    set, TensorFlow's C++ log is asked for errors alone (2.21 prints some lines before
-    it looks). JAX keeps what it compiles. Training has another memory allocator.
+    `KERAS_BACKEND` and `keras.json` decide, as in every Keras program; otherwise the
+    first of TensorFlow, JAX and PyTorch that is installed. Unless
+    `TF_CPP_MIN_LOG_LEVEL` is set, TensorFlow's C++ log shows errors only (2.21 prints a
+    few lines before it reads the variable). JAX caches compiled programs on disk.
+    Training uses another memory allocator.
 
     Raises:
-        InputError: where no backend is installed, or not the one that is asked for.
+        InputError: where no backend is installed, or not the requested one.
     """
     name = _choose()
     os.environ["KERAS_BACKEND"] = name
@@ -38,22 +39,22 @@ def activate(*, training: bool = False) -> None:
 
 
 def _choose() -> str:
-    wanted = os.environ.get("KERAS_BACKEND")
-    if wanted and wanted not in BACKENDS:
+    choice = os.environ.get("KERAS_BACKEND")
+    if choice and choice not in BACKENDS:
         raise InputError(
-            f"KERAS_BACKEND is {wanted!r}; set it to one of {', '.join(BACKENDS)}"
+            f"KERAS_BACKEND is {choice!r}; set it to one of {', '.join(BACKENDS)}"
         )
-    if wanted and not _is_installed(wanted):
+    if choice and not _is_installed(choice):
         raise InputError(
-            f"KERAS_BACKEND is {wanted!r}, but that is not installed; run "
-            f"pip install {wanted}, or unset KERAS_BACKEND"
+            f"KERAS_BACKEND is {choice!r}, which is not installed; run "
+            f"pip install {choice}, or unset KERAS_BACKEND"
         )
-    wanted = wanted or _configured()
-    if wanted in BACKENDS and _is_installed(wanted):
-        return wanted
+    choice = choice or _configured()
+    if choice in BACKENDS and _is_installed(choice):
+        return choice
     for name in BACKENDS:
         if _is_installed(name):
-            print(f"{wanted} is not available; {name} is used instead", file=sys.stderr)
+            print(f"{choice} is not available; {name} is used instead", file=sys.stderr)
             return name
     raise InputError(
         "no backend is installed; run pip install tensorflow, or jax, or torch"
@@ -61,10 +62,10 @@ def _choose() -> str:
 
 
 def _keep_programs() -> None:
-    """In the user's cache folder, if JAX has not been told of another one."""
+    """Caches JAX's compiled programs in the user's cache folder, unless one is set."""
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
     os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", f"{cache}/keras-transformer/jax")
-    # Those of a search take less than the second from which on JAX keeps them.
+    # JAX keeps programs that took a second to compile; those of a search take less.
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 
 
@@ -73,7 +74,7 @@ def _is_installed(name: str) -> bool:
 
 
 def _configured() -> str:
-    """What Keras takes where `KERAS_BACKEND` is not set."""
+    """The backend that Keras uses where `KERAS_BACKEND` is not set."""
     home = Path.home() if os.access(Path.home(), os.W_OK) else Path("/tmp")
     folder = Path(os.environ.get("KERAS_HOME", home / ".keras"))
     try:
@@ -83,13 +84,13 @@ def _configured() -> str:
 
 
 def _seek_garbage_seldom(backend: str) -> None:
-    """Collects garbage at every 100 000th object, in this process.
+    """Runs the garbage collector at every 100 000th object in this process.
 
-    Imports and traces make a million objects that stay. To look among them at every
-    700th, and at the end, takes a fifth of the time that one sentence needs.
+    Imports and traces make a million objects that stay. Searching them at every 700th
+    object and at exit takes a fifth of the time of one sentence.
 
-    PyTorch works step by step, and its `pytree` leaves cycles that hold tensors in
-    each: there everything stays as it is.
+    PyTorch keeps the default: each of its eager steps leaves reference cycles that hold
+    tensors (`pytree`).
     """
     if backend != "torch":
         gc.set_threshold(100_000)
@@ -97,7 +98,7 @@ def _seek_garbage_seldom(backend: str) -> None:
 
 @contextlib.contextmanager
 def garbage_left_at_the_end() -> Iterator[None]:
-    """The interpreter, when it ends, does not look through what there is now."""
+    """Keeps the interpreter from searching today's objects for garbage at exit."""
     try:
         yield
     finally:

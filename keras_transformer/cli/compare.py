@@ -14,14 +14,15 @@ def compare(
     baseline: Annotated[
         Path,
         typer.Argument(
-            metavar="BASELINE", help="Translations of one system, plain or packed."
+            metavar="BASELINE",
+            help="Translations of the first system, plain or compressed.",
         ),
     ],
     systems: Annotated[
         list[Path] | None,
         typer.Argument(
             metavar="HYPOTHESES",
-            help="Translations of others, each compared with the first.",
+            help="Translations of other systems, each compared with the first.",
         ),
     ] = None,
     *,
@@ -29,15 +30,15 @@ def compare(
     tokenize: options.Tokenize = "13a",
     lowercase: options.Lowercase = False,
     confidence: Annotated[
-        int, typer.Option(metavar="N", help="Samples of the bootstrap.")
+        int, typer.Option(metavar="N", help="Number of bootstrap samples.")
     ] = 1000,
     chrf_word_order: options.WordOrder = 0,
     as_json: options.Json = False,
 ) -> None:
     """Score translated files, and compare systems by paired bootstrap.
 
-    Prints BLEU, chrF and TER of each file with 95 % confidence intervals, and of each
-    but the first the p-value of its difference: below 0.05 it is significant.
+    Prints BLEU, chrF and TER of each file with 95 % confidence intervals, and for each
+    file but the first the p-value of its difference: below 0.05 it is significant.
     """
     from keras_transformer import evaluation
     from keras_transformer.data.corpus import read_together
@@ -48,12 +49,12 @@ def compare(
         "confidence": confidence,
         "chrf_word_order": chrf_word_order,
     }
-    others = systems or []
-    texts = read_together([baseline, *others, *references])
-    first, answers = texts[0], texts[1 + len(others) :]
+    other_systems = systems or []
+    texts = read_together([baseline, *other_systems, *references])
+    first, answers = texts[0], texts[1 + len(other_systems) :]
     scores = evaluation.evaluate(first, answers, **settings)
     rows = [(baseline, score, None) for score in scores]
-    for path, lines in zip(others, texts[1:], strict=False):
+    for path, lines in zip(other_systems, texts[1:], strict=False):
         comparisons = evaluation.compare(lines, first, answers, **settings)
         rows += [(path, result.score, result.p_value) for result in comparisons]
     if as_json:

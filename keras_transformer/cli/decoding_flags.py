@@ -1,4 +1,4 @@
-"""Flags of a search: one for each decoding option, made from their table."""
+"""Command line flags of decoding options, built from the table of options."""
 
 import functools
 import inspect
@@ -14,27 +14,27 @@ from keras_transformer.decoding_options import OPTIONS
 from keras_transformer.decoding_options import Option
 from keras_transformer.errors import InputError
 
-#: What takes away an option that a model has.
+#: The value that unsets an option that the model folder sets.
 _NONE = "none"
 
 
 def with_decoding_flags(
     command: Callable[..., None], names: Collection[str] = tuple(OPTIONS)
 ) -> Callable[..., None]:
-    """A command whose parameter `decoding` holds those of the flags that are given.
+    """Wraps a command: its parameter `decoding` holds the flags that were given.
 
     Args:
-        command: has a parameter for each of its own arguments, and `decoding`.
-        names: of the options that it gets flags for; default: all.
+        command: has a parameter for each of its arguments, and `decoding`.
+        names: the options that become flags; default: all.
     """
 
     @functools.wraps(command)
     def run(**arguments: Any) -> None:
         flags = {name: arguments.pop(name) for name in names}
-        # A flag that may be repeated is an empty list where it is not given.
+        # A repeatable flag that is not given is an empty list.
         given = {n: v for n, v in flags.items() if v is not None and v != []}
         decoding = {name: _unset(name, value) for name, value in given.items()}
-        _check(decoding)  # now: a model takes long to load
+        _check(decoding)  # before the model loads, which takes long
         command(**arguments, decoding=decoding)
 
     flags = [_parameter(OPTIONS[name]) for name in names]
@@ -71,18 +71,18 @@ def _number(kind: type, text: str) -> Any:
         return text if text == _NONE else kind(text)
     except ValueError:
         raise typer.BadParameter(
-            f"{text!r} is neither a valid {kind.__name__} nor none."
+            f"{text!r} is not a valid {kind.__name__}, and not none, which unsets it."
         ) from None
 
 
 def _unset(name: str, value: Any) -> Any:
-    """The value, or the option's own for the word none."""
+    """The value; for the word none, the value that unsets the option."""
     is_none = OPTIONS[name].has_none and value in (_NONE, [_NONE])
     return OPTIONS[name].default if is_none else value
 
 
 def _check(decoding: dict[str, Any]) -> None:
-    """Refuses values out of bounds."""
+    """Refuses values that are out of bounds."""
     if not decoding:
         return
     from keras_transformer.config.decoding import DecodingOptions

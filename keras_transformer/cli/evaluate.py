@@ -18,7 +18,7 @@ from keras_transformer.cli.decoding_flags import with_decoding_flags
 from keras_transformer.decoding_options import OPTIONS
 
 
-# One translation of a line is scored: --top-beams would change nothing.
+# Only the best translation of each line is scored: --top-beams has no effect.
 @functools.partial(
     with_decoding_flags, names=[name for name in OPTIONS if name != "top_beams"]
 )
@@ -38,15 +38,16 @@ def evaluate(
     chrf_word_order: options.WordOrder = 0,
     as_json: options.Json = False,
     output: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the translations here.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the translations to this file."),
     ] = None,
     *,
     decoding: dict[str, Any],
 ) -> None:
     """Translate a file; print BLEU, chrF and TER.
 
-    The scores are sacreBLEU's, with its signatures. 'compare' scores files that are
-    translated already. Options of the search that are left out are those of the model.
+    The scores are sacreBLEU's, with their signatures. Use 'compare' for files that are
+    already translated. Decoding options that are not given come from the model.
     """
     from keras_transformer import evaluation
     from keras_transformer.data.corpus import read_together

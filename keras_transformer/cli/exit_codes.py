@@ -1,6 +1,6 @@
-"""The end of a command: its exit code, and one line where it could not do its work.
+"""Exit codes of commands, and the one-line error message of a failure.
 
-0 done; 2 bad input or arguments; 1 a fault of ours; 130 ctrl-C; 143 SIGTERM; 129 of a
+0 success; 2 bad input or arguments; 1 an internal error; 130 ctrl-C; 143 SIGTERM; 129 a
 training whose terminal closed.
 """
 
@@ -16,7 +16,7 @@ from keras_transformer.control_characters import escaped
 from keras_transformer.errors import InputError
 from keras_transformer.errors import out_of_memory
 
-#: Faults of files that a person can mend; any other is one of ours.
+#: File errors that a user can fix; any other error is ours.
 MENDABLE = {
     *(errno.EACCES, errno.EDQUOT, errno.EFBIG, errno.EISDIR, errno.ENAMETOOLONG),
     *(errno.ENOSPC, errno.ENOTDIR, errno.EPERM, errno.EPIPE, errno.EROFS),
@@ -25,7 +25,7 @@ MENDABLE = {
 
 @contextlib.contextmanager
 def reported() -> Iterator[None]:
-    """Turns exceptions into exit codes, and SIGTERM into an exit that cleans up."""
+    """Turns exceptions into exit codes, and SIGTERM into a clean exit."""
     before = signal.signal(signal.SIGTERM, _terminate)
     try:
         try:
@@ -65,11 +65,12 @@ def _exit(code: int, message: str) -> None:
 
 def _exit_as_fault() -> None:
     traceback.print_exc()
-    _exit(1, "this is a fault of keras-transformer; please report the lines above")
+    _exit(1, "this is a bug in keras-transformer; please report the lines above")
 
 
 def _discard_output() -> None:
-    """Writes what waits for standard output, or drops it: at exit Python would fail."""
+    """Flushes standard output, or drops what cannot be written: Python fails at exit
+    otherwise."""
     with contextlib.suppress(OSError, AttributeError):
         try:
             sys.stdout.flush()

@@ -16,7 +16,7 @@ from keras_transformer.errors import InputError
 
 
 class Format(enum.StrEnum):
-    """What is written: a module of `keras_transformer.export` each."""
+    """The export format: each is a module of `keras_transformer.export`."""
 
     saved_model = "saved_model"
     onnx = "onnx"
@@ -29,18 +29,25 @@ def export(
     model: options.Model,
     format: Annotated[
         Format,
-        typer.Option(metavar="saved_model|onnx|litert|ctranslate2", help="See above."),
+        typer.Option(
+            metavar="saved_model|onnx|litert|ctranslate2", help="Described above."
+        ),
     ],
-    output: Annotated[Path, typer.Option(metavar="FOLDER", help="Where to.")],
+    output: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="The folder to write.")
+    ],
     version: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="Of a SavedModel. Default: the next."),
+        typer.Option(
+            metavar="N", min=1, help="Version of a SavedModel. Default: the next."
+        ),
     ] = None,
     examples: options.Examples = None,
     quantization: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", help="Of the others: int8, for instance. Default: float32."
+            metavar="NAME",
+            help="Quantization of the other formats, such as int8. Default: float32.",
         ),
     ] = None,
     *,
@@ -48,33 +55,36 @@ def export(
 ) -> None:
     """Write a model for other programs.
 
-    The format saved_model is for TensorFlow and TF Serving: FOLDER/VERSION takes and
-    gives text, with the search built in. onnx and litert are an encoder and a step of
-    the decoder with a description of the loop around them; ctranslate2 runs in C++.
-    What these three take as --quantization, each says. Options of the search that are
-    left out are those of the model; what a format does not have, it refuses: no format
-    draws samples, has MBR or splits long lines.
+    saved_model is for TensorFlow and TF Serving: FOLDER/VERSION maps text to text, with
+    the search built in. onnx and litert hold an encoder and a decoder step, with a
+    description of the loop around them; ctranslate2 runs in C++. Each of these three
+    names its values of --quantization when it gets another. Decoding options that are
+    not given come from the model. A format refuses options that it does not support:
+    none of them samples, uses MBR or splits long lines.
     """
     saved_model = format is Format.saved_model
-    given: dict[str, Any] = {
+    options_given: dict[str, Any] = {
         "version": version,
         "examples": examples,
         "quantization": quantization,
     }
-    foreign = {"quantization"} if saved_model else given.keys() - {"quantization"}
+    foreign = (
+        {"quantization"} if saved_model else options_given.keys() - {"quantization"}
+    )
     for name in sorted(foreign):
-        if given.pop(name) is not None:
+        if options_given.pop(name) is not None:
             raise InputError(
-                f"the format {format} has no --{name.replace('_', '-')}; leave it out"
+                f"the format {format} has no option --{name.replace('_', '-')}; "
+                "leave it out"
             )
     translator = model_folder.load(model)
     if saved_model:
         from keras_transformer.data.corpus import read_lines
         from keras_transformer.model_folder import card
 
-        given["card"] = card(model)
-        if examples := given.pop("examples"):
-            given["warm_up"] = read_lines(examples)
+        options_given["card"] = card(model)
+        if examples := options_given.pop("examples"):
+            options_given["warm_up"] = read_lines(examples)
     module = importlib.import_module(f"keras_transformer.export.{format}")
     with progress.warnings_reported():
-        print(module.export(translator, output, **given, **decoding))
+        print(module.export(translator, output, **options_given, **decoding))

@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
 
 class Format(enum.StrEnum):
-    """What is written of each line."""
+    """The output format: text or JSON lines."""
 
     text = "text"
     jsonl = "jsonl"
 
 
 def asked(format: Format, attention: bool) -> dict[str, bool]:
-    """What `Translator.translate` must return, for it to be written."""
+    """Arguments of `Translator.translate` that this output needs."""
     if attention and format is Format.text:
-        raise InputError("--attention is written as JSON alone; add --format jsonl")
+        raise InputError("--attention needs JSON lines; add --format jsonl")
     details = format is Format.jsonl
     return {
         "return_details": True,
@@ -34,9 +34,9 @@ def asked(format: Format, attention: bool) -> dict[str, bool]:
 
 
 def _as_text(number: int, hypotheses: "list[Hypothesis]", top_beams: int) -> str:
-    """The translation; of several, each with line number, rank and score before it.
+    """The translation; several come with line number, rank and score before each.
 
-    The score of MBR is the utility, by which it ranks.
+    With MBR the score is the utility, by which it ranks.
     """
     if top_beams == 1:
         return f"{hypotheses[0].text}\n"
@@ -55,7 +55,7 @@ def written(
     unknown: list[list[str] | None],
     top_beams: int,
 ) -> str:
-    """What is written of consecutive lines."""
+    """The output for consecutive lines."""
     rows = zip(sources, hypotheses, unknown, strict=True)
     return "".join(
         _translation_line(source, row, words)
@@ -70,7 +70,8 @@ def _translation_line(
 ) -> str:
     """A line of text and its translations, best first, as one JSON object.
 
-    With the words that the model has not learned, where that is known.
+    Includes the words that the model has not learned, where its vocabulary of words is
+    known.
     """
     row = {"source": source, "hypotheses": list(map(_hypothesis, hypotheses))}
     if unknown_words is not None:
@@ -97,7 +98,7 @@ def _hypothesis(hypothesis: "Hypothesis") -> dict[str, Any]:
         row["source_tokens"] = hypothesis.source_tokens
         row["attention"] = []  # of an empty line
         if hypothesis.attention:
-            # In float64 a rounded number has few digits in JSON.
+            # As float64, a rounded number has few digits in JSON.
             mean = hypothesis.mean_attention.astype("float64")
             row["attention"] = mean.round(4).tolist()
     return row
@@ -108,5 +109,5 @@ def _line(row: dict[str, Any]) -> str:
 
 
 def print_json(rows: Iterable[dict[str, Any]]) -> None:
-    """Prints one list, readable."""
+    """Prints one indented JSON list."""
     print(json.dumps(list(rows), indent=2, ensure_ascii=False))

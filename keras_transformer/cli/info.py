@@ -6,7 +6,7 @@ from keras_transformer.cli import writing
 
 
 def info(model: options.Model) -> None:
-    """Print the facts of a model."""
+    """Print what is known about a model: kind, sizes, languages, decoding."""
     facts = model_folder.load(model).info()
     with writing.writer(None) as write:
         write("".join(f"{name}: {value}\n" for name, value in facts.items()))

@@ -1,4 +1,4 @@
-"""The program `keras-transformer`; knows its commands, imports nothing heavy."""
+"""The program `keras-transformer`: its commands, with nothing heavy imported."""
 
 import os
 import sys
@@ -24,7 +24,7 @@ from keras_transformer.cli.serve import serve
 from keras_transformer.cli.train import train
 from keras_transformer.cli.translate import translate
 
-#: As the help lists them.
+#: In the order of the help.
 COMMANDS = (train, translate, score, evaluate, compare, average)
 COMMANDS += (export, attention, info, serve)
 
@@ -48,16 +48,17 @@ def _options(
 ) -> None:
     """Train Transformers of 'Attention Is All You Need', and translate with them.
 
-    The backend is Keras's own choice: KERAS_BACKEND=tensorflow, jax or torch.
+    The backend is the one Keras chooses: set KERAS_BACKEND to tensorflow, jax or torch.
 
-    Exit codes: 0 done, 2 bad input or arguments, 1 our fault, 130 ctrl-C, 143 SIGTERM.
+    Exit codes: 0 success, 2 bad input or arguments, 1 internal error, 130 ctrl-C, 143
+    SIGTERM.
     """
 
 
 class _Command(TyperCommand):
-    """A command that refuses an option which is given twice, unless it takes a list.
+    """A command that refuses an option given twice, unless it takes a list.
 
-    Without this, the last one of equal options counts.
+    Without this, the last one silently wins.
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -67,7 +68,7 @@ class _Command(TyperCommand):
 
 
 class _Group(TyperGroup):
-    """The program, whose own options are single as well."""
+    """The program itself, which refuses repeated options too."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Refuses repeated options, then reads the arguments."""
@@ -76,18 +77,18 @@ class _Group(TyperGroup):
 
 
 def _refuse_repeated(command: Any, ctx: Any, args: list[str]) -> None:
-    given = set()
+    option_names = set()
     for parameter in command.make_parser(ctx).parse_args(args=list(args))[2]:
         if parameter.param_type_name != "option" or parameter.multiple:
             continue
-        if parameter.name in given:
+        if parameter.name in option_names:
             names = " or ".join([*parameter.opts, *parameter.secondary_opts])
             ctx.fail(f"{names} is given more than once; give it once")
-        given.add(parameter.name)
+        option_names.add(parameter.name)
 
 
 def application() -> typer.Typer:
-    """All commands, with plain messages and help."""
+    """The application with all commands, with plain messages and help."""
     app = typer.Typer(
         cls=_Group,
         callback=_options,
@@ -105,7 +106,7 @@ def main() -> None:
     """Runs the command of `sys.argv` and exits with its code."""
     os.environ.setdefault(allocator.RESTART, "allowed")
     if sys.stdout is not None:
-        sys.stdout.reconfigure(encoding="utf-8")  # whatever the locale
+        sys.stdout.reconfigure(encoding="utf-8")  # independent of the locale
     with backend.garbage_left_at_the_end(), exit_codes.reported():
         application()(prog_name="keras-transformer")
 

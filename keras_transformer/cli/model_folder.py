@@ -1,4 +1,4 @@
-"""A model folder of the command line, loaded."""
+"""Model folders given on the command line: checked and loaded."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def load(folder: Path, *others: Path) -> "Translator":
-    """The model of a folder, or of several together, on the backend of `backend`."""
+    """The translator of a model folder, or of several as an ensemble."""
     for path in (folder, *others):
         check(path, "a model folder")
     backend.activate()
@@ -21,6 +21,6 @@ def load(folder: Path, *others: Path) -> "Translator":
 
 
 def check(path: Path, kind: str) -> None:
-    """Refuses what is no folder before anything heavy loads."""
+    """Refuses a path that is not a folder, before the backend loads."""
     if not path.is_dir():
         raise InputError(f"there is no folder {path}; give {kind} that training wrote")

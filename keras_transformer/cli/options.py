@@ -1,4 +1,4 @@
-"""Arguments and options of the commands; most are shared by several."""
+"""Arguments and options that several commands share."""
 
 from pathlib import Path
 from typing import Annotated
@@ -14,7 +14,7 @@ Model = Annotated[
 SourceFile = Annotated[
     Path,
     typer.Option(
-        "--source", metavar="FILE", help="Lines to translate, plain or packed."
+        "--source", metavar="FILE", help="Lines to translate, plain or compressed."
     ),
 ]
 Examples = Annotated[
@@ -22,47 +22,59 @@ Examples = Annotated[
     typer.Option(metavar="FILE", help="Lines for the warm-up requests and the card."),
 ]
 Format = Annotated[
-    formats.Format, typer.Option(metavar="text|jsonl", help="See above.")
+    formats.Format, typer.Option(metavar="text|jsonl", help="Output format; see above.")
 ]
 Prefixes = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="How the translation of each line begins."),
+    typer.Option(
+        metavar="FILE", help="File with the beginning of each line's translation."
+    ),
 ]
 Ensemble = Annotated[
     list[Path] | None,
     typer.Option(
-        metavar="MODEL", help="Translates together with MODEL. May be repeated."
+        metavar="MODEL",
+        help="Another model to translate with, as an ensemble. May be repeated.",
     ),
 ]
 Attention = Annotated[
-    bool, typer.Option("--attention", help="Write it too, with --format jsonl.")
+    bool,
+    typer.Option(
+        "--attention", help="Write attention weights too; needs --format jsonl."
+    ),
 ]
 
-# Of the commands that score translations.
+# Options of the commands that score translations.
 
 References = Annotated[
     list[Path],
     typer.Option(
         "--reference",
         metavar="FILE",
-        help="A right translation of each line, plain or packed. May be repeated: each "
-        "line then has several.",
+        help=(
+            "Reference translation of each line, plain or compressed. Repeat it for "
+            "several references."
+        ),
     ),
 ]
 Tokenize = Annotated[
     str,
     typer.Option(
         metavar="NAME",
-        help="How BLEU splits text into words, as in sacreBLEU; none for text that is "
-        "tokenized; or moses-de, Moses' tokenizer for a language.",
+        help=(
+            "How BLEU splits text into words: a tokenizer of sacreBLEU, none for "
+            "tokenized text, or Moses' tokenizer of a language, such as moses-de."
+        ),
     ),
 ]
 Lowercase = Annotated[
     bool,
     typer.Option(
         "--lowercase",
-        help="BLEU and chrF ignore case. With --tokenize moses-de, what papers report "
-        "as lower-cased tokenized BLEU (lc.tok).",
+        help=(
+            "BLEU and chrF ignore case. With --tokenize moses-de this is the "
+            "lower-cased tokenized BLEU (lc.tok) of papers."
+        ),
     ),
 ]
 WordOrder = Annotated[
@@ -71,7 +83,7 @@ WordOrder = Annotated[
         "--chrf-word-order",
         metavar="N",
         min=0,
-        help="chrF counts sequences of up to N words, too; 2 is chrF++.",
+        help="chrF also counts sequences of up to N words; 2 is chrF++.",
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print a list of JSON objects.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON list.")]

@@ -23,13 +23,13 @@ _MOST_NAMED = 3
 
 @contextlib.contextmanager
 def bar(file: BinaryIO, output: Path | None) -> Iterator[Callable[[int], None]]:
-    """A function that counts lines that are done; it draws on a terminal alone.
+    """A progress bar: yields a function that counts finished lines.
 
-    Nothing is drawn where the terminal shows the lines, read or written.
+    It is drawn only on a terminal that does not also show the input or output lines.
 
     Args:
-        file: what is read: of a plain file the bar shows how much.
-        output: what is written; None is standard output.
+        file: the input; for a regular file the bar shows the share that is read.
+        output: the output; None is standard output.
     """
     shown = output is None and sys.stdout is not None and sys.stdout.isatty()
     terminal = sys.stderr is not None and sys.stderr.isatty()
@@ -52,15 +52,15 @@ def bar(file: BinaryIO, output: Path | None) -> Iterator[Callable[[int], None]]:
         def advance(count: int) -> None:
             nonlocal lines
             lines += count
-            done = file.tell() if size is not None else None
-            progress.update(task, completed=done, lines=lines)
+            bytes_read = file.tell() if size is not None else None
+            progress.update(task, completed=bytes_read, lines=lines)
 
         yield advance
 
 
 @contextlib.contextmanager
 def warnings_reported() -> Iterator[None]:
-    """Warnings of what runs within it become one line each."""
+    """Prints each warning that is raised within it as one line."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         try:
@@ -71,7 +71,7 @@ def warnings_reported() -> Iterator[None]:
 
 
 def warn_of_cuts(translations: "list[list[Hypothesis]]", first_line: int) -> None:
-    """Says which translations ended at their length limit, without an end token."""
+    """Warns of translations that were cut off at the length limit."""
     for number, hypotheses in enumerate(translations, first_line):
         if not hypotheses[0].finished:
             print(
@@ -82,12 +82,12 @@ def warn_of_cuts(translations: "list[list[Hypothesis]]", first_line: int) -> Non
 
 
 class UnknownWords:
-    """Words of the input that a model has not learned, found line by line.
+    """Collector of input words that the model has not learned, line by line.
 
-    In the end it says how many lines have some.
+    `report` counts the lines that have some.
 
     Args:
-        known: of the model; None finds none.
+        known: the words of the model; None where they are not known.
     """
 
     def __init__(self, known: "KnownWords | None") -> None:
@@ -96,7 +96,7 @@ class UnknownWords:
         self._first: dict[str, None] = {}
 
     def of(self, lines: list[str]) -> list[list[str] | None]:
-        """The unknown words of each line; None where nothing is known of words."""
+        """The unknown words of each line; None without the words of the model."""
         if self._known is None:
             return [None] * len(lines)
         words_of_lines = list(map(self._known.unknown_in, lines))
@@ -107,19 +107,19 @@ class UnknownWords:
         return words_of_lines
 
     def report(self, *, named: bool) -> None:
-        """One warning of all lines, if there is reason.
+        """Prints one warning for all lines, if any has unknown words.
 
         Args:
-            named: whether the output names the words of each line.
+            named: whether the output lists the words of each line.
         """
         if not self._num_lines:
             return
         number = self._num_lines
         count = "1 line has" if number == 1 else f"{number} lines have"
         words = ", ".join(map(repr, list(self._first)[:_MOST_NAMED]))
-        advice = "" if named else "; --format jsonl names those of each line"
+        advice = "" if named else "; --format jsonl lists them for each line"
         text = (
-            f"warning: {count} words that the model has not learned, such as {words}: "
-            f"what it makes of them is a guess{advice}"
+            f"warning: {count} words that the model has not learned, such as "
+            f"{words}: their translations are guesses{advice}"
         )
         print(escaped(text), file=sys.stderr)

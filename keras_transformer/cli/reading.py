@@ -1,4 +1,4 @@
-"""Lines in: UTF-8 whatever the locale, one after the other, in pieces as they come."""
+"""Input lines: UTF-8 in every locale, streamed, and grouped as they arrive."""
 
 import contextlib
 import io
@@ -32,19 +32,19 @@ from keras_transformer.errors import InputError
 STANDARD_INPUT = "standard input"
 
 _CHUNK = 2**16  # bytes
-_LONGEST_WAIT = 0.1  # seconds, of the first line of a piece for others
+_LONGEST_WAIT = 0.1  # seconds that the first line of a group waits
 
 
 @contextlib.contextmanager
 def opened(path: Path | None) -> Iterator[BinaryIO]:
-    """The bytes of a file, or of standard input.
+    """An open binary file: the path, or standard input.
 
     Raises:
         InputError: where there is no such file.
     """
     if path is None:
         if sys.stdin is None:
-            raise InputError("there is no standard input; give --input")
+            raise InputError("standard input is closed; give --input")
         yield sys.stdin.buffer
         return
     try:
@@ -77,10 +77,10 @@ def decoded(lines: Iterable[bytes], path: Path | None) -> Iterator[str]:
 def with_prefixes(
     texts: Iterable[str], prefixes: Path | None
 ) -> Iterator[tuple[str, str]]:
-    """Each line with that of the file `prefixes`, or with nothing.
+    """Each line with its prefix from the file `prefixes`; None without such a file.
 
     Raises:
-        InputError: where the file cannot be read, or has fewer lines or more.
+        InputError: where the file cannot be read, or its number of lines differs.
     """
     with opened(prefixes) if prefixes else contextlib.nullcontext() as file:
         starts: Iterator[str] = repeat("")
@@ -88,23 +88,29 @@ def with_prefixes(
             starts = decoded(_file_lines(file, prefixes), prefixes)
         for number, text in enumerate(texts, 1):
             if (start := next(starts, None)) is None:
-                raise InputError(f"{prefixes} has no line {number}; give one a line")
+                raise InputError(
+                    f"{prefixes} has no line {number}; give one prefix for each "
+                    "input line"
+                )
             yield text, start
         if prefixes and next(starts, None) is not None:
-            raise InputError(f"{prefixes} has more lines than the input; give as many")
+            raise InputError(
+                f"{prefixes} has more lines than the input; give one prefix for each "
+                "input line"
+            )
 
 
 def incoming(
     file: BinaryIO, path: Path | None
 ) -> tuple[Iterable[bytes], Callable[[float], bool]]:
-    """The lines of a file, and a function that says whether the next one is there.
+    """The lines of a file, and a function that tells whether the next line has arrived.
 
-    It waits for it, or for the end, until a time of `time.monotonic`. Of a plain file
-    the next line always is there.
+    The function waits for the next line, or for the end, until a time of
+    `time.monotonic`. The next line of a regular file has always arrived.
 
     Args:
         file: at its beginning.
-        path: of the file, for messages; None for standard input.
+        path: the file's path, for messages; None for standard input.
     """
     name = path or STANDARD_INPUT
     if not _comes_slowly(file):
@@ -118,21 +124,21 @@ def _comes_slowly(file: BinaryIO) -> bool:
         mode = os.fstat(file.fileno()).st_mode
     except io.UnsupportedOperation:  # a file in memory
         return False
-    if os.name == "nt":  # can wait for sockets alone
+    if os.name == "nt":  # Windows can only wait for sockets
         return stat.S_ISSOCK(mode)
     return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or file.isatty()
 
 
 def _file_lines(file: BinaryIO, name: Path | str) -> Iterator[bytes]:
-    r"""The lines, each with its `\n`; unpacked, where the file is packed.
+    r"""The lines, each with its `\n`; decompressed where the file is compressed.
 
     Args:
         file: at its beginning.
         name: of the file, for messages.
 
     Raises:
-        InputError: where it is cut off, damaged or UTF-16, or a line is too long to be
-            one; before it is in memory.
+        InputError: where the file is truncated, damaged or UTF-16, or a line is too
+            long; raised before the whole line is in memory.
     """
     file = file if hasattr(file, "peek") else io.BufferedReader(file)
     with explained(name):
@@ -148,21 +154,21 @@ def _file_lines(file: BinaryIO, name: Path | str) -> Iterator[bytes]:
 
 
 class _Arrivals:
-    """Lines as they arrive; read past Python's buffer, which tells not what is in it.
+    """Lines as they arrive, read without Python's buffer, whose content is hidden.
 
     Args:
         descriptor: of the open file, at its beginning.
         name: of the file, for messages.
 
     Raises:
-        InputError: where it is UTF-16, or a line is too long to be one.
+        InputError: where the file is UTF-16, or a line is too long.
     """
 
     def __init__(self, descriptor: int, name: Path | str) -> None:
         self._descriptor = descriptor
         self._name = name
         self._lines: deque[bytes] = deque()
-        self._begun = bytearray()  # a line whose end has not come
+        self._begun = bytearray()  # a line whose end has not arrived
         self._count = 0
         self._packed = self._ended = False
 
@@ -175,7 +181,7 @@ class _Arrivals:
             yield from _file_lines(io.BufferedReader(pieces), self._name)
 
     def ready(self, until: float) -> bool:
-        """Whether a line, or the end, is there by a time; what is packed always is."""
+        """Whether a line or the end arrives in time; true for compressed input."""
         while not (self._lines or self._ended or self._packed):
             wait = None if until == math.inf else max(until - time.monotonic(), 0.0)
             if not select.select([self._descriptor], [], [], wait)[0]:
@@ -205,13 +211,12 @@ class _Arrivals:
 def pieces(
     lines: Iterable[Any], size: int, ready: Callable[[float], bool] = lambda until: True
 ) -> Iterator[list[Any]]:
-    """The lines in lists of `size`, or of fewer, where the next is not ready.
+    """Lists of up to `size` lines; shorter where the next line has not arrived.
 
     Args:
         lines: any number.
-        size: the most of them in a list.
-        ready: whether the next one, or the end, is there by a time of
-            `time.monotonic`.
+        size: the maximum number of lines in a list.
+        ready: whether the next line, or the end, arrives by a time of `time.monotonic`.
     """
     piece: list[Any] = []
     until = 0.0

@@ -20,7 +20,7 @@ def score(
     target: Annotated[
         Path,
         typer.Option(
-            metavar="FILE", help="A translation of each line, plain or packed."
+            metavar="FILE", help="A translation of each line, plain or compressed."
         ),
     ],
     format: options.Format = formats.Format.text,
@@ -28,9 +28,9 @@ def score(
 ) -> None:
     """Print the log-probability of given translations.
 
-    The format text is one natural logarithm a line. The format jsonl is one object a
-    line: 'source', 'target', 'log_probability', and of each token, the end included,
-    'tokens' and 'token_scores'.
+    The format text is one natural logarithm per line. The format jsonl is one object
+    per line: 'source', 'target', 'log_probability', and 'tokens' with 'token_scores',
+    the end token included.
     """
     from keras_transformer.data.corpus import read_parallel
 

@@ -13,45 +13,59 @@ from keras_transformer.cli import options
 from keras_transformer.cli.decoding_flags import with_decoding_flags
 from keras_transformer.errors import InputError
 
-#: Names the environment variable: an argument could be read by anybody on the machine.
+#: An environment variable, because every user of the machine can read arguments.
 KEY = "KERAS_TRANSFORMER_API_KEY"
 
 _Host = Annotated[
-    str, typer.Option(metavar="ADDRESS", help="0.0.0.0 lets other machines in.")
+    str,
+    typer.Option(
+        metavar="ADDRESS",
+        help="Address to listen on; 0.0.0.0 lets other machines connect.",
+    ),
 ]
 _Port = Annotated[
-    int, typer.Option(metavar="N", min=0, max=65535, help="0: any free one.")
+    int, typer.Option(metavar="N", min=0, max=65535, help="Port; 0 takes any free one.")
 ]
 _Name = Annotated[
-    str, typer.Option(metavar="NAME", help="Of the model, in /v1/models/NAME.")
+    str, typer.Option(metavar="NAME", help="Name of the model, in /v1/models/NAME.")
 ]
 _Languages = Annotated[
-    str, typer.Option(metavar="CODES", help="Such as en-de; refuse all others.")
+    str,
+    typer.Option(
+        metavar="CODES", help="Language pair, such as en-de; others are refused."
+    ),
 ]
 _BatchSize = Annotated[
     int, typer.Option(metavar="N", min=1, help="Sentences translated at once.")
 ]
 _Queue = Annotated[
-    int, typer.Option(metavar="N", min=1, help="Sentences that may wait; beyond, 429.")
+    int,
+    typer.Option(
+        metavar="N", min=1, help="Sentences that may wait; more get status 429."
+    ),
 ]
 _MaxBody = Annotated[
-    int, typer.Option(metavar="BYTES", min=1, help="Of a request; beyond, 413.")
+    int, typer.Option(metavar="BYTES", min=1, help="Of a request; larger: 413.")
 ]
 _MaxSentences = Annotated[
-    int, typer.Option(metavar="N", min=1, help="Of a request; beyond, 400.")
+    int, typer.Option(metavar="N", min=1, help="Sentences of a request; more: 400.")
 ]
 _MaxCharacters = Annotated[
-    int, typer.Option(metavar="N", min=1, help="Of a sentence; beyond, 400.")
+    int, typer.Option(metavar="N", min=1, help="Characters of a sentence; more: 400.")
 ]
 _MaxRequestCharacters = Annotated[
     int,
-    typer.Option(metavar="N", min=1, help="Of a request's sentences; beyond, 400."),
+    typer.Option(metavar="N", min=1, help="Characters of a request; more: 400."),
 ]
 _Timeout = Annotated[
-    int, typer.Option(metavar="SECONDS", min=1, help="For an answer; beyond, 504.")
+    int,
+    typer.Option(metavar="SECONDS", min=1, help="Time limit of an answer; then 504."),
 ]
 _WarmUp = Annotated[
-    int, typer.Option(metavar="N", min=0, help="Compile first, for up to N tokens.")
+    int,
+    typer.Option(
+        metavar="N", min=0, help="Compile at start, for sentences of up to N tokens."
+    ),
 ]
 
 
@@ -73,13 +87,13 @@ def serve(
     *,
     decoding: dict[str, Any],
 ) -> None:
-    """Answer translation requests over HTTP, and show a page to try it.
+    """Answer translation requests over HTTP, with a page to try it.
 
     MODEL is a model folder, or one of 'export --format ctranslate2'. POST /translate
-    takes {"text": "..."} or {"texts": [...]}, POST /v1/models/NAME:predict what TF
-    Serving takes. Where KERAS_TRANSFORMER_API_KEY is set, clients must send it as
-    'Authorization: Bearer KEY'. Options of the search that are left out are those of
-    the model. SIGTERM, SIGHUP or ctrl-C stops it when all that was taken on is
+    takes {"text": "..."} or {"texts": [...]}; POST /v1/models/NAME:predict takes the
+    requests of TF Serving. Where KERAS_TRANSFORMER_API_KEY is set, clients must send it
+    as 'Authorization: Bearer KEY'. Decoding options that are not given come from the
+    model. SIGTERM, SIGHUP or ctrl-C stops the server once all accepted requests are
     answered.
     """
     model_folder.check(model, "a model folder")
@@ -95,7 +109,7 @@ def serve(
             f"serve needs {error.name}, which is not installed; run pip install "
             f"starlette uvicorn prometheus-client"
         ) from None
-    naming.check_name(name)  # now: a model takes long to load
+    naming.check_name(name)  # before the model loads, which takes long
     pair = naming.parse_languages(languages)
     key = guard.parse_key(os.environ.get(KEY), KEY)
     if not loading.is_ctranslate2(model):

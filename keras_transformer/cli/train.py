@@ -23,7 +23,7 @@ def train(
         Path | None,
         typer.Argument(
             metavar="CONFIG.yaml",
-            help="Left out: English to German on the embedded phrasebook.",
+            help="Default: English to German on the embedded phrasebook.",
         ),
     ] = None,
     overrides: Annotated[
@@ -31,7 +31,10 @@ def train(
         typer.Option(
             "--set",
             metavar="KEY=VALUE",
-            help="Replace a key of the config: training.steps=100. More may follow.",
+            help=(
+                "Override a config key, such as training.steps=100; more pairs may "
+                "follow."
+            ),
         ),
     ] = None,
     print_schema: Annotated[
@@ -47,18 +50,17 @@ def train(
         list[str] | None, typer.Argument(metavar="KEY=VALUE", hidden=True)
     ] = None,
 ) -> None:
-    """Train a model, or go on with a run that was stopped.
+    """Train a model, or resume a run that was stopped.
 
-    The run folder is the config's key 'output'; its folder 'averaged' is the model.
-    Paths of texts in the config are relative to its file, 'output' to the working
-    directory.
+    The config key 'output' names the run folder; its folder 'averaged' is the model.
+    Paths of texts are relative to the config file, 'output' to the working directory.
     """
-    # What follows `--set a=1` comes as arguments, the first of them as the config.
+    # Words after `--set a=1` arrive as arguments, the first one as the config.
     words = [*([str(config)] if config else []), *(more or ())]
     settings = [word for word in words if "=" in word and not Path(word).exists()]
     files = [word for word in words if word not in settings]
     if len(files) > 1:
-        raise typer.BadParameter(f"one config at a time, got {' and '.join(files)}")
+        raise typer.BadParameter(f"give one config, got {' and '.join(files)}")
     backend.activate(training=True)
     from keras_transformer.training import config as configs
     from keras_transformer.training import run
@@ -71,5 +73,5 @@ def train(
         print(stop, file=sys.stderr)
         raise typer.Exit(stop.exit_code) from None
     except (KeyboardInterrupt, SystemExit):
-        print("run the same command again to go on with this run", file=sys.stderr)
+        print("run the same command again to resume this run", file=sys.stderr)
         raise

@@ -14,7 +14,7 @@ from keras_transformer.cli import reading
 from keras_transformer.cli import writing
 from keras_transformer.cli.decoding_flags import with_decoding_flags
 
-_BATCHES_AT_ONCE = 8  # lines of similar length share a batch, and memory is bounded
+_BATCHES_AT_ONCE = 8  # groups lines of similar length, within bounded memory
 
 
 @with_decoding_flags
@@ -37,21 +37,21 @@ def translate(
     *,
     decoding: dict[str, Any],
 ) -> None:
-    """Translate lines of text, in their order.
+    """Translate lines of text, in order.
 
-    An empty line stays empty. Text is UTF-8. The format text is one translation a line;
-    with --top-beams above 1, one hypothesis a line: the number of the source line, a
-    rank from 1 (samples: in the order of the draws), the score (of --mbr: the utility)
-    and the translation, with tabs between. The format jsonl is one object a line:
-    'source' and 'hypotheses' with 'text', 'score', 'log_probability', 'finished' (else
-    cut at the length limit), 'tokens', 'token_scores' (after theirs the end's, if
-    finished) and 'alignment' (pairs of words, from 0; '' where the model has no
-    attention); with --mbr 'utility'; with --prefixes 'prefix_log_probability', which
-    the other two leave out; with --attention 'source_tokens' and 'attention': of each
-    token, the end included, to each of these, the mean of layers and heads; with a
-    model that holds its words (see info), 'unknown_words', those of the source that it
-    has not learned. Options
-    left out are the model's; 'none' unsets one that it has.
+    Text is UTF-8; an empty line stays empty. The format text is one translation per
+    line; with --top-beams above 1, one hypothesis per line: number of the source line,
+    rank from 1 (samples: in the order drawn), score (with --mbr: the utility) and
+    translation, separated by tabs. The format jsonl is one object per line: 'source'
+    and 'hypotheses' with 'text', 'score', 'log_probability', 'finished' (false: cut off
+    at the length limit), 'tokens', 'token_scores' (followed by the end token's, if
+    finished) and 'alignment' (pairs of word numbers from 0; '' where the model has no
+    attention). Further keys: with --mbr 'utility'; with --prefixes
+    'prefix_log_probability', which 'score' and 'log_probability' exclude; with
+    --attention 'source_tokens' and 'attention', the mean over layers and heads from
+    each target token, the end token included, to each source token; with a model that
+    lists its words (see info) 'unknown_words', the source words that it has not
+    learned. Decoding options that are not given come from the model; 'none' unsets one.
     """
     details = formats.asked(format, attention)
     with reading.opened(source) as file, writing.writer(output) as write:

@@ -1,4 +1,4 @@
-"""Text out: UTF-8 whatever the locale, a file whole or not at all."""
+"""Output of text: UTF-8 in every locale; a file is written whole or not at all."""
 
 import contextlib
 import os
@@ -18,11 +18,11 @@ from keras_transformer.files.whole_file import new_file
 def writer(path: Path | None) -> Iterator[Callable[[str | bytes], None]]:
     """A function that writes text, or bytes, to a file or to standard output.
 
-    A file has a temporary name until all is written; what is no file (a device, a
-    named pipe) is written to as it is. A terminal is shown no control characters.
+    A file has a temporary name until it is complete; a device or a named pipe is
+    written to directly. On a terminal, control characters are escaped.
 
     Raises:
-        InputError: where it cannot be written.
+        InputError: where the output cannot be written.
     """
     if path is None:
         output = sys.stdout and sys.stdout.buffer
@@ -45,13 +45,13 @@ def writer(path: Path | None) -> Iterator[Callable[[str | bytes], None]]:
                 file.close()
                 stack.close()
         finally:
-            with contextlib.suppress(OSError):  # what is left in its buffer
+            with contextlib.suppress(OSError):  # flushing its buffer may fail
                 file.close()
 
 
 def _write(name: Path | str, file: BinaryIO | None, text: str | bytes) -> None:
     if file is None:
-        raise InputError(f"there is no {name}; give --output")
+        raise InputError(f"{name} is closed; give --output")
     with _reported(name):
         file.write(text.encode() if isinstance(text, str) else text)
         file.flush()

@@ -1,1 +1,1 @@
-"""Files and folders that are read with care, and written whole or not at all."""
+"""Files and folders: safe reading, and writing whole or not at all."""

@@ -1,4 +1,4 @@
-"""A folder that is written whole or is not there."""
+"""Output folders that are written whole or not at all."""
 
 import contextlib
 import shutil
@@ -20,25 +20,26 @@ def new_folder(
     """A temporary folder that gets the name `output` when the block ends well.
 
     Args:
-        output: the path that is wanted; nothing may be there but an empty folder or
-            an older one of this kind, which is replaced.
-        kind: what is written, such as "a model folder".
-        markers: files that every folder of this kind has; none: none is replaced.
-        others: what one may have besides.
+        output: the path of the folder; it may be an empty folder, or an older one of
+            this kind, which is replaced.
+        kind: what the folder is, for messages, such as "a model folder".
+        markers: files that every folder of this kind has; without any, no folder is
+            replaced.
+        others: further files that such a folder may have.
 
     Raises:
         InputError: where `output` is something else, holds other files too, or cannot
-            be written. What is there stays.
+            be written. Existing files are kept.
     """
     try:
-        output = Path(output).resolve()  # a link stays, what it names is replaced
+        output = Path(output).resolve()  # a link is kept, its target is replaced
         replaced = bool(markers) and all((output / name).is_file() for name in markers)
         if replaced:
             _check_own(output, {*markers, *others})
         elif output.exists() and not _is_empty_folder(output):
-            what = f"and is not {kind}" if markers else "already"
+            problem = f"is not {kind}" if markers else "is not empty"
             raise InputError(
-                f"{output} exists {what}; choose another name, or remove it"
+                f"{output} exists and {problem}; choose another name, or remove it"
             )
         output.parent.mkdir(parents=True, exist_ok=True)
         new = Path(tempfile.mkdtemp(prefix=f".{output.name}.", dir=output.parent))
@@ -66,8 +67,8 @@ def _check_own(folder: Path, names: set[str]) -> None:
     foreign = sorted({path.name for path in folder.iterdir()} - names)
     if foreign:
         raise InputError(
-            f"{folder} would be replaced, but it holds {', '.join(foreign[:3])} too; "
-            f"move that away, or choose another name"
+            f"{folder} would be replaced, but it also holds "
+            f"{', '.join(foreign[:3])}; move these files away, or choose another name"
         )
 
 

@@ -1,4 +1,4 @@
-"""Files of a folder that may come from anybody."""
+"""Files of a folder from an untrusted source, checked before they are read."""
 
 import errno
 import os
@@ -6,24 +6,24 @@ from pathlib import Path
 
 from keras_transformer.errors import InputError
 
-#: Of any file but the weights.
+#: The largest size of any file but the weights, in bytes.
 MOST_BYTES = 64 * 2**20
-#: Of a config: parsed, JSON and YAML take up to a hundred times their size.
+#: The largest config: parsed JSON and YAML take up to a hundred times their size.
 MOST_CONFIG_BYTES = 2**20
 
 
 def plain_file(folder: Path, name: str, most_bytes: float = float("inf")) -> Path:
-    """The path of a file, unless it is something else or leads out of the folder.
+    """The path of a regular file that lies in the folder.
 
-    A missing one is left to its reader.
+    A missing file is reported by its reader.
 
     Args:
         folder: where it must lie.
-        name: of the file.
-        most_bytes: that it may have.
+        name: the name of the file.
+        most_bytes: its largest allowed size.
 
     Raises:
-        InputError: where it is no plain file of the folder, or larger.
+        InputError: where it is not a regular file of the folder, or is larger.
     """
     path = folder / name
     try:
@@ -36,16 +36,16 @@ def plain_file(folder: Path, name: str, most_bytes: float = float("inf")) -> Pat
         is_inside, size = False, None
     if not is_inside or size is None or size > most_bytes:
         raise InputError(
-            f"{path} is not a plain file of this folder, or is too large; copy the "
-            f"folder again, without links to elsewhere"
+            f"{path} is not a regular file of this folder, or is too large; copy the "
+            "folder again, without links to other places"
         )
     return path
 
 
 def data_bytes(path: Path) -> int:
-    """How much a file holds, without the holes that only its size counts.
+    """The bytes of a file that hold data, without the holes of a sparse file.
 
-    Where the system does not tell, it is the size. `OSError` where there is no file.
+    Its size where the system cannot tell. `OSError` where there is no file.
     """
     size = path.stat().st_size
     if not hasattr(os, "SEEK_DATA"):
@@ -58,5 +58,5 @@ def data_bytes(path: Path) -> int:
                 end = file.seek(start, os.SEEK_HOLE)
                 total += end - start
         except OSError as error:
-            return total if error.errno == errno.ENXIO else size  # a hole to the end
+            return total if error.errno == errno.ENXIO else size  # only a hole follows
     return total

@@ -1,4 +1,4 @@
-"""The removal of a file or folder, whichever it is."""
+"""Removal of a file, a link or a folder."""
 
 import contextlib
 import shutil
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def remove(path: Path) -> None:
-    """Removes a file, a link or a whole folder, as far as it can be."""
+    """Removes a file, a link or a whole folder; ignores errors."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:

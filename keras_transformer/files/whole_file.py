@@ -11,23 +11,23 @@ def new_file(path: Path) -> Iterator[Path]:
     """A temporary path that gets the name `path` when the block ends well.
 
     Raises:
-        OSError: where it cannot be renamed. What is there stays.
+        OSError: where it cannot be renamed. An existing file is kept.
     """
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
         yield temporary
         temporary.replace(path)
     finally:
-        with contextlib.suppress(OSError):  # it has got its name, or never was
+        with contextlib.suppress(OSError):  # it was renamed, or never created
             temporary.unlink()
 
 
 def left_behind(folder: Path, name: str = "*") -> Iterator[Path]:
-    """What processes that were killed in `new_file` left of files of that name."""
+    """Temporary files that killed processes left beside `path` in `new_file`."""
     return folder.glob(f"{name}.[0-9]*.tmp")
 
 
 def write_whole(path: Path, content: bytes | memoryview) -> None:
-    """Writes a file; `OSError` where it cannot be written. What is there stays."""
+    """Writes a file; `OSError` where it cannot be written, and the old file is kept."""
     with new_file(path) as temporary:
         temporary.write_bytes(content)

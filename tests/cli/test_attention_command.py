@@ -45,7 +45,7 @@ def test_characters_without_a_font_are_one_warning(invoke, tmp_path):
     result = invoke("attention", FOLDER, *arguments, "--output", output, *WORDS)
     warned = [line for line in result.stderr.splitlines() if "warning:" in line]
     assert len(warned) == 1
-    assert "no installed font has some of the characters" in warned[0]
+    assert "drawn as boxes because no installed font has them" in warned[0]
 
 
 def test_a_report_is_a_table_or_json(invoke, tmp_path):
@@ -67,19 +67,22 @@ def test_a_report_is_a_table_or_json(invoke, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "give --text, a sentence, or --source"),
-        (["--text", "a", "--source", "b"], "one of the two"),
+        ([], "give either --text"),
+        (["--text", "a", "--source", "b"], "or --source"),
         (["--text", "a"], "--output is missing"),
-        (["--text", "a", "--output", "b.pdf"], "b.pdf must end with .png or .html"),
-        (["--text", "a", "--target", "b"], "--target belongs to --source"),
-        (["--text", "a", "--output", "b.png", "--head", "two"], "--head two is none"),
+        (["--text", "a", "--output", "b.pdf"], "b.pdf must end in .png or .html"),
+        (["--text", "a", "--target", "b"], "--target works with --source only"),
+        (
+            ["--text", "a", "--output", "b.png", "--head", "two"],
+            "--head two is not valid",
+        ),
         (
             ["--text", "a", "--output", "b.html", "--kind", "alignment"],
-            "alignment is a picture",
+            "alignment draws a picture",
         ),
-        (["--source", "a", "--kind", "alignment"], "belong to --text"),
-        (["--source", "a", "--layer", "0"], "belong to --text"),
-        (["--source", "a", "--translation", "b"], "belong to --text"),
+        (["--source", "a", "--kind", "alignment"], "work with --text only"),
+        (["--source", "a", "--layer", "0"], "work with --text only"),
+        (["--source", "a", "--translation", "b"], "work with --text only"),
     ],
     ids=lambda value: "" if isinstance(value, str) else " ".join(value) or "none",
 )

@@ -158,7 +158,7 @@ def test_average_passes_its_arguments_on(model, invoke, monkeypatch, tmp_path):
 
     monkeypatch.setattr(averaging, "average", average)
     result = invoke("average", model, "--output", "new")
-    assert result.stdout == "new: the mean of the steps 100, 200\n"
+    assert result.stdout == "new: mean of the checkpoints at steps 100, 200\n"
     invoke("average", model, "--output", "new", "--last", 2)
     invoke("average", model, "--output", "new", "--best", 3)
     found = [(str(output), last, best) for _, last, output, best in calls]

@@ -87,7 +87,7 @@ def test_a_fault_of_ours_is_1_and_asks_for_a_report(model, start):
     assert (process.returncode, output) == (1, b"")
     assert b"Traceback" in error and b"RuntimeError: a fault" in error
     assert error.endswith(
-        b"error: this is a fault of keras-transformer; please report the lines above\n"
+        b"error: this is a bug in keras-transformer; please report the lines above\n"
     )
 
 

@@ -109,7 +109,7 @@ def test_what_the_model_has_can_be_unset(model, invoke):
     assert own.updated(chosen).changed() == {"beam_size": 1}
     result = invoke("translate", model, "--patience", "nine", input="a\n")
     assert result.exit_code == 2
-    assert "'nine' is neither a valid float nor none" in result.stderr
+    assert "'nine' is not a valid float, and not none, which unsets it" in result.stderr
 
 
 def test_prefixes_go_with_their_lines(model, invoke, tmp_path):
@@ -156,7 +156,7 @@ def test_words_that_the_model_has_not_learned_are_named_in_json(words, model, in
     assert not any(found[4:-1])
     assert result.stderr.splitlines()[1:] == [
         "warning: 3 lines have words that the model has not learned, such as 'The', "
-        "'the', 'bird': what it makes of them is a guess"
+        "'the', 'bird': their translations are guesses"
     ]
 
 
@@ -165,7 +165,7 @@ def test_words_that_the_model_has_not_learned_leave_text_as_it_is(words, model, 
     assert result.stdout == "A DOG\nBIRD\x1b\n"
     assert result.stderr.splitlines()[1:] == [
         "warning: 1 line has words that the model has not learned, such as 'bird': "
-        "what it makes of them is a guess; --format jsonl names those of each line"
+        "their translations are guesses; --format jsonl lists them for each line"
     ]
     result = invoke("translate", model, input="dog\nA cat\n")
     assert len(result.stderr.splitlines()) == 1
@@ -238,7 +238,7 @@ def test_the_table_of_mbr_has_the_utility(model, invoke):
 
 
 def test_attention_is_not_written_as_text(model, invoke):
-    with pytest.raises(InputError, match="is written as JSON alone; add"):
+    with pytest.raises(InputError, match="needs JSON lines; add"):
         invoke("translate", model, "--attention", input="a\n")
 
 

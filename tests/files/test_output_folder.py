@@ -40,7 +40,9 @@ def test_an_older_one_is_replaced_with_what_it_may_have(letter, tmp_path):
 
 def test_what_is_no_part_of_it_is_never_removed(letter, tmp_path):
     (letter / "thesis.txt").touch()
-    with pytest.raises(InputError, match=r"it holds thesis\.txt too; move that away"):
+    with pytest.raises(
+        InputError, match=r"also holds thesis\.txt; move these files away"
+    ):
         write(letter, "new")
     assert (letter / "letter").read_text() == "old"
     assert names(letter) == ["letter", "stamp", "thesis.txt"]

@@ -92,23 +92,23 @@ def refused(folder, message):
 def test_links_that_leave_the_folder_are_refused(folder, tmp_path, name):
     (folder / name).rename(tmp_path / name)
     (folder / name).symlink_to(tmp_path / name)
-    refused(folder, "is not a plain file of this folder")
+    refused(folder, "is not a regular file of this folder")
     (folder / name).unlink()
     (folder / name).symlink_to("/dev/zero")
-    refused(folder, "is not a plain file of this folder")
+    refused(folder, "is not a regular file of this folder")
     (folder / name).unlink()
     (folder / name).symlink_to(name)
-    refused(folder, "is not a plain file of this folder")
+    refused(folder, "is not a regular file of this folder")
 
 
 @each_file
 def test_what_is_no_plain_file_is_refused(folder, name):
     (folder / name).unlink()
     (folder / name).mkdir()
-    refused(folder, "is not a plain file of this folder")
+    refused(folder, "is not a regular file of this folder")
     (folder / name).rmdir()
     os.mkfifo(folder / name)  # reading it would wait for ever
-    refused(folder, "is not a plain file of this folder")
+    refused(folder, "is not a regular file of this folder")
 
 
 @each_kind
@@ -145,7 +145,7 @@ def test_the_card_is_read_with_the_same_care(folder, tmp_path):
     (folder / "README.md").unlink()
     (tmp_path / "secret").write_text("secret")
     (folder / "README.md").symlink_to(tmp_path / "secret")
-    with pytest.raises(InputError, match="is not a plain file"):
+    with pytest.raises(InputError, match="is not a regular file"):
         model_folder.card(folder)
 
 

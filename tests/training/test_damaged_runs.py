@@ -276,7 +276,7 @@ def test_a_file_where_the_run_needs_a_folder_is_refused_before_a_step(
 def test_a_pipe_for_the_log_is_refused(run):
     (run / "logs" / "metrics.jsonl").unlink()
     os.mkfifo(run / "logs" / "metrics.jsonl")
-    with pytest.raises(InputError, match=r"metrics\.jsonl is not a plain file"):
+    with pytest.raises(InputError, match=r"metrics\.jsonl is not a regular file"):
         train(load_config("small.yaml", [f"output={run}"]))
 
 

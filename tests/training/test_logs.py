@@ -101,7 +101,7 @@ def test_a_line_that_was_damaged_is_named(open_log, metrics):
 
 def test_a_log_that_cannot_be_opened_is_bad_input(open_log, metrics):
     metrics.mkdir(parents=True)
-    with pytest.raises(InputError, match=r"metrics\.jsonl is not a plain file"):
+    with pytest.raises(InputError, match=r"metrics\.jsonl is not a regular file"):
         open_log(0)
 
 

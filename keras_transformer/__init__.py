@@ -4,7 +4,21 @@ Importing this package costs nothing and runs nothing: a public name is loaded w
 it is first used, and only then Keras and its backend (PEP 562).
 """
 
+from typing import TYPE_CHECKING
+
 import lazy_loader
+
+if TYPE_CHECKING:
+    from keras_transformer.batch_translator import BatchTranslator as BatchTranslator
+    from keras_transformer.config import ConvolutionalConfig as ConvolutionalConfig
+    from keras_transformer.config import RecurrentConfig as RecurrentConfig
+    from keras_transformer.config import TransformerConfig as TransformerConfig
+    from keras_transformer.models.convolutional import (
+        ConvolutionalModel as ConvolutionalModel,
+    )
+    from keras_transformer.models.recurrent import RecurrentModel as RecurrentModel
+    from keras_transformer.models.transformer import Transformer as Transformer
+    from keras_transformer.translator import Translator as Translator
 
 __version__ = "0.1.0"
 

@@ -95,7 +95,7 @@ class BatchTranslator:
         self.batch_tokens = batch_tokens
         self.batch_size = batch_size
         self.options = options
-        self._translator = None
+        self._translator: Any = None
 
     def __call__(self, batch: Any) -> Any:
         """Translates one batch."""

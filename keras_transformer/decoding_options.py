@@ -299,7 +299,7 @@ def _bound(bound: Any) -> str:
     return ""
 
 
-def _number(value: float) -> str:
+def _number(value: Any) -> str:
     if isinstance(value, int):
         return str(value)
     return f"{value:f}".rstrip("0").rstrip(".")

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+from typing import Any
 
 import sacrebleu
 from sacrebleu.metrics.base import Metric
@@ -220,7 +221,10 @@ def compare(
         )
     chosen = _chosen(metrics, tokenize, lowercase, confidence, chrf_word_order)
     results = _bootstrap([baseline, hypotheses], references, chosen, confidence)
-    return [Comparison(*scores, p_value) for scores, p_value in results]
+    return [
+        Comparison(baseline_score, score, p_value)
+        for (baseline_score, score), p_value in results
+    ]
 
 
 def _chosen(
@@ -255,15 +259,16 @@ def _bootstrap(
     references: list[list[str]],
     metrics: Mapping[str, Metric],
     num_samples: int,
-) -> Iterator[tuple[list[Score], float | None]]:
+) -> Iterator[tuple[list[Score], Any]]:
     """For each metric the scores of one or two systems, and the p-value of two."""
-    signatures, results = PairedTest(
+    test: Any = PairedTest(  # whose results may be text by their type alone
         [(str(number), system) for number, system in enumerate(systems)],
         metrics,
         references,
         test_type="bs",
         n_samples=num_samples,
-    )()
+    )
+    signatures, results = test()
     for name, signature in signatures.items():
         scores = [
             Score(name, float(result.score), str(signature), float(result.ci))
@@ -287,7 +292,11 @@ def _texts(
     check_texts(**columns, **answers)
     if not all(map(len, columns.values())):
         raise InputError("there is nothing to score; give at least one hypothesis")
-    return list(map(list, columns.values())), list(map(list, answers.values()))
+    return _lists(columns), _lists(answers)
+
+
+def _lists(texts: Mapping[str, Any]) -> list[list[str]]:
+    return [list(lines) for lines in texts.values()]
 
 
 def _are_several(references: References) -> bool:

@@ -3,6 +3,7 @@
 import contextlib
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 
 @contextlib.contextmanager
@@ -11,7 +12,8 @@ def hidden(package: str) -> Iterator[None]:
     if package in sys.modules:
         yield
         return
-    sys.modules[package] = None
+    modules: dict[str, Any] = sys.modules
+    modules[package] = None
     try:
         yield
     finally:

@@ -91,15 +91,17 @@ def read(folder: str | Path) -> Contents:
     config = read_config(folder)
     sizes = config.model.source_vocabulary_size, config.model.target_vocabulary_size
     _check_size(config.model, plain_file(folder, _WEIGHTS))
-    tokenizers = [
+    source_tokenizer, target_tokenizer = (
         load_within_bounds(folder, name, size)
         for name, size in zip(config.tokenizers, sizes, strict=True)
-    ]
+    )
     known_words = KnownWords.load(folder) if config.has_known_words else None
     with initial_values.left_out():
         model = config.kind(config.model)
     assign(model, read_weights(folder, model), folder / _WEIGHTS)
-    return Contents(model, *tokenizers, config.decoding, known_words)
+    return Contents(
+        model, source_tokenizer, target_tokenizer, config.decoding, known_words
+    )
 
 
 def read_config(folder: Path) -> Config:

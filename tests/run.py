@@ -167,6 +167,10 @@ class Run:
         command = [FULL.python, "-m", "ruff", *arguments, "-q", "."]
         return subprocess.run(command, cwd=ROOT).returncode
 
+    def types(self) -> int:
+        command = [FULL.python, "-m", "mypy", "--no-error-summary"]
+        return subprocess.run(command, cwd=ROOT).returncode
+
     def tests(self, environment: Environment, marker: str, backend: str) -> int:
         """One run of pytest; its counts are added to the totals."""
         if self.quick:
@@ -221,6 +225,7 @@ def run_stages(run: Run, backends: list[str], install: bool) -> None:
         return
     run.stage("ruff check", partial(run.ruff, "check"))
     run.stage("ruff format", partial(run.ruff, "format", "--check"))
+    run.stage("types", run.types)
     # Where a process imports Keras all the same, PyTorch is there soonest.
     run.stage("no backend", partial(run.tests, FULL, "no_backend", "torch"))
     for backend in backends:

@@ -60,9 +60,10 @@ def _place(
     parts: tuple[str | int, ...], model: type[pydantic.BaseModel]
 ) -> tuple[list[str], dict[str, Any]]:
     """The keys of the place of a fault, and the fields that the last of them has."""
-    keys, fields = [], model.model_fields
+    keys: list[str] = []
+    fields: dict[str, Any] = model.model_fields
     for part in parts:
-        if part in fields:
+        if isinstance(part, str) and part in fields:
             fields = _fields(fields[part].annotation) or fields
         elif not isinstance(part, int):  # which counts the items of a list
             break  # an unknown key, or one of the types that a value may have

@@ -14,6 +14,9 @@ from typing import NamedTuple
 import pydantic
 
 from keras_transformer.config.positions import POSITIONS
+from keras_transformer.config.translation import LEFT_OUT
+from keras_transformer.config.translation import FilledBool
+from keras_transformer.config.translation import FilledSize
 from keras_transformer.config.translation import Rate
 from keras_transformer.config.translation import Size
 from keras_transformer.config.translation import TranslationConfig
@@ -95,9 +98,9 @@ class TransformerConfig(TranslationConfig):
     """Feed-forward dimension F (d_ff): the inner width of the feed-forward layer."""
     num_heads: Size = 8
     """Attention heads H (h) of every attention layer."""
-    head_dim: Size | None = None
+    head_dim: FilledSize = LEFT_OUT
     """Head size K (d_k) of queries and keys; D / H if left out."""
-    value_dim: Size | None = None
+    value_dim: FilledSize = LEFT_OUT
     """Head size of values (d_v); D / H if left out."""
     num_key_value_heads: Size | None = None
     """Key/value heads G, which divide H: so many heads of keys and values, each shared
@@ -143,7 +146,7 @@ class TransformerConfig(TranslationConfig):
     deep_norm: bool = False
     """DeepNorm, for post-norm of many layers: scaled residual connections and smaller
     initial values, both by the number of layers."""
-    final_norm: bool | None = None
+    final_norm: FilledBool = LEFT_OUT
     """Final layer normalization after the last block of each stack; the value of
     `normalize_first` if left out."""
     embedding_norm: bool = False

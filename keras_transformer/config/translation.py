@@ -5,6 +5,7 @@ D hidden_dim, N layers, V vocabulary size.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
 from typing import Annotated
 from typing import Any
 from typing import ClassVar
@@ -26,7 +27,15 @@ MOST_POSITIONS = 2**16
 #: On each side. Keras goes through a model by recursion, and fails at about a thousand.
 MOST_LAYERS = 256
 Layers = Annotated[int, pydantic.Field(ge=1, le=MOST_LAYERS)]
-Rate = pydantic.confloat(ge=0.0, lt=1.0)
+Rate = Annotated[float, pydantic.Field(ge=0.0, lt=1.0)]
+# What may be left out and is then filled in: None is never read.
+if TYPE_CHECKING:
+    FilledSize = int
+    FilledBool = bool
+else:
+    FilledSize = Size | None
+    FilledBool = bool | None
+LEFT_OUT: Any = None
 
 
 class TranslationConfig(Documented):
@@ -45,9 +54,9 @@ class TranslationConfig(Documented):
 
     vocabulary_size: Size | None = None
     """Vocabulary size V, of source and target where they share one vocabulary."""
-    source_vocabulary_size: Size | None = None
+    source_vocabulary_size: FilledSize = LEFT_OUT
     """Vocabulary size of the source, where the two differ."""
-    target_vocabulary_size: Size | None = None
+    target_vocabulary_size: FilledSize = LEFT_OUT
     """Vocabulary size of the target, where the two differ."""
     hidden_dim: Size = 512
     """Model dimension D (the paper's d_model): the width of the residual stream, even

@@ -40,9 +40,10 @@ class BPEMerges:
     def __init__(self, tokenizer: Tokenizer, *, split_symbols: bool = False) -> None:
         scores = tokenizer.scores(split_symbols=split_symbols)
         pieces = tokenizer.pieces(range(len(scores)))
-        ids = {pieces[i]: i for i, score in enumerate(scores) if score is not None}
+        merged = {i: score for i, score in enumerate(scores) if score is not None}
+        ids = {pieces[i]: i for i in merged}
         self._size = len(scores)
-        self._by_rank = np.array(sorted(ids.values(), key=lambda i: -scores[i]), int)
+        self._by_rank = np.array(sorted(ids.values(), key=lambda i: -merged[i]), int)
         ranks = np.zeros(self._size, int)
         ranks[self._by_rank] = np.arange(len(ids))
         merges = {

@@ -83,7 +83,8 @@ def plan_batches(
     slots = [sum(stratum.slots for stratum in bucket) for bucket in strata]
     sizes = zip(source_sizes[::-1], target_sizes[::-1], strict=True)
     total, start, end = sum(slots), 0, 0
-    cuts, buckets, shapes = [], [], []
+    cuts, buckets = [], []
+    shapes: list[tuple[int, int, int]] = []
     for own, (S, T) in zip(slots, sizes, strict=True):
         end += own
         if start >= end:  # longer buckets took all of it

@@ -85,7 +85,7 @@ class CheckedBlocks:
 
     def _verify(self, block: int) -> None:
         content = self._bytes[block * BLOCK_BYTES : (block + 1) * BLOCK_BYTES]
-        if zlib.crc32(content) != self._checksums[block]:
+        if zlib.crc32(content.data) != self._checksums[block]:
             self.fault = InputError(
                 f"{self.path} is damaged, near byte {block * BLOCK_BYTES}; remove the "
                 f"folder {self.path.parent}, and start again: the text is then encoded "
@@ -93,4 +93,4 @@ class CheckedBlocks:
             )
             raise self.fault
         self._unread[block] = False
-        self._left = np.count_nonzero(self._unread)  # other threads may read, too
+        self._left = int(np.count_nonzero(self._unread))  # other threads may read, too

@@ -74,8 +74,9 @@ class Cells:
             LineFault: where the row is longer or shorter than the first.
             InputError: where the first row has not the columns.
         """
-        if self._places is None:
-            self._begin(row)
+        places = self._places
+        if places is None:
+            places = self._places = self._begin(row)
             if isinstance(self._columns[0], str):
                 return None
         if len(row) != self._width:
@@ -83,20 +84,22 @@ class Cells:
                 f"expected {self._width} columns{self._said}, found {len(row)}; mend "
                 f"or remove them, or choose two by columns"
             )
-        source, target = self._places
+        source, target = places
         return row[source], row[target]
 
-    def _begin(self, row: Sequence[str]) -> None:
+    def _begin(self, row: Sequence[str]) -> tuple[int, int]:
         self._width = len(row)
         names = list(row)
         try:
-            if isinstance(self._columns[0], str):
-                places = [names.index(name) for name in self._columns]
-            else:
-                places = [range(len(row)).index(n - 1) for n in self._columns]
+            source, target = (
+                names.index(column)
+                if isinstance(column, str)
+                else range(len(row)).index(column - 1)
+                for column in self._columns
+            )
         except ValueError:
             raise missing_columns(self._path, self._columns, names) from None
-        self._places = tuple(places)
+        return source, target
 
 
 def missing_columns(
@@ -116,7 +119,7 @@ def from_object(row: Any, columns: Columns | None) -> tuple[str, str]:
     Raises:
         LineFault: where it has not both as text.
     """
-    source, target = (_value(row, name) for name in columns or _SIDES)
+    source, target = (_value(row, str(name)) for name in columns or _SIDES)
     return source, target
 
 

@@ -71,10 +71,12 @@ class Shard:
             for reader in self.readers:
                 stack.enter_context(reader)
             if self.format is None:
-                yield from _line_pairs(*self.readers, chunk)
+                source, target = self.readers
+                yield from _line_pairs(source, target, chunk)
             else:
+                (reader,) = self.readers
                 find = _FORMATS[self.format][1]
-                yield from find(*self.readers, self.columns, chunk)
+                yield from find(reader, self.columns, chunk)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -191,7 +193,9 @@ def read_parallel(
     Raises:
         InputError: where a file cannot be read, or two files do not match.
     """
-    files = CorpusFiles(source=tuple(sources), target=tuple(targets))
+    files = CorpusFiles(
+        source=tuple(map(Path, sources)), target=tuple(map(Path, targets))
+    )
     return ParallelText.concatenate(read_shards(files.shards()))
 
 
@@ -239,7 +243,8 @@ def read_pairs(
     """
     if format not in FORMATS:
         raise InputError(f"unknown format {format!r}; use one of {', '.join(FORMATS)}")
-    files = CorpusFiles(**{format: tuple(paths)}, columns=columns)
+    tables: dict[str, Any] = {format: tuple(map(Path, paths))}
+    files = CorpusFiles(**tables, columns=columns)
     return ParallelText.concatenate(read_shards(files.shards()))
 
 

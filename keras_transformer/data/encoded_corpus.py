@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import filelock
 import numpy as np
@@ -132,7 +133,7 @@ def encode_corpora(
     )
 
 
-def _settings(corpora: Sequence[CorpusFiles], encoder: PairEncoder) -> dict:
+def _settings(corpora: Sequence[CorpusFiles], encoder: PairEncoder) -> dict[str, Any]:
     """All that decides what is written, but for the content of the files."""
     return {
         "format_version": _FORMAT_VERSION,
@@ -148,7 +149,7 @@ def _settings(corpora: Sequence[CorpusFiles], encoder: PairEncoder) -> dict:
 
 
 def _open(
-    path: Path, settings: dict, records: Mapping[str, FileRecord]
+    path: Path, settings: dict[str, Any], records: Mapping[str, FileRecord]
 ) -> EncodedCorpora | None:
     """What lies there; None where it is missing, damaged, or of other content."""
     try:
@@ -159,8 +160,9 @@ def _open(
         if manifest.get("sha256", digest) != digest:  # an earlier version wrote none
             return None
         files = _RECORDS.validate_json(json.dumps(manifest["files"]), strict=True)
-        now = [_now(record, records) for record in files]
-        if None in now:
+        today = (_now(record, records) for record in files)
+        now = [record for record in today if record is not None]
+        if len(now) < len(files):
             return None
         pairs = _map(path, manifest)
         reports = _REPORTS.validate_json(json.dumps(manifest["reports"]), strict=True)
@@ -171,8 +173,8 @@ def _open(
         *(TypeError, ValueError),  # with pydantic's, and `InputError`
     ):
         return None
-    kept = list(map(dataclasses.asdict, now))
-    if kept != list(map(dataclasses.asdict, files)):
+    kept = [dataclasses.asdict(record) for record in now]
+    if kept != [dataclasses.asdict(record) for record in files]:
         # Of another time: the next start need not read them.
         manifest["files"] = kept
         with contextlib.suppress(OSError):
@@ -189,7 +191,7 @@ def _now(then: FileRecord, known: Mapping[str, FileRecord]) -> FileRecord | None
     return now if now.same_content(then) else None
 
 
-def _map(path: Path, manifest: dict) -> EncodedPairs:
+def _map(path: Path, manifest: dict[str, Any]) -> EncodedPairs:
     """The arrays of a folder; `ValueError` where one cannot be what was written."""
     arrays, counts = [], []
     for name in FILES:
@@ -202,7 +204,7 @@ def _map(path: Path, manifest: dict) -> EncodedPairs:
         # As a plain array, which is indexed three times faster.
         arrays.append(np.asarray(np.memmap(file, dtype, "r", shape=(count,))))
         counts.append(-(-count * dtype.itemsize // BLOCK_BYTES))
-    blocks = [None] * len(FILES)
+    blocks: list[CheckedBlocks | None] = [None] * len(FILES)
     if "checksums_sha256" in manifest:
         checksums = np.split(_read_checksums(path, manifest), np.cumsum(counts)[:-1])
         blocks = [
@@ -218,10 +220,11 @@ def _map(path: Path, manifest: dict) -> EncodedPairs:
         elif offsets[0] or offsets[-1] != len(ids) or (np.diff(offsets) < 0).any():
             raise ValueError(f"{path} has offsets that are none")
         sides.append(TokenRows(ids, offsets, own))
-    return EncodedPairs(*sides)
+    source, target = sides
+    return EncodedPairs(source, target)
 
 
-def _read_checksums(path: Path, manifest: dict) -> np.ndarray:
+def _read_checksums(path: Path, manifest: dict[str, Any]) -> np.ndarray:
     content = plain_file(path, CHECKSUMS).read_bytes()
     if (
         manifest["block_bytes"] != BLOCK_BYTES

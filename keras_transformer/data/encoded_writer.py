@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -42,7 +43,7 @@ def write_corpora(
     encoder: PairEncoder,
     workers: int | None,
     say: Callable[[str], None],
-) -> dict:
+) -> dict[str, Any]:
     """Writes the ids of corpora into a folder; see `encode_corpora`.
 
     Returns:
@@ -88,13 +89,13 @@ def write_corpora(
     }
 
 
-def write_manifest(folder: Path, manifest: dict) -> None:
+def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
     """Writes the manifest of a folder, whole or not at all, with its own SHA-256."""
     manifest = {**manifest, "sha256": manifest_digest(manifest)}
     write_whole(folder / MANIFEST, json.dumps(manifest, indent=1).encode())
 
 
-def manifest_digest(manifest: dict) -> str:
+def manifest_digest(manifest: dict[str, Any]) -> str:
     """The SHA-256 of what a manifest says, but for the key `sha256`."""
     content = {key: value for key, value in manifest.items() if key != "sha256"}
     return sha256_of_json(content)

@@ -92,7 +92,7 @@ class PairEncoder:
         kept = np.flatnonzero(reasons == 0)
         hashes = None
         if self.filters.unique:
-            hashes = np.array([_hash(pairs, row) for row in kept], np.uint64)
+            hashes = np.array([_hash(pairs, int(row)) for row in kept], np.uint64)
         report = self.filters.report(reasons, marks)
         return EncodedChunk(pairs.take(kept), report, hashes)
 
@@ -210,7 +210,7 @@ def _encode_elsewhere(
         pool.shutdown(cancel_futures=True)
 
 
-_encoder: PairEncoder | None = None  # of a process that encodes
+_encoder: PairEncoder  # of a process that encodes
 
 
 def _begin_work(encoder: PairEncoder) -> None:
@@ -222,7 +222,8 @@ def _begin_work(encoder: PairEncoder) -> None:
 
 def _end_with_parent() -> None:
     """A parent that is killed cannot say so: its processes would wait for ever."""
-    multiprocessing.parent_process().join()
+    if parent := multiprocessing.parent_process():
+        parent.join()
     os._exit(1)
 
 

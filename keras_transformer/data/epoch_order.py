@@ -34,13 +34,13 @@ class EpochOrder:
                 [_mixed(stratum, random) for stratum in bucket]
                 for bucket in plan.strata
             ]
-        self._epoch = None
+        self._epoch: int | None = None
         self._current: tuple[np.ndarray, np.ndarray] | None = None
 
     def __call__(self, epoch: int) -> tuple[np.ndarray, np.ndarray]:
         """The pair in each slot, (slots,) int32, and the numbers of the batches."""
         epoch = epoch if self._shuffle else 0
-        if self._epoch != epoch:
+        if self._current is None or self._epoch != epoch:
             self._current = self._draw(epoch)
             self._epoch = epoch
         return self._current

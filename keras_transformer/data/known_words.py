@@ -38,7 +38,7 @@ def _character(code: int) -> str | None:
     return character if category[0] in "LMN" else " "
 
 
-class _Characters(dict):
+class _Characters(dict[int, str | None]):
     """A table for `str.translate` that asks `_character` for what it has not."""
 
     def __missing__(self, code: int) -> str | None:

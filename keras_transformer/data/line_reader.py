@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 from typing import Any
 
 from keras_transformer.data.line_faults import BEGINNING
@@ -23,6 +24,9 @@ from keras_transformer.data.line_faults import utf8_fault
 from keras_transformer.data.unpacking import explained
 from keras_transformer.data.unpacking import unpacked
 from keras_transformer.errors import InputError
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 _BLOCK = 1 << 20  # bytes
 _MANY = 10_000  # lines
@@ -194,8 +198,8 @@ class LineReader:
         if "\r" in text:
             texts = [line.removesuffix("\r") for line in texts]
         if "\0" in text and self._refuses_nul:
-            for line in enumerate(texts, first):
-                self._applied(check_text, *line)
+            for number, text in enumerate(texts, first):
+                self._applied(check_text, number, text)
         return texts
 
     def _applied(self, parse: Callable[[str], Any], number: int, text: str) -> Any:
@@ -252,14 +256,14 @@ def same_content_now(record: FileRecord) -> FileRecord | None:
 class _Watched(io.RawIOBase):
     """A file whose bytes are counted and hashed as they pass."""
 
-    def __init__(self, raw: io.RawIOBase, reader: LineReader) -> None:
+    def __init__(self, raw: io.FileIO, reader: LineReader) -> None:
         self._raw = raw
         self._reader = reader
 
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: memoryview) -> int:
+    def readinto(self, buffer: WriteableBuffer) -> int:
         count = self._raw.readinto(buffer)
         self._reader.bytes_read += count
         self._reader._hash.update(memoryview(buffer)[:count])

@@ -90,7 +90,7 @@ def csv_pairs(
     """The pairs of rows of cells with commas between, in quotes where need be."""
     cells = Cells(reader.path, columns, ("source", "target"))
     faults = LineFaults(reader.path)
-    pairs = []
+    pairs: list[Pair] = []
     for number, row in _rows(reader):
         try:
             pair = cells.pair(list(map(one_line, row))) if row else _EMPTY
@@ -138,7 +138,7 @@ def _rows(reader: LineReader) -> Iterator[tuple[int, list[str]]]:
 
 
 def tmx_pairs(
-    reader: LineReader, columns: Columns | None, chunk: int
+    reader: LineReader, columns: Columns, chunk: int
 ) -> Iterator[ParallelText]:
     """The pairs of the units of a translation memory; what has no pair is empty.
 

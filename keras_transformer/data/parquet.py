@@ -51,21 +51,24 @@ class ParquetReader(LineReader):
     def pairs(self, columns: Columns | None, chunk: int) -> Iterator[ParallelText]:
         """The pairs of two columns of text; a dot in a name leads into a struct."""
         columns = columns or ("source", "target")
+        wanted = [str(column) for column in columns]
         names = [
             self._table.schema.column(i).path for i in range(len(self._table.schema))
         ]
-        if not set(columns) <= set(names):
+        if not set(wanted) <= set(names):
             raise missing_columns(self.path, columns, names)
         rows = max(self._table.metadata.num_rows, 1)
         faults = LineFaults(self.path)
         with _explained(self.path):
-            batches = self._table.iter_batches(chunk, columns=list(columns))
+            batches = self._table.iter_batches(chunk, columns=wanted)
             for batch in batches:
-                sides = [self._texts(batch, name) for name in columns]
+                sources, targets = (self._texts(batch, name) for name in wanted)
+                pairs = zip(sources, targets, strict=True)
                 found = []
-                for number, pair in enumerate(zip(*sides, strict=True), self.lines + 1):
+                for number, (source, target) in enumerate(pairs, self.lines + 1):
                     try:
-                        found.append(tuple(one_line(text or "") for text in pair))
+                        pair = one_line(source or ""), one_line(target or "")
+                        found.append(pair)
                     except LineFault as fault:
                         faults.add(number, fault)
                 self.lines += batch.num_rows

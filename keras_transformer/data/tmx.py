@@ -41,7 +41,7 @@ class TranslationUnits:
         self.count = 0
         self.complete = 0
         self.languages: set[str] = set()
-        self._wanted = [column.lower() for column in columns]
+        self._wanted = [str(column).lower() for column in columns]
         self._pairs: list[tuple[str, str]] = []
         self._open: list[str] = []
         self._texts: dict[str, str] = {}  # of a unit, by language

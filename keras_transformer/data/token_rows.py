@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from itertools import chain
@@ -52,6 +53,9 @@ class TokenRows:
         if self.blocks is not None:
             self.blocks.check(self.offsets[row : row + 1], self.offsets[row + 1 :][:1])
         return self.ids[self.offsets[row] : self.offsets[row + 1]]
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        return map(self.__getitem__, range(len(self)))
 
     @property
     def lengths(self) -> np.ndarray:

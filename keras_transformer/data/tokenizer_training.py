@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterable
 from collections.abc import Sequence
 from importlib import resources
+from typing import Any
 
 import sentencepiece
 
@@ -29,7 +30,7 @@ LEAST_COVERAGE = 0.98
 _SPECIAL_PIECE = re.compile("<(pad|s|/s|unk|0x[0-9A-F]{2})>")
 _NUM_SPECIAL_IDS = 4
 _SMALLEST_VOCABULARY = _NUM_SPECIAL_IDS + 256
-_OPTIONS = {
+_OPTIONS: dict[str, Any] = {
     "model_type": "bpe",
     "pad_id": 0,
     "bos_id": 1,
@@ -74,7 +75,7 @@ def train_model(
     rules = resources.files(__package__) / "whitespace.tsv"
     try:
         with resources.as_file(rules) as path:
-            rule = {"normalization_rule_name": normalization}
+            rule: dict[str, Any] = {"normalization_rule_name": normalization}
             if normalization == "whitespace":
                 rule = {"normalization_rule_tsv": str(path)}
             sentencepiece.SentencePieceTrainer.train(

@@ -16,9 +16,13 @@ import zlib
 from collections.abc import Callable
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 from typing import Any
 
 from keras_transformer.errors import InputError
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 _BLOCK = 1 << 20  # bytes
 _MEMORY = 2**28  # bytes that unpacking xz may take; xz -9 takes 2**26
@@ -41,7 +45,7 @@ def packing(beginning: bytes) -> str | None:
     return next(names, None)
 
 
-def unpacked(file: io.BufferedReader) -> io.BufferedReader:
+def unpacked(file: io.BufferedReader[Any]) -> io.BufferedReader[Any]:
     """The file, or a file of what is packed in it.
 
     Args:
@@ -105,15 +109,16 @@ class Pieces(io.RawIOBase):
         """True."""
         return True
 
-    def readinto(self, buffer: memoryview) -> int:
+    def readinto(self, buffer: WriteableBuffer) -> int:
         """Reads a part of one piece."""
+        room = memoryview(buffer)
         while not self._piece:
             piece = next(self._pieces, None)
             if piece is None:
                 return 0
             self._piece = memoryview(piece)
-        count = min(len(buffer), len(self._piece))
-        buffer[:count] = self._piece[:count]
+        count = min(len(room), len(self._piece))
+        room[:count] = self._piece[:count]
         self._piece = self._piece[count:]
         return count
 

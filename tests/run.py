@@ -149,6 +149,7 @@ class Run:
         self.pytest_arguments = pytest_arguments
         self.failed_stages: list[str] = []
         self.passed = self.failed = self.skipped = 0
+        self.reports: list[ElementTree.Element] = []
 
     def stage(self, name: str, action: Callable[[], int]) -> bool:
         """Prints one line with its result and seconds; says whether it passed."""
@@ -194,16 +195,43 @@ class Run:
             self._count(report)
         return 0 if code == NOTHING_SELECTED else code
 
+    def nothing_skipped_everywhere(self) -> int:
+        names = skipped_everywhere(self.reports)
+        for name, reason in names.items():
+            print(f"skipped on every stage: {name}: {reason}", flush=True)
+        return len(names)
+
     def _count(self, report: Path) -> None:
         if not report.exists():  # the process died
             self.failed += 1
             return
-        for suite in ElementTree.parse(report).iter("testsuite"):
+        suites = ElementTree.parse(report).getroot()
+        self.reports.append(suites)
+        for suite in suites.iter("testsuite"):
             failed = int(suite.get("failures")) + int(suite.get("errors"))
             skipped = int(suite.get("skipped"))
             self.failed += failed
             self.skipped += skipped
             self.passed += int(suite.get("tests")) - failed - skipped
+
+
+def skipped_everywhere(reports: list[ElementTree.Element]) -> dict[str, str]:
+    """`{test: reason}` of the tests that no stage ran, by pytest's reports of them.
+
+    Passed over: reasons that name what the machine lacks ("needs ...").
+    """
+    ran, skipped = set(), {}
+    for case in (case for report in reports for case in report.iter("testcase")):
+        module, name = case.get("classname"), case.get("name")
+        skip = case.find("skipped")
+        if skip is None or skip.get("type") != "pytest.skip":
+            ran |= {module, f"{module}.{name}"}
+            continue
+        # Of a module that is skipped as a whole, its reason is in the text.
+        reason = skip.get("message") if module else (skip.text or "")
+        if not re.search(r"(^|Skipped: )(needs |could not import )", reason):
+            skipped[f"{module}.{name}" if module else name] = reason
+    return {name: skipped[name] for name in sorted(skipped.keys() - ran)}
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -239,6 +267,8 @@ def run_stages(run: Run, backends: list[str], install: bool) -> None:
             f"{backend} without TensorFlow",
             partial(run.tests, NO_TENSORFLOW, "no_tensorflow", backend),
         )
+    if set(backends) == set(BACKENDS) and not run.quick and not run.pytest_arguments:
+        run.stage("every test ran somewhere", run.nothing_skipped_everywhere)
 
 
 def main() -> int:

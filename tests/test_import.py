@@ -82,7 +82,7 @@ def test_configs_evaluation_and_text_files_need_no_keras(run_python):
 @pytest.mark.parametrize("backend", ["jax", "torch"])
 def test_every_public_name_loads_without_tensorflow(backend, run_python):
     if not importlib.util.find_spec(backend):
-        pytest.skip(f"{backend} is not installed")
+        pytest.skip(f"needs {backend}")
     code = (
         "import keras_transformer\n"
         "for name in keras_transformer.__all__:\n"

@@ -62,7 +62,7 @@ def allow_fake_gpu():
         try:
             guards = (ctypes.c_void_p * 20).in_dll(ctypes.CDLL(str(library)), name)
         except (OSError, ValueError):
-            pytest.skip("this build of PyTorch cannot index fake CUDA tensors")
+            pytest.skip("needs a PyTorch that indexes fake CUDA tensors")
         cuda, meta = 1, 14  # c10::DeviceType
         guards[cuda] = guards[cuda] or guards[meta]
 

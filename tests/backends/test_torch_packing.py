@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch")
 if keras.backend.backend() != "torch":
     pytest.skip("PyTorch's own machinery", allow_module_level=True)
 if not torch.backends.mkldnn.is_available():
-    pytest.skip("this PyTorch has no oneDNN", allow_module_level=True)
+    pytest.skip("needs a PyTorch with oneDNN", allow_module_level=True)
 
 from keras_transformer import Transformer  # noqa: E402
 from keras_transformer import backends  # noqa: E402

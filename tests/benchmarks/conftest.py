@@ -21,7 +21,7 @@ def ours():
     """See `OURS`; the GPU's benchmarks never run on TensorFlow."""
     name = keras.backend.backend()
     if name not in OURS:
-        pytest.skip("needs JAX or PyTorch")
+        pytest.skip("runs on JAX or PyTorch")
     return OURS[name]
 
 

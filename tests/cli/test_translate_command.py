@@ -347,7 +347,9 @@ def test_text_is_utf8_whatever_the_locale(model, start):
     assert process.communicate("ä→\n".encode())[0] == "Ä→\n".encode()
 
 
-needs_full = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
+needs_full = pytest.mark.skipif(
+    not os.path.exists("/dev/full"), reason="needs /dev/full"
+)
 
 
 def one_error(process, input=b"a\n"):

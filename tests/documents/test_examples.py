@@ -143,7 +143,10 @@ def test_the_committed_saved_model_translates_them():
 
 @pytest.mark.one_backend("tensorflow")
 @pytest.mark.slow
-@pytest.mark.skipif(not os.environ.get("EVERY_TEST"), reason="trains for minutes")
+@pytest.mark.skipif(
+    not os.environ.get("EVERY_TEST"),
+    reason="needs EVERY_TEST: trains for minutes",
+)
 def test_the_model_of_the_first_command_translates_them(run_python, tmp_path):
     program = ["-m", "keras_transformer.cli.main"]
     run_python([*program, "train", f"--set=output={tmp_path / 'run'}"])

@@ -9,7 +9,7 @@ import struct
 
 import pytest
 
-pytest.importorskip("ctranslate2", reason="CTranslate2 is not installed")
+pytest.importorskip("ctranslate2", reason="needs CTranslate2")
 pytest.importorskip("prometheus_client", reason="needs the extra serve")
 
 from keras_transformer.data.tokenizer import Tokenizer

@@ -54,7 +54,7 @@ for metrics in ([], [keras.metrics.MeanMetricWrapper(mean_logit)]):
 def test_training_never_holds_the_logits(run_python):
     """The growth of the peak of resident memory in MiB, by fit and by both."""
     if not Path("/proc/self/status").exists():
-        pytest.skip("measures memory as Linux tells it")
+        pytest.skip("needs Linux, which tells the memory")
     code = MEASURE.format(vocabulary_size=VOCABULARY_SIZE, rows=ROWS, length=LENGTH)
     # XLA as it is used, whatever the tests save on compilation.
     output = run_python(code, env={"JAX_DISABLE_MOST_OPTIMIZATIONS": "0"})

@@ -255,7 +255,7 @@ for micro_batches in (6, 1):
 @pytest.mark.slow
 def test_memory_is_that_of_one_micro_batch(run_python):
     if not Path("/proc/self/status").exists():
-        pytest.skip("measures memory as Linux tells it")
+        pytest.skip("needs Linux, which tells the memory")
     environment = {"JAX_DISABLE_MOST_OPTIMIZATIONS": "0"}  # XLA as it is used
     parts, whole = map(float, run_python(MEASURE, env=environment).splitlines()[-2:])
     assert parts < whole / 2, f"{parts:.0f} MiB of {whole:.0f} MiB"

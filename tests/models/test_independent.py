@@ -137,7 +137,7 @@ def keras_nlp():
         import keras_nlp
 
         return keras_nlp
-    pytest.skip("keras-nlp is installed but cannot be imported")
+    pytest.skip("needs a keras-nlp that can be imported")
 
 
 def keras_nlp_weights(block, names, hidden_dim, num_heads):

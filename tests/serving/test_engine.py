@@ -20,9 +20,7 @@ from keras_transformer.serving.loading import load_engine
 from keras_transformer.serving.translator_engine import TranslatorEngine
 from keras_transformer.translator import Translator
 
-pytestmark = pytest.mark.skipif(
-    keras.backend.backend() != "jax", reason="once is enough"
-)
+pytestmark = pytest.mark.one_backend("jax")  # which compiles sooner than PyTorch traces
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "en-de.format-1"
 SMALLEST = {"hidden_dim": 4, "num_encoder_layers": 1, "num_decoder_layers": 1}
@@ -39,7 +37,6 @@ def engine():
     return load_engine(FOLDER, Limits(batch_size=8))
 
 
-@pytest.mark.one_backend
 def test_translations_are_those_of_the_translator(engine, translator):
     expected = translator.translate(LINES, return_details=True)
     for found, right in zip(engine.translate(LINES, Options(4)), expected, strict=True):
@@ -49,7 +46,6 @@ def test_translations_are_those_of_the_translator(engine, translator):
     assert greedy == translator.translate(LINES, beam_size=1)
 
 
-@pytest.mark.one_backend
 def test_several_hypotheses_have_the_translators_attention(engine, translator):
     found = engine.translate(LINES[:2], Options(4, 3, attention=True))
     expected = translator.translate(LINES[:2], top_beams=4, return_details=True)
@@ -71,7 +67,6 @@ def test_several_hypotheses_have_the_translators_attention(engine, translator):
         np.testing.assert_allclose(weights.sum(-1), 1.0, atol=1e-5)
 
 
-@pytest.mark.one_backend
 def test_a_batch_has_one_of_few_sizes(engine, monkeypatch):
     sizes = []
     translate = engine._translator.translate
@@ -131,7 +126,6 @@ def test_a_beam_that_who_runs_the_server_asks_for_is_taken(translator):
     assert TranslatorEngine(usual, Limits()).beam_size == 8
 
 
-@pytest.mark.one_backend
 def test_what_is_too_long_is_named(engine):
     assert engine.count_tokens(LINES)[0] > 1
     right = r"line 2 has \d+ tokens, but the model takes at most 1024; split it into "
@@ -185,7 +179,6 @@ def test_after_the_warm_up_nothing_is_compiled(translator, monkeypatch):
     assert {key[1:] for key in programs if key[1][0][1] == 8} <= warm, lengths
 
 
-@pytest.mark.one_backend
 @pytest.mark.parametrize(
     ("fields", "options"),
     [
@@ -207,7 +200,6 @@ def test_a_model_of_short_sentences_is_warmed_up(fields, options):
         engine.count_tokens(["a" * 20])
 
 
-@pytest.mark.one_backend
 def test_a_model_without_attention_is_served_without():
     keras.utils.set_random_seed(0)  # four hypotheses end, as of nearly every model
     tokenizer = Tokenizer.train(["a"] * 9, 261)
@@ -234,7 +226,6 @@ def ids(found):
     return [[hypothesis.ids for hypothesis in hypotheses] for hypotheses in found]
 
 
-@pytest.mark.one_backend
 def test_mbr_gives_as_many_hypotheses_as_it_has_candidates():
     translator = small(beam_size=8, mbr="chrf", mbr_candidates=4)
     engine = TranslatorEngine(translator, Limits(batch_size=1))
@@ -244,7 +235,6 @@ def test_mbr_gives_as_many_hypotheses_as_it_has_candidates():
     assert ids(engine.translate(["a"], Options(8))) == [ids(expected)[0][:1]]
 
 
-@pytest.mark.one_backend
 @pytest.mark.parametrize(
     "options",
     [
@@ -261,7 +251,6 @@ def test_a_greedy_server_has_a_plain_search_beside(options):
     assert ids(engine.translate(["a"], Options(4, 4))) == ids(expected)
 
 
-@pytest.mark.one_backend
 def test_a_model_that_draws_samples_is_served_by_a_search():
     options = {"sampling": True, "top_k": 3, "mbr": "chrf", "mbr_candidates": 16}
     engine = TranslatorEngine(small(**options), Limits(batch_size=2))
@@ -276,7 +265,7 @@ def test_a_folder_that_is_no_model_is_named(tmp_path):
         load_engine(tmp_path, Limits())
     (tmp_path / "model.bin").write_bytes(b"x")
     assert is_ctranslate2(tmp_path)
-    pytest.importorskip("ctranslate2", reason="CTranslate2 is not installed")
+    pytest.importorskip("ctranslate2", reason="needs CTranslate2")
     with pytest.raises(InputError, match="is not a whole export"):
         load_engine(tmp_path, Limits())
     for text in ("{", "[]", "7", "[" * 99999, '{"format": "onnx"}'):
@@ -288,7 +277,7 @@ def test_a_folder_that_is_no_model_is_named(tmp_path):
 
 @pytest.mark.export
 def test_an_export_to_ctranslate2_translates_the_same(translator, tmp_path):
-    pytest.importorskip("ctranslate2", reason="CTranslate2 is not installed")
+    pytest.importorskip("ctranslate2", reason="needs CTranslate2")
     from keras_transformer.export import ctranslate2
 
     ctranslate2.export(translator, tmp_path / "model")

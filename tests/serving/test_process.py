@@ -160,7 +160,7 @@ def test_a_server_of_an_export_to_ctranslate2_loads_no_keras(run_python):
 
 
 @pytest.mark.no_backend
-@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="Windows has no SIGHUP")
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="needs SIGHUP")
 def test_a_terminal_that_hangs_up_ends_it_as_sigterm_does(start):
     process, port, _ = start(program=[*HANGUP, str(PROGRAM), "127.0.0.1", "0"])
     answers = []
@@ -184,7 +184,7 @@ def test_a_terminal_that_hangs_up_ends_it_as_sigterm_does(start):
 
 
 @pytest.mark.no_backend
-@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="Windows has no SIGHUP")
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="needs SIGHUP")
 def test_under_nohup_it_lives_on(start):
     program = [*NOHUP, str(PROGRAM), "127.0.0.1", "0"]
     process, port, _ = start(program=program)
@@ -196,7 +196,7 @@ def test_under_nohup_it_lives_on(start):
 
 
 @pytest.mark.no_backend
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a limit that Windows lacks")
 def test_more_idle_connections_than_files_silence_nobody(start):
     program = [*FEW_FILES, str(PROGRAM), "127.0.0.1", "0"]
     process, port, lines = start(program=program)

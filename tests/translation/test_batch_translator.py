@@ -262,11 +262,11 @@ def kill_a_worker(seconds=120):
 
 
 ray_is_there = pytest.mark.skipif(
-    not importlib.util.find_spec("ray"), reason="Ray is not installed"
+    not importlib.util.find_spec("ray"), reason="needs Ray"
 )
 spark_is_there = pytest.mark.skipif(
     not (importlib.util.find_spec("pyspark") and shutil.which("java")),
-    reason="Spark or Java is not installed",
+    reason="needs Spark and Java",
 )
 
 

@@ -300,7 +300,7 @@ def small_disk(tmp_path):
         not shutil.which("mount")
         or subprocess.run(command, capture_output=True).returncode
     ):
-        pytest.skip("only root can mount a small disk")
+        pytest.skip("needs root, who can mount a small disk")
     yield disk
     subprocess.run(["umount", str(disk)], check=True)
 

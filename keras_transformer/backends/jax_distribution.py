@@ -57,12 +57,11 @@ def layout_map(mesh):
     Reference: Shoeybi et al., 2019, https://arxiv.org/abs/1909.08053.
     """
     layouts = keras.distribution.LayoutMap(mesh)
-    for kernel in ("query_kernel", "key_kernel", "value_kernel", "inner_kernel"):
-        layouts[f".*/{kernel}$"] = (None, "model")
+    for projection in ("query", "key", "value", "inner", "gate"):
+        layouts[f".*/{projection}_kernel$"] = (None, "model")
+        layouts[f".*/{projection}_bias$"] = ("model",)
     for kernel in ("output_kernel", "outer_kernel"):
         layouts[f".*/{kernel}$"] = ("model", None)
-    for bias in ("query_bias", "key_bias", "value_bias", "inner_bias"):
-        layouts[f".*/{bias}$"] = ("model",)
     layouts[r".*embedding/embeddings$"] = ("model", None)
     layouts[r".*embedding/bias$"] = ("model",)
     return layouts

@@ -52,6 +52,9 @@ class AttentionBias(keras.layers.Layer):
         self.window = window
         self.autocast = False  # it would round ids that come as floats
 
+    def build(self, ids_shape=None):
+        """There are no weights."""
+
     def call(self, ids):
         ids = whole_ids(ids, self.name)
         length = ops.shape(ids)[1]

@@ -13,8 +13,9 @@ from keras_transformer.layers.transformer_block import TransformerBlock
 class DecoderBlock(TransformerBlock):
     """Self-attention, attention to the encoder's output, feed-forward.
 
-    Causality is the caller's: `attention_bias` (or `attention_mask`) must block later
-    positions in training; in cached decoding, cache entries not yet written.
+    Causality is the caller's: `use_causal_mask`, `attention_bias` or `attention_mask`
+    must block later positions in training; in cached decoding, the latter two block
+    cache entries not yet written.
 
     Args: those of `TransformerBlock`.
 
@@ -35,13 +36,18 @@ class DecoderBlock(TransformerBlock):
             (B, H, L * W, K) and (B, H, L * W, value_dim); see `MultiHeadAttention`.
         position: scalar int32, where the cache is written.
         return_attention_weights: also return them.
+        target_mask: (B, T) bool, False at padding; default: the Keras mask of the
+            target.
+        memory_mask: (B, S) bool; default: the Keras mask of the memory.
+        use_causal_mask: whether no target position attends to a later one.
 
     Returns:
         (B, T, D); with a cache, that and the new cache; with
         `return_attention_weights`, also the weights (B, H, T, T) of self-attention
         and (B, H, T, S) of cross-attention in float32.
 
-    Masking: what the masks say; Keras masks are not read.
+    Masking: what the masks say, and Keras masks as in
+    `keras.layers.MultiHeadAttention`; that of the target is passed on.
 
     Example:
 
@@ -88,6 +94,9 @@ class DecoderBlock(TransformerBlock):
         position=None,
         return_attention_weights=False,
         training=None,
+        target_mask=None,
+        memory_mask=None,
+        use_causal_mask=False,
     ):
         update, cache, self_weights = self.attend(
             self.self_attention,
@@ -98,10 +107,14 @@ class DecoderBlock(TransformerBlock):
             position=position,
             return_attention_weights=return_attention_weights,
             training=training,
+            query_mask=target_mask,
+            use_causal_mask=use_causal_mask,
         )
         hidden = self.self_attention_residual(target, update, training=training)
 
         projected = isinstance(memory, (tuple, list))
+        if isinstance(memory_mask, (tuple, list)):  # Keras': one of keys, one of values
+            memory_mask = None
         update, _, cross_weights = self.attend(
             self.cross_attention,
             self.cross_attention_residual.enter(hidden),
@@ -112,6 +125,8 @@ class DecoderBlock(TransformerBlock):
             cache=None,
             return_attention_weights=return_attention_weights,
             training=training,
+            query_mask=target_mask,
+            value_mask=memory_mask,
         )
         hidden = self.cross_attention_residual(hidden, update, training=training)
 
@@ -134,6 +149,7 @@ class DecoderBlock(TransformerBlock):
             target,
             attention_mask=kwargs.get("attention_mask"),
             attention_bias=kwargs.get("attention_bias"),
+            query_mask=kwargs.get("target_mask"),
             return_attention_weights=True,
         )
         _, cross_weights = self.cross_attention.compute_output_spec(
@@ -141,6 +157,8 @@ class DecoderBlock(TransformerBlock):
             memory,
             attention_mask=kwargs.get("cross_attention_mask"),
             attention_bias=kwargs.get("cross_attention_bias"),
+            query_mask=kwargs.get("target_mask"),
+            value_mask=kwargs.get("memory_mask"),
             return_attention_weights=True,
         )
         found = hidden, self_weights, cross_weights

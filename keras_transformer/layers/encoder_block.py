@@ -21,11 +21,15 @@ class EncoderBlock(TransformerBlock):
         attention_bias: float32 of such a shape, alone or beside a mask; see
             `masks.attention_bias`.
         return_attention_weights: also return them.
+        source_mask: (B, S) bool, False at padding; default: the Keras mask of the
+            source.
+        use_causal_mask: whether no position attends to a later one.
 
     Returns:
         (B, S, D); with `return_attention_weights`, also (B, H, S, S) in float32.
 
-    Masking: what `attention_mask` says; Keras masks are not read.
+    Masking: what `attention_mask` says, and Keras masks as in
+    `keras.layers.MultiHeadAttention`; that of the source is passed on.
 
     Example:
 
@@ -50,6 +54,8 @@ class EncoderBlock(TransformerBlock):
         attention_bias=None,
         return_attention_weights=False,
         training=None,
+        source_mask=None,
+        use_causal_mask=False,
     ):
         update, _, weights = self.attend(
             self.self_attention,
@@ -59,12 +65,15 @@ class EncoderBlock(TransformerBlock):
             cache=None,
             return_attention_weights=return_attention_weights,
             training=training,
+            query_mask=source_mask,
+            use_causal_mask=use_causal_mask,
         )
         hidden = self.self_attention_residual(source, update, training=training)
         hidden = self.apply_feed_forward(hidden, training)
         return (hidden, weights) if return_attention_weights else hidden
 
     def compute_output_spec(self, source, *, return_attention_weights=False, **kwargs):
+        kwargs["query_mask"] = kwargs.pop("source_mask", None)
         hidden = keras.KerasTensor(source.shape, dtype=self.compute_dtype)
         _, weights = self.self_attention.compute_output_spec(
             source, return_attention_weights=True, **kwargs

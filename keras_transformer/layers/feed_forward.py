@@ -8,8 +8,11 @@ from keras import ops
 
 from keras_transformer.layers.activations import activation as make_activation
 from keras_transformer.layers.dropout import Dropout
+from keras_transformer.layers.initial_values import fresh
+from keras_transformer.layers.initial_values import given
 from keras_transformer.layers.initial_values import initializer
 from keras_transformer.layers.initial_values import scaled
+from keras_transformer.layers.initial_values import serialized
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -27,6 +30,8 @@ class FeedForward(keras.layers.Layer):
             multiplies the first (a gated linear unit: GEGLU, SwiGLU).
         use_bias: b_1, b_2 and b_g.
         initial_gain: a factor of the initial values of the matrices, DeepNorm's β.
+        kernel_initializer: of the matrices.
+        bias_initializer: of b_1, b_2 and b_g.
 
     Call arguments:
         inputs: (B, T, D).
@@ -34,7 +39,7 @@ class FeedForward(keras.layers.Layer):
     Returns:
         (B, T, D) in the compute dtype.
 
-    Masking: none; each position is computed by itself.
+    Masking: none, each position is computed by itself; a Keras mask is passed on.
 
     Example:
 
@@ -55,15 +60,20 @@ class FeedForward(keras.layers.Layer):
         gated=False,
         use_bias=True,
         initial_gain=1.0,
+        kernel_initializer="glorot_uniform",
+        bias_initializer="zeros",
         **kwargs,
     ):
         super().__init__(**kwargs)
+        self.supports_masking = True
         self.intermediate_dim = intermediate_dim
         self.activation = make_activation(activation)
         self.dropout = dropout
         self.gated = gated
         self.use_bias = use_bias
         self.initial_gain = initial_gain
+        self.kernel_initializer = given(kernel_initializer)
+        self.bias_initializer = given(bias_initializer)
         self.inner_dropout = Dropout(
             dropout, dtype=self.dtype_policy, name="inner_dropout"
         )
@@ -79,13 +89,17 @@ class FeedForward(keras.layers.Layer):
         kernel = self.add_weight(
             name=f"{name}_kernel",
             shape=(rows, columns),
-            initializer=initializer(scaled("glorot_uniform", self.initial_gain)),
+            initializer=initializer(
+                scaled(fresh(self.kernel_initializer), self.initial_gain)
+            ),
         )
         setattr(self, f"{name}_kernel", kernel)
         bias = None
         if self.use_bias:
             bias = self.add_weight(
-                name=f"{name}_bias", shape=(columns,), initializer="zeros"
+                name=f"{name}_bias",
+                shape=(columns,),
+                initializer=initializer(fresh(self.bias_initializer)),
             )
         setattr(self, f"{name}_bias", bias)
 
@@ -112,6 +126,8 @@ class FeedForward(keras.layers.Layer):
             "gated": self.gated,
             "use_bias": self.use_bias,
             "initial_gain": self.initial_gain,
+            "kernel_initializer": serialized(self.kernel_initializer),
+            "bias_initializer": serialized(self.bias_initializer),
         }
 
 

@@ -7,6 +7,9 @@ import keras
 from keras import ops
 
 from keras_transformer.layers import masks
+from keras_transformer.layers.initial_values import fresh
+from keras_transformer.layers.initial_values import given
+from keras_transformer.layers.initial_values import serialized
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -21,14 +24,17 @@ class GatedConvolution(keras.layers.Layer):
         kernel_size: how many positions it sees; odd unless causal.
         dilation: how far they are apart.
         causal: whether it sees no later position.
+        kernel_initializer: of A and C.
+        bias_initializer: of a and c.
 
     Call arguments:
         inputs: (B, T, D); with a cache, (B, W, D): the next position of each of W
             hypotheses.
         padding_mask: boolean or 1 and 0, (B, 1, 1, T), see `masks.padding_mask`: False
-            is seen as zeros.
+            is seen as zeros. Default: the Keras mask of the inputs.
         cache: the R = (kernel_size - 1) * dilation positions before, (B, W, R, D), or
             for W = 1 without that axis; of a causal one.
+        mask: (B, T) bool, False is seen as zeros; where no `padding_mask` is given.
 
     Returns:
         (B, T, D) in the compute dtype; with a cache, that and the new cache.
@@ -36,7 +42,7 @@ class GatedConvolution(keras.layers.Layer):
     Raises:
         ValueError: the mask has another dtype or shape.
 
-    Masking: what `padding_mask` says; Keras masks are not read.
+    Masking: what `padding_mask` says, or a Keras mask; that is passed on.
 
     Example:
 
@@ -51,16 +57,27 @@ class GatedConvolution(keras.layers.Layer):
     2016, https://arxiv.org/abs/1610.10099.
     """
 
-    def __init__(self, kernel_size, dilation=1, causal=False, **kwargs):
+    def __init__(
+        self,
+        kernel_size,
+        dilation=1,
+        causal=False,
+        kernel_initializer="glorot_uniform",
+        bias_initializer="zeros",
+        **kwargs,
+    ):
         if not causal and kernel_size % 2 == 0:
             raise ValueError(
                 f"kernel_size {kernel_size} is even, but a convolution that is not "
                 f"causal sees as many positions on both sides; use an odd one"
             )
         super().__init__(**kwargs)
+        self.supports_masking = True
         self.kernel_size = kernel_size
         self.dilation = dilation
         self.causal = causal
+        self.kernel_initializer = given(kernel_initializer)
+        self.bias_initializer = given(bias_initializer)
 
     @property
     def num_kept(self):
@@ -74,14 +91,18 @@ class GatedConvolution(keras.layers.Layer):
             self.kernel_size,
             dilation_rate=self.dilation,
             padding="valid",
+            kernel_initializer=fresh(self.kernel_initializer),
+            bias_initializer=fresh(self.bias_initializer),
             dtype=self.dtype_policy,
             name="convolution",
         )
         self.convolution.build((inputs_shape[0], None, inputs_shape[-1]))
 
-    def call(self, inputs, padding_mask=None, cache=None):
+    def call(self, inputs, padding_mask=None, cache=None, mask=None):
         if cache is not None:
             return self._step(inputs, cache)
+        if padding_mask is None and mask is not None:
+            padding_mask = ops.expand_dims(mask, (1, 2))
         if padding_mask is not None:
             tokens = self._tokens(padding_mask)
             inputs = ops.where(ops.expand_dims(tokens, 2), inputs, 0)
@@ -89,9 +110,12 @@ class GatedConvolution(keras.layers.Layer):
         padding = ((0, 0), (before, self.num_kept - before), (0, 0))
         return self._gated(ops.pad(inputs, padding))
 
-    def compute_output_spec(self, *args, **kwargs):
-        # Traced: the number of outputs depends on the arguments.
-        return keras.Operation.compute_output_spec(self, *args, **kwargs)
+    def compute_output_spec(self, inputs, padding_mask=None, cache=None, mask=None):
+        if cache is not None:
+            return keras.Operation.compute_output_spec(self, inputs, cache=cache)
+        if padding_mask is not None:
+            self._tokens(padding_mask)
+        return keras.KerasTensor(inputs.shape, self.compute_dtype)
 
     def compute_output_shape(self, inputs_shape):
         return inputs_shape
@@ -102,6 +126,8 @@ class GatedConvolution(keras.layers.Layer):
             "kernel_size": self.kernel_size,
             "dilation": self.dilation,
             "causal": self.causal,
+            "kernel_initializer": serialized(self.kernel_initializer),
+            "bias_initializer": serialized(self.bias_initializer),
         }
 
     def _tokens(self, padding_mask):

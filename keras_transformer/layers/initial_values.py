@@ -51,6 +51,51 @@ class Scaled(keras.initializers.Initializer):
         }
 
 
+def given(initializer):
+    """An initializer as a layer keeps it: an object, or its name; None for None.
+
+    A name stays one, because Keras draws a seed for each object that it makes: weights
+    that follow from `keras.utils.set_random_seed` would change.
+
+    Raises:
+        ValueError: there is no such initializer.
+    """
+    if initializer is None or isinstance(initializer, keras.initializers.Initializer):
+        return initializer
+    if isinstance(initializer, str):
+        if not hasattr(keras.initializers, initializer):
+            raise ValueError(
+                f"there is no initializer {initializer!r}; give a name of Keras, such "
+                f'as "glorot_uniform", or an object'
+            )
+        return initializer
+    return keras.initializers.get(initializer)
+
+
+def fresh(initializer):
+    """An object for one weight of its own.
+
+    One object for several weights would give equal values to equal shapes.
+    """
+    if isinstance(initializer, keras.initializers.Initializer):
+        return initializer.clone()
+    return keras.initializers.get(initializer)
+
+
+def of_embeddings(initializer, size):
+    """`fresh`, or the default of a matrix (V, D): normal, deviation 1 / √D."""
+    if initializer is None:
+        return keras.initializers.RandomNormal(stddev=size**-0.5)
+    return fresh(initializer)
+
+
+def serialized(initializer):
+    """What `get_config` gives, of which `given` makes the initializer again."""
+    if isinstance(initializer, keras.initializers.Initializer):
+        return keras.initializers.serialize(initializer)
+    return initializer
+
+
 def scaled(initializer, gain):
     """An initializer whose values are multiplied by `gain`; itself for 1."""
     initializer = keras.initializers.get(initializer)

@@ -18,6 +18,10 @@ from keras_transformer import backends
 # something is allowed.
 BLOCKED = -6e4
 
+# The same by Keras' own masks, which need no float16: in float32, scores vanish beside
+# it, so that a row in which everything is blocked attends to all keys alike.
+ALWAYS_BLOCKED = -1e9
+
 
 def padding_mask(ids, pad_id=0):
     """True where `ids` hold a token: (B, S) int -> (B, 1, 1, S) bool.
@@ -102,6 +106,62 @@ def attention_bias(mask, bias=None):
         return ops.where(mask, allowed, BLOCKED)
     blocked = ops.where(ops.equal(mask, 0), BLOCKED, float("nan"))
     return ops.where(ops.equal(mask, 1), allowed, blocked)
+
+
+def with_keras_masks(
+    bias, scores_shape, query_mask=None, value_mask=None, key_mask=None, causal=None
+):
+    """A bias (or None) joined with Keras' masks, as `keras.layers.MultiHeadAttention`.
+
+    Where a Keras mask blocks, the result is so low that a row in which it blocks
+    everything, as that of a query that is padding, attends to all keys alike.
+
+    Args:
+        bias: float32, broadcasts to the scores; None for none.
+        scores_shape: (B, H, T, S).
+        query_mask: (B, T), boolean or 1 and 0: False is padding.
+        value_mask: (B, S).
+        key_mask: (B, S).
+        causal: (T, S) bool, see `causal_mask`.
+
+    Returns:
+        Float32 that broadcasts to the scores; the bias where there is nothing to join.
+
+    Raises:
+        ValueError: a mask has another dtype or shape.
+    """
+    allowed, batch = causal, scores_shape[:-3]
+    for name, mask, axis in (
+        ("query_mask", query_mask, -1),
+        ("value_mask", value_mask, -2),
+        ("key_mask", key_mask, -2),
+    ):
+        if mask is None:
+            continue
+        check_mask(mask, name)
+        wanted = (*batch, scores_shape[-2] if axis == -1 else scores_shape[-1])
+        shape = tuple(_tensor(mask).shape)
+        if len(shape) != len(wanted) or _differ(shape, wanted):
+            raise ValueError(
+                f"{name} has the shape {shape}, but must say of each position whether "
+                f"it is a token: {wanted}; other masks go to attention_mask"
+            )
+        # (B, 1, T, 1) or (B, 1, 1, S)
+        mask = ops.expand_dims(ops.cast(mask, "bool"), (-3, axis))
+        allowed = mask if allowed is None else ops.logical_and(allowed, mask)
+    if allowed is None:
+        return bias
+    bias = 0.0 if bias is None else ops.cast(bias, "float32")
+    return ops.where(allowed, bias, ALWAYS_BLOCKED)
+
+
+def _differ(shape, wanted):
+    """Whether sizes differ that are both known."""
+    pairs = zip(shape, wanted, strict=True)
+    return any(
+        isinstance(size, int) and isinstance(other, int) and size != other
+        for size, other in pairs
+    )
 
 
 def check_mask(mask, name="attention_mask"):

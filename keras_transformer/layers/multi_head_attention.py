@@ -13,8 +13,11 @@ from keras_transformer.layers import nested
 from keras_transformer.layers.attention import additive_attention
 from keras_transformer.layers.attention import scaled_dot_product_attention
 from keras_transformer.layers.dropout import Dropout
+from keras_transformer.layers.initial_values import fresh
+from keras_transformer.layers.initial_values import given
 from keras_transformer.layers.initial_values import initializer
 from keras_transformer.layers.initial_values import scaled
+from keras_transformer.layers.initial_values import serialized
 from keras_transformer.layers.normalization import normalization
 
 SCORINGS = ("scaled_dot_product", "dot_product", "additive")
@@ -50,6 +53,7 @@ class MultiHeadAttention(keras.layers.Layer):
             default: None.
         initial_gain: a factor of the initial values of the projections of values and
             outputs, DeepNorm's β.
+        bias_initializer: of the biases.
 
     Call arguments:
         query: (B, T, D).
@@ -71,6 +75,11 @@ class MultiHeadAttention(keras.layers.Layer):
             may see.
         position: scalar int32, where the cache is written.
         return_attention_weights: also return them.
+        query_mask: (B, T) bool, False at padding; `mask` is another name for it.
+            Default: the Keras mask of the query.
+        value_mask: (B, S) bool. Default: the Keras mask of the value.
+        key_mask: (B, S) bool. Default: the Keras mask of the key.
+        use_causal_mask: whether no position attends to a later one.
 
     Returns:
         The output (B, T, output_dim); with a cache, the output and the new cache;
@@ -78,10 +87,12 @@ class MultiHeadAttention(keras.layers.Layer):
 
     Raises:
         ValueError: mask or bias has another dtype or shape; attention to something else
-            with a positional encoding.
+            with a positional encoding; `value_mask`, `key_mask` or `use_causal_mask`
+            with a cache.
 
-    Masking: Keras masks are neither read nor produced. A query for which everything
-    is blocked gives a finite but meaningless output.
+    Masking: Keras masks, such as those of `Embedding(mask_zero=True)`, mean what they
+    mean in `keras.layers.MultiHeadAttention`, and that of the query is passed on. A
+    query for which everything is blocked gives a finite but meaningless output.
 
     Example:
 
@@ -111,6 +122,7 @@ class MultiHeadAttention(keras.layers.Layer):
         norm_epsilon=1e-6,
         positional_encoding=None,
         initial_gain=1.0,
+        bias_initializer="zeros",
         **kwargs,
     ):
         attention_scoring = kwargs.pop("scoring", attention_scoring)
@@ -125,6 +137,7 @@ class MultiHeadAttention(keras.layers.Layer):
                 f"num_key_value_heads {groups} does not divide num_heads {num_heads}"
             )
         super().__init__(**kwargs)
+        self.supports_masking = True
         self.num_heads = num_heads
         self.head_dim = head_dim
         self.value_dim = value_dim or head_dim
@@ -138,6 +151,7 @@ class MultiHeadAttention(keras.layers.Layer):
         self.norm_epsilon = norm_epsilon
         self.positional_encoding = nested.from_config(positional_encoding)
         self.initial_gain = initial_gain
+        self.bias_initializer = given(bias_initializer)
         self.query_norm = self._norm("query_norm")
         self.key_norm = self._norm("key_norm")
         self.weights_dropout = Dropout(
@@ -192,9 +206,16 @@ class MultiHeadAttention(keras.layers.Layer):
         position=None,
         return_attention_weights=False,
         training=None,
+        query_mask=None,
+        value_mask=None,
+        key_mask=None,
+        use_causal_mask=False,
+        mask=None,
     ):
         if self.positional_encoding is not None:
             self._require_self_attention(value, key, keys_values)
+        if cache is not None:
+            self._refuse_with_cache(value_mask, key_mask, use_causal_mask)
         beams = cache is not None and len(cache[0].shape) == 5
         if beams:
             query = ops.expand_dims(query, 2)  # (B, W, 1, D)
@@ -215,6 +236,16 @@ class MultiHeadAttention(keras.layers.Layer):
             values = backends.update_cache(cache[1], values, position)
         scores_shape = (*queries.shape[:-1], keys.shape[-2])
         bias = self._joined_bias(attention_mask, attention_bias, scores_shape)
+        if cache is None:
+            query_mask = mask if query_mask is None else query_mask
+            if value is None and keys_values is None and value_mask is None:
+                value_mask = query_mask
+            causal = None
+            if use_causal_mask:
+                causal = masks.causal_mask(ops.shape(query)[-2], ops.shape(keys)[-2])
+            bias = masks.with_keras_masks(
+                bias, scores_shape, query_mask, value_mask, key_mask, causal
+            )
         if self.positional_encoding is not None:
             key_positions = positions
             if cache is not None:  # place p * T + t of a shared cache is at position p
@@ -237,15 +268,21 @@ class MultiHeadAttention(keras.layers.Layer):
         return self._project_keys_values(memory, memory)
 
     def compute_output_spec(
-        self, query, value=None, *, return_attention_weights=False, **kwargs
+        self, query, value=None, key=None, *, return_attention_weights=False, **kwargs
     ):
         if any(kwargs.get(name) is not None for name in ("cache", "keys_values")):
             kwargs["return_attention_weights"] = return_attention_weights
-            return keras.Operation.compute_output_spec(self, query, value, **kwargs)
+            return keras.Operation.compute_output_spec(
+                self, query, value, key, **kwargs
+            )
+        scores_shape = self.attention_weights_spec(query, value).shape
         self._joined_bias(
-            kwargs.get("attention_mask"),
-            kwargs.get("attention_bias"),
-            self.attention_weights_spec(query, value).shape,
+            kwargs.get("attention_mask"), kwargs.get("attention_bias"), scores_shape
+        )
+        masks.with_keras_masks(
+            None,
+            scores_shape,
+            *(kwargs.get(name) for name in ("query_mask", "value_mask", "key_mask")),
         )
         shape = self.compute_output_shape(query.shape)
         output = keras.KerasTensor(shape, dtype=self.compute_dtype)
@@ -278,6 +315,7 @@ class MultiHeadAttention(keras.layers.Layer):
             "norm_epsilon": self.norm_epsilon,
             "positional_encoding": nested.to_config(self.positional_encoding),
             "initial_gain": self.initial_gain,
+            "bias_initializer": serialized(self.bias_initializer),
         }
 
     def _norm(self, name):
@@ -296,7 +334,11 @@ class MultiHeadAttention(keras.layers.Layer):
         )
 
     def _bias(self, name, size):
-        return self.add_weight(name=f"{name}_bias", shape=(size,), initializer="zeros")
+        return self.add_weight(
+            name=f"{name}_bias",
+            shape=(size,),
+            initializer=initializer(fresh(self.bias_initializer)),
+        )
 
     def _project(self, inputs, name):
         """(..., T, D) -> (..., H or G, T, size of a head)."""
@@ -381,6 +423,14 @@ class MultiHeadAttention(keras.layers.Layer):
                 f"{self.name}: a positional encoding is for self-attention, whose keys "
                 f"stand where its queries do; leave out value, key and keys_values, or "
                 f"the positional encoding"
+            )
+
+    def _refuse_with_cache(self, value_mask, key_mask, use_causal_mask):
+        if value_mask is not None or key_mask is not None or use_causal_mask:
+            raise ValueError(
+                f"{self.name}: with a cache, which keys a query may see is said by "
+                f"attention_mask or attention_bias; leave out value_mask, key_mask and "
+                f"use_causal_mask"
             )
 
     def _with_positions(self, bias, query_positions, key_positions):

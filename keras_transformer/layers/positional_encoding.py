@@ -9,7 +9,10 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_transformer.layers.initial_values import given
 from keras_transformer.layers.initial_values import initializer
+from keras_transformer.layers.initial_values import of_embeddings
+from keras_transformer.layers.initial_values import serialized
 
 LAYOUTS = ("interleaved", "halves", "halves_t2t")
 
@@ -57,16 +60,16 @@ class SinusoidalPositionalEncoding(keras.layers.Layer):
         offset: added to every position.
 
     Call arguments:
-        inputs: (B, T, D).
+        inputs: (B, T, D), or of any other rank: positions are the last axis but one.
         position: scalar int32: all of (B, W, D) stand at this one position.
         length: int, an upper bound of `position` + 1, needed with it; of T, where T is
             known only when the program runs: then a table of so many rows is a
             constant of the program.
 
     Returns:
-        (B, T, D) in the compute dtype.
+        The shape of the inputs in the compute dtype.
 
-    Masking: none; each position is computed by itself.
+    Masking: none, each position is computed by itself; a Keras mask is passed on.
 
     Example:
 
@@ -85,6 +88,7 @@ class SinusoidalPositionalEncoding(keras.layers.Layer):
                 f"layout must be one of {', '.join(LAYOUTS)}, got {layout!r}"
             )
         super().__init__(**kwargs)
+        self.supports_masking = True
         self.layout = layout
         self.offset = offset
 
@@ -96,18 +100,16 @@ class SinusoidalPositionalEncoding(keras.layers.Layer):
             )
 
     def call(self, inputs, position=None, length=None):
-        hidden_dim = inputs.shape[-1]
-        if position is None and isinstance(inputs.shape[1], int):
-            encoding = sinusoidal_table(
-                inputs.shape[1], hidden_dim, self.layout, self.offset
-            )
+        known, hidden_dim = inputs.shape[-2:]
+        if position is None and isinstance(known, int):
+            encoding = sinusoidal_table(known, hidden_dim, self.layout, self.offset)
         elif length is not None:
             table = sinusoidal_table(length, hidden_dim, self.layout, self.offset)
             if position is None:
-                position = ops.arange(0, ops.shape(inputs)[1], dtype="int32")
+                position = ops.arange(0, ops.shape(inputs)[-2], dtype="int32")
             encoding = ops.take(ops.convert_to_tensor(table), position, axis=0)
         else:
-            encoding = self._dynamic_table(ops.shape(inputs)[1], hidden_dim)
+            encoding = self._dynamic_table(ops.shape(inputs)[-2], hidden_dim)
         encoding = ops.cast(encoding, "float32")
         outputs = ops.cast(inputs, "float32") + encoding
         return ops.cast(outputs, self.compute_dtype)
@@ -141,19 +143,21 @@ class LearnedPositionalEmbedding(keras.layers.Layer):
     Args:
         max_sequence_length: rows of the table.
         offset: added to every position.
+        embeddings_initializer: of P; default: normal with the deviation 1 / √D.
 
     Call arguments:
-        inputs: (B, T, D), T at most `max_sequence_length` - `offset`.
+        inputs: (B, T, D), or of any other rank: positions are the last axis but one.
+            T is at most `max_sequence_length` - `offset`.
         position: scalar int32: all of (B, W, D) stand at this one position.
         length: int, an upper bound of `position` + 1; needed with it.
 
     Returns:
-        (B, T, D) in the compute dtype.
+        The shape of the inputs in the compute dtype.
 
     Raises:
         ValueError: the inputs are longer than the table.
 
-    Masking: none; each position is computed by itself.
+    Masking: none, each position is computed by itself; a Keras mask is passed on.
 
     Example:
 
@@ -167,24 +171,28 @@ class LearnedPositionalEmbedding(keras.layers.Layer):
     of Vaswani et al., 2017, https://arxiv.org/abs/1706.03762.
     """
 
-    def __init__(self, max_sequence_length, offset=0, **kwargs):
+    def __init__(
+        self, max_sequence_length, offset=0, embeddings_initializer=None, **kwargs
+    ):
         super().__init__(**kwargs)
+        self.supports_masking = True
         self.max_sequence_length = max_sequence_length
         self.offset = offset
+        self.embeddings_initializer = given(embeddings_initializer)
 
     def build(self, inputs_shape):
         self.embeddings = self.add_weight(
             name="embeddings",
             shape=(self.max_sequence_length, inputs_shape[-1]),
             initializer=initializer(
-                keras.initializers.RandomNormal(stddev=inputs_shape[-1] ** -0.5)
+                of_embeddings(self.embeddings_initializer, inputs_shape[-1])
             ),
             autocast=False,
         )
 
     def call(self, inputs, position=None, length=None):
         if position is None:
-            length = inputs.shape[1]
+            length = inputs.shape[-2]
         limit = self.max_sequence_length - self.offset
         if isinstance(length, int) and length > limit:
             raise ValueError(
@@ -194,7 +202,7 @@ class LearnedPositionalEmbedding(keras.layers.Layer):
                 f"max_sequence_length"
             )
         if position is None:
-            position = ops.arange(0, ops.shape(inputs)[1], dtype="int32")
+            position = ops.arange(0, ops.shape(inputs)[-2], dtype="int32")
         rows = ops.take(self.embeddings, position + self.offset, axis=0)
         outputs = ops.cast(inputs, "float32") + ops.cast(rows, "float32")
         return ops.cast(outputs, self.compute_dtype)
@@ -207,4 +215,5 @@ class LearnedPositionalEmbedding(keras.layers.Layer):
             **super().get_config(),
             "max_sequence_length": self.max_sequence_length,
             "offset": self.offset,
+            "embeddings_initializer": serialized(self.embeddings_initializer),
         }

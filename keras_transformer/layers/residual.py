@@ -32,7 +32,8 @@ class Residual(keras.layers.Layer):
     Returns:
         (B, T, D). The normalization is computed in float32.
 
-    Masking: none; each position is computed by itself.
+    Masking: none, each position is computed by itself; the Keras mask of the stream is
+    passed on.
 
     Example:
 
@@ -57,6 +58,7 @@ class Residual(keras.layers.Layer):
         **kwargs,
     ):
         super().__init__(**kwargs)
+        self.supports_masking = True
         self.normalize_first = normalize_first
         self.dropout = dropout
         self.epsilon = epsilon

@@ -8,7 +8,11 @@ import math
 import keras
 from keras import ops
 
+from keras_transformer.layers.initial_values import fresh
+from keras_transformer.layers.initial_values import given
 from keras_transformer.layers.initial_values import initializer
+from keras_transformer.layers.initial_values import of_embeddings
+from keras_transformer.layers.initial_values import serialized
 from keras_transformer.layers.token_ids import whole_ids
 
 
@@ -21,6 +25,8 @@ class TokenEmbedding(keras.layers.Layer):
         hidden_dim: D.
         scale: multiply the vectors by √D (not the logits).
         use_bias: a bias on the logits.
+        embeddings_initializer: of E; default: normal with the deviation 1 / √D.
+        bias_initializer: of the bias.
 
     Call arguments:
         inputs: ids (B, T), int or whole numbers in float32; with `reverse`, hidden
@@ -33,7 +39,8 @@ class TokenEmbedding(keras.layers.Layer):
     Raises:
         ValueError: ids are floats of half the precision, or no whole numbers.
 
-    Masking: none produced; see `layers.masks.padding_mask`.
+    Masking: none produced, see `layers.masks.padding_mask`; a Keras mask of the inputs
+    is passed on.
 
     Example:
 
@@ -49,13 +56,23 @@ class TokenEmbedding(keras.layers.Layer):
     """
 
     def __init__(
-        self, vocabulary_size, hidden_dim, scale=True, use_bias=False, **kwargs
+        self,
+        vocabulary_size,
+        hidden_dim,
+        scale=True,
+        use_bias=False,
+        embeddings_initializer=None,
+        bias_initializer="zeros",
+        **kwargs,
     ):
         super().__init__(**kwargs)
+        self.supports_masking = True
         self.vocabulary_size = vocabulary_size
         self.hidden_dim = hidden_dim
         self.scale = scale
         self.use_bias = use_bias
+        self.embeddings_initializer = given(embeddings_initializer)
+        self.bias_initializer = given(bias_initializer)
         self.autocast = False  # it would round ids that come as floats
 
     def build(self, inputs_shape=None):
@@ -63,7 +80,7 @@ class TokenEmbedding(keras.layers.Layer):
             name="embeddings",
             shape=(self.vocabulary_size, self.hidden_dim),
             initializer=initializer(
-                keras.initializers.RandomNormal(stddev=self.hidden_dim**-0.5)
+                of_embeddings(self.embeddings_initializer, self.hidden_dim)
             ),
         )
         self.bias = None
@@ -71,7 +88,7 @@ class TokenEmbedding(keras.layers.Layer):
             self.bias = self.add_weight(
                 name="bias",
                 shape=(self.vocabulary_size,),
-                initializer="zeros",
+                initializer=initializer(fresh(self.bias_initializer)),
                 autocast=False,  # logits are float32
             )
 
@@ -113,4 +130,6 @@ class TokenEmbedding(keras.layers.Layer):
             "hidden_dim": self.hidden_dim,
             "scale": self.scale,
             "use_bias": self.use_bias,
+            "embeddings_initializer": serialized(self.embeddings_initializer),
+            "bias_initializer": serialized(self.bias_initializer),
         }

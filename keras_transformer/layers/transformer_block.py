@@ -68,6 +68,7 @@ class TransformerBlock(keras.layers.Layer):
         **kwargs,
     ):
         super().__init__(**kwargs)
+        self.supports_masking = True
         self.intermediate_dim = intermediate_dim
         self.num_heads = num_heads
         self.head_dim = head_dim
@@ -183,7 +184,13 @@ class TransformerBlock(keras.layers.Layer):
         self.build_residual("feed_forward_residual", shape)
 
     def attend(self, attention, query, *, cache, return_attention_weights, **arguments):
-        """Output, cache and weights of an attention, None where not asked for."""
+        """Output, cache and weights of an attention, None where not asked for.
+
+        A part of one's own needs no arguments that this call does without.
+        """
+        for name in ("query_mask", "value_mask", "use_causal_mask"):
+            if arguments.get(name) is None or arguments[name] is False:
+                arguments.pop(name, None)
         if cache is not None:
             arguments["cache"] = cache
         results = attention(

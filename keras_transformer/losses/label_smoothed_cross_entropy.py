@@ -17,7 +17,7 @@ from keras_transformer.losses.fused_cross_entropy import FusedCrossEntropy
 from keras_transformer.losses.fused_cross_entropy import pairs_in_chunks
 from keras_transformer.losses.labels import PaddingOfModel
 from keras_transformer.losses.labels import check_labels
-from keras_transformer.losses.labels import shapes_differ
+from keras_transformer.losses.labels import check_weights
 from keras_transformer.losses.labels import token_mask
 
 
@@ -36,15 +36,7 @@ def _token_weights(labels, pad_id, sample_weight, vocabulary_size):
     """
     if sample_weight is None:
         return default_weights(labels, pad_id)
-    shape, wanted = tuple(sample_weight.shape), tuple(labels.shape)
-    a_sentence = len(shape) == 2 and shape[1] == 1 != wanted[1]
-    rows = wanted[:1] if a_sentence else wanted
-    if len(shape) != 2 or shapes_differ(shape[: len(rows)], rows):
-        raise ValueError(
-            f"sample_weight has the shape {shape} and the labels {wanted}; give a "
-            f"weight for each label, or one for each sentence in the shape "
-            f"{(*wanted[:1], 1)}"
-        )
+    a_sentence = check_weights(sample_weight, labels)
     weights = ops.cast(sample_weight, "float32")
     if a_sentence or not 0 <= pad_id < vocabulary_size:
         weights = weights * token_mask(labels, pad_id)

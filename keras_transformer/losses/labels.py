@@ -62,6 +62,27 @@ def check_labels(labels, expected):
         )
 
 
+def check_weights(sample_weight, labels):
+    """Refuses weights that are neither of labels (B, T) nor of sentences, (B, 1).
+
+    Returns:
+        Whether there is one for each sentence.
+
+    Raises:
+        ValueError: with both shapes.
+    """
+    shape, wanted = tuple(sample_weight.shape), tuple(labels.shape)
+    a_sentence = len(shape) == 2 and shape[1] == 1 != wanted[1]
+    rows = wanted[:1] if a_sentence else wanted
+    if len(shape) != 2 or shapes_differ(shape[: len(rows)], rows):
+        raise ValueError(
+            f"sample_weight has the shape {shape} and the labels {wanted}; give a "
+            f"weight for each label, or one for each sentence in the shape "
+            f"{(*wanted[:1], 1)}"
+        )
+    return a_sentence
+
+
 def shapes_differ(shape, expected):
     """Whether sizes differ that are both known."""
     pairs = zip(shape, expected, strict=True)

@@ -18,6 +18,24 @@ from keras_transformer import backends
 from keras_transformer.backends import watched_dataset
 from keras_transformer.errors import InputError
 from keras_transformer.losses.labels import check_labels
+from keras_transformer.losses.labels import check_weights
+
+_CONTENTS = {"b": "truth values", "O": "objects", "S": "bytes", "U": "text"}
+
+
+def check_inputs(inputs: Any) -> None:
+    """Refuses inputs that do not say which is the source and which the target.
+
+    Raises:
+        InputError: they are an array, or a list or tuple of arrays.
+    """
+    if isinstance(inputs, (list, tuple)) or hasattr(inputs, "shape"):
+        kind = type(inputs).__name__
+        raise InputError(
+            f"the inputs are of the type {kind}, which does not say which is the "
+            f'source; give a dictionary {{"source": ids, "target": ids}} of arrays '
+            f"(batch, positions)"
+        )
 
 
 def check_ids(name: str, ids: Any, size: int, besides: int | None = None) -> None:
@@ -30,11 +48,21 @@ def check_ids(name: str, ids: Any, size: int, besides: int | None = None) -> Non
         besides: an id that is allowed outside of it, as that of padding.
 
     Raises:
-        InputError: naming the id.
+        InputError: naming the id, or what it is instead.
     """
     ids = backends.concrete(ids)
-    if ids is None or not ids.size or ids.dtype.kind not in "iuf":
+    if ids is None or not ids.size:
         return
+    if ids.dtype.kind in "bOSU":
+        raise InputError(
+            f"{name} holds {_CONTENTS[ids.dtype.kind]}, not ids; encode text with the "
+            f"model's own tokenizer, and give whole numbers"
+        )
+    if ids.dtype.kind not in "iuf":
+        return
+    if ids.dtype.kind == "f" and (ids % 1 != 0).any():
+        wrong = ids[ids % 1 != 0][0]
+        raise InputError(f"{name} holds {wrong}, but an id is a whole number")
     if 0 <= ids.min() <= ids.max() < size:
         return
     wrong = ids[((ids < 0) | (ids >= size)) & (ids != besides)]
@@ -55,21 +83,23 @@ class CheckedData:
         sizes: V by side, `source` and `target`.
         longest: the most positions of a side; None: any number.
         labels: whether the labels are ids.
+        supervised: whether there must be labels.
         pad_id: the label that may lie outside of the vocabulary.
         special_ids: those of the model's config, which `TokenBatches` must share.
 
     Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.4.
     """
 
-    def __init__(self, sizes, longest, labels, pad_id, special_ids):
+    def __init__(self, sizes, longest, labels, pad_id, special_ids, supervised=False):
         self.sizes = sizes
         self.longest = longest
         self.labels = labels
+        self.supervised = supervised
         self.pad_id = pad_id
         self.special_ids = special_ids
         self.error = None  # on TensorFlow, Keras raises another one in its place
 
-    def of(self, inputs, labels=None):
+    def of(self, inputs, labels=None, sample_weight=None):
         """The inputs to give to Keras; arrays are checked."""
         self._check_special_ids(inputs)
         if isinstance(inputs, keras.utils.PyDataset):
@@ -78,14 +108,13 @@ class CheckedData:
             return (self.batch(batch) for batch in inputs)
         if watched_dataset.is_dataset(inputs):
             return watched_dataset.watched(inputs, self.batch)
-        self._check(inputs, labels)
+        self._check(inputs, labels, sample_weight)
         return inputs
 
     def batch(self, batch):
         """A batch (inputs, labels, weights), or a part of it, that is checked."""
-        inputs, labels, _ = keras.utils.unpack_x_y_sample_weight(batch)
         try:
-            self._check(inputs, labels)
+            self._check(*keras.utils.unpack_x_y_sample_weight(batch))
         except ValueError as error:
             self.error = error
             raise
@@ -101,17 +130,50 @@ class CheckedData:
                 raise
             raise self.error from None
 
-    def _check(self, inputs, labels):
+    def _check(self, inputs, labels=None, sample_weight=None):
+        check_inputs(inputs)
         if not isinstance(inputs, Mapping):
-            return
+            return  # another source of Keras', such as a PyTorch DataLoader
         for side, size in self.sizes.items():
             if side in inputs:
                 check_ids(side, inputs[side], size)
+                _check_axes(side, inputs[side])
                 self._check_length(side, inputs[side])
-        if self.labels and hasattr(labels, "shape"):
-            if hasattr(inputs.get("target"), "shape"):
-                check_labels(labels, inputs["target"].shape)
-            check_ids("labels", labels, self.sizes["target"], self.pad_id)
+        self._check_rows(inputs)
+        if labels is None and self.supervised:
+            raise InputError(
+                "there are no labels; give the target without its start_id as y, or "
+                "batches of (inputs, labels)"
+            )
+        if self.labels:
+            self._check_labels(inputs, labels, sample_weight)
+
+    def _check_labels(self, inputs, labels, sample_weight):
+        if isinstance(labels, (list, tuple, Mapping)):
+            raise InputError(
+                f"the labels are of the type {type(labels).__name__}; give one array "
+                f"(batch, positions) of ids"
+            )
+        if not hasattr(labels, "shape"):
+            return
+        if hasattr(inputs.get("target"), "shape"):
+            check_labels(labels, inputs["target"].shape)
+        check_ids("labels", labels, self.sizes["target"], self.pad_id)
+        if hasattr(sample_weight, "shape"):
+            check_weights(sample_weight, labels)
+
+    def _check_rows(self, inputs):
+        """Refuses sources and targets of different sentences."""
+        rows = {
+            side: inputs[side].shape[0]
+            for side in self.sizes
+            if hasattr(inputs.get(side), "shape")
+        }
+        if len(set(rows.values()) - {None}) > 1:
+            raise InputError(
+                f"source has {rows['source']} sentences and target {rows['target']}; "
+                f"give a target for each source"
+            )
 
     def _check_length(self, side, ids):
         length = getattr(ids, "shape", (0,))[-1]
@@ -131,6 +193,20 @@ class CheckedData:
                 f"{self.special_ids}; make TokenBatches with "
                 f"**model.config.special_ids"
             )
+
+
+def _check_axes(side, ids):
+    """Refuses what is no array (B, T)."""
+    if isinstance(ids, (list, tuple)):
+        raise InputError(
+            f"{side} is of the type {type(ids).__name__}; give an array (batch, "
+            f"positions) of ids, shorter rows padded with the pad_id"
+        )
+    shape = tuple(getattr(ids, "shape", (0, 0)))
+    if len(shape) != 2:
+        raise InputError(
+            f"{side} has the shape {shape}; give an array (batch, positions) of ids"
+        )
 
 
 class _CheckedDataset(keras.utils.PyDataset):

@@ -9,6 +9,8 @@ from keras_transformer import backends
 from keras_transformer.losses import LabelSmoothedCrossEntropy
 from keras_transformer.models.checked_data import CheckedData
 
+_PACKAGE = __name__.partition(".")[0] + "."
+
 
 class CheckedModel(keras.Model):
     """A `keras.Model` whose ids (B, S) and (B, T) are looked at before a step.
@@ -28,13 +30,14 @@ class CheckedModel(keras.Model):
 
         Raises:
             InputError: where `TokenBatches` have other special ids than the model, or
-                data on the host hold ids outside of its vocabulary.
+                data on the host hold ids outside of its vocabulary, are no dictionary,
+                lack labels, or have other shapes than they must.
         """
         backends.note_work()
-        checked = self._checked_data()
-        x = checked.of(x, y)
+        checked = self._checked_data(supervised=True)
+        x = checked.of(x, y, options.get("sample_weight"))
         if isinstance(validation_data, (tuple, list)) and len(validation_data) > 1:
-            checked.of(*validation_data[:2])
+            checked.of(*validation_data[:3])
         elif validation_data is not None:
             validation_data = checked.of(validation_data)
         if validation_data is not None:  # else it may be among the arguments
@@ -45,8 +48,8 @@ class CheckedModel(keras.Model):
     def evaluate(self, x=None, y=None, *arguments, **options):
         """`keras.Model.evaluate`; see `fit`."""
         backends.note_work()
-        checked = self._checked_data()
-        x = checked.of(x, y)
+        checked = self._checked_data(supervised=True)
+        x = checked.of(x, y, options.get("sample_weight"))
         with backends.feeding(), checked.told():
             return super().evaluate(x, y, *arguments, **options)
 
@@ -57,21 +60,22 @@ class CheckedModel(keras.Model):
         with checked.told():
             return super().predict(x, *arguments, **options)
 
-    def train_on_batch(self, x, y=None, *arguments, **options):
+    def train_on_batch(self, x, y=None, sample_weight=None, *arguments, **options):
         """`keras.Model.train_on_batch`; see `fit`."""
-        self._checked_data().of(x, y)
-        return super().train_on_batch(x, y, *arguments, **options)
+        self._checked_data(supervised=True).of(x, y, sample_weight)
+        return super().train_on_batch(x, y, sample_weight, *arguments, **options)
 
-    def test_on_batch(self, x, y=None, *arguments, **options):
+    def test_on_batch(self, x, y=None, sample_weight=None, *arguments, **options):
         """`keras.Model.test_on_batch`; see `fit`."""
-        self._checked_data().of(x, y)
-        return super().test_on_batch(x, y, *arguments, **options)
+        self._checked_data(supervised=True).of(x, y, sample_weight)
+        return super().test_on_batch(x, y, sample_weight, *arguments, **options)
 
     def predict_on_batch(self, x):
         """`keras.Model.predict_on_batch`; see `fit`."""
         return super().predict_on_batch(self._checked_data().of(x))
 
-    def _checked_data(self):
+    def _checked_data(self, supervised=False):
+        own_loss = type(self).compute_loss.__module__.startswith(_PACKAGE)
         config, loss = self.config, self.loss if self.compiled else None
         labels = isinstance(loss, LabelSmoothedCrossEntropy)
         learned = getattr(config, "position", None) == "learned"
@@ -85,4 +89,5 @@ class CheckedModel(keras.Model):
             labels=labels,
             pad_id=loss.pad_id if labels else None,
             special_ids=config.special_ids,
+            supervised=supervised and loss is not None and (labels or own_loss),
         )

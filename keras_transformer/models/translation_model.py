@@ -19,6 +19,7 @@ from keras_transformer.config import TranslationConfig
 from keras_transformer.decoding.beam_groups import gather_all
 from keras_transformer.layers.token_ids import whole_ids
 from keras_transformer.models.checked_data import check_ids
+from keras_transformer.models.checked_data import check_inputs
 from keras_transformer.models.contract import Decoded
 from keras_transformer.models.contract import Encoded
 from keras_transformer.models.contract import SearchState
@@ -143,6 +144,7 @@ class TranslationModel(FusedTraining):
         self.dtype_policy = policy
 
     def call(self, inputs, training=None, mask=None):
+        check_inputs(inputs)
         for side in ("source", "target"):
             size = getattr(self.config, f"{side}_vocabulary_size")
             check_ids(side, inputs[side], size)  # not every backend would

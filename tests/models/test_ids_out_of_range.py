@@ -136,3 +136,84 @@ def test_more_positions_than_were_learned_are_refused_before_the_step():
     ):
         with pytest.raises(InputError, match=r"has 9 positions, .* learned 8"):
             model.fit(Dataset(data, longer), verbose=0)
+
+
+ONE_HOT = np.eye(VOCABULARY_SIZE, dtype="float32")[TARGET]
+RIGHT = {"source": SOURCE, "target": TARGET}
+WEIGHT_A_SENTENCE = np.ones(len(TARGET), "float32")
+REFUSED = {
+    "list inputs": (([SOURCE, TARGET], TARGET), "the inputs are of the type list"),
+    "one array": ((TARGET, TARGET), "the inputs are of the type ndarray"),
+    "a side is a list": (
+        ({"source": SOURCE.tolist(), "target": TARGET}, TARGET),
+        "source is of the type list",
+    ),
+    "one axis": (({"source": SOURCE[:, 0], "target": TARGET}, TARGET), r"shape \(5,\)"),
+    "rows that differ": (
+        ({"source": SOURCE[1:], "target": TARGET}, TARGET),
+        "source has 4 sentences and target 5",
+    ),
+    "text": (
+        ({"source": SOURCE.astype("str"), "target": TARGET}, TARGET),
+        "source holds text, not ids",
+    ),
+    "forgotten labels": ((RIGHT,), "there are no labels"),
+    "short labels": ((RIGHT, TARGET[:, 1:]), r"labels have the shape \(5, 6\)"),
+    "one-hot labels": ((RIGHT, ONE_HOT), r"labels have the shape \(5, 7, 53\)"),
+    "fractions": ((RIGHT, TARGET + 0.5), "labels holds 4?[0-9].5, but an id is"),
+    "a list of labels": ((RIGHT, TARGET.tolist()), "the labels are of the type list"),
+    "a weight a sentence": (
+        (RIGHT, TARGET, WEIGHT_A_SENTENCE),
+        r"sample_weight has the shape \(5,\) .* one for each sentence in .*\(5, 1\)",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def model_of_module():
+    return small()
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_data_of_another_form_are_refused_in_one_sentence(name, model_of_module):
+    """Before the first step, on each way in; nothing of Keras stands around it."""
+    model = model_of_module
+    data, message = REFUSED[name]
+    names = ("x", "y", "sample_weight")
+    arguments = dict(zip(names, data, strict=False))
+    before = model.get_weights()
+    calls = [
+        lambda: model.fit(**arguments, verbose=0),
+        lambda: model.evaluate(**arguments, verbose=0),
+        lambda: model.fit(RIGHT, TARGET, validation_data=data, verbose=0),
+        lambda: model.fit(Dataset(*data), verbose=0),
+        lambda: model.train_on_batch(*data),
+        lambda: model.test_on_batch(*data),
+    ]
+    if len(data) == 1:
+        calls.pop(2)  # Keras takes a tuple of one for something else
+        calls.pop(2)  # and a batch of one for inputs
+    for call in calls:
+        with pytest.raises(ValueError, match=message) as caught:
+            call()
+        assert "\n" not in str(caught.value)
+    for weight, old in zip(model.get_weights(), before, strict=True):
+        np.testing.assert_array_equal(weight, old)
+
+
+@pytest.mark.one_backend
+def test_a_loss_of_ones_own_may_do_without_labels():
+    class Copies(kt.Transformer):
+        def compute_loss(self, x=None, y=None, y_pred=None, *arguments, **options):
+            return keras.ops.mean(keras.ops.square(y_pred))
+
+    layers = {"num_encoder_layers": 1, "num_decoder_layers": 1}
+    model = Copies(configs.config("paper", **layers))
+    model.compile(optimizer="sgd", loss="mse")
+    assert np.isfinite(model.train_on_batch(RIGHT))
+
+
+@pytest.mark.one_backend
+def test_a_call_refuses_a_list_of_inputs(model_of_module):
+    with pytest.raises(ValueError, match="the inputs are of the type list"):
+        model_of_module([SOURCE, TARGET])

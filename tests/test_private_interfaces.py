@@ -76,12 +76,29 @@ def used(tree, own):
 def test_each_private_name_in_use_is_listed_with_its_file():
     own = defined_here()
     found = {(name, path) for path, tree in trees() for name in used(tree, own)}
-    listed = {(name, path) for name, path, _ in ROWS}
+    listed = {(name, path) for name, path, _ in ROWS if not is_test(path)}
     assert found == listed
+
+
+def is_test(path):
+    return path.startswith("tests/")
+
+
+def test_each_private_import_of_tests_is_listed_with_its_file():
+    """Those that the package imports too need no second row."""
+    known = {name for name, path, _ in ROWS if not is_test(path)}
+    found = set()
+    for path in sorted((ROOT / "tests").rglob("test_*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and ".src" in (node.module or ""):
+                names = {alias.name for alias in node.names} - known
+                found |= {(name, str(path.relative_to(ROOT))) for name in names}
+    assert found == {(name, path) for name, path, _ in ROWS if is_test(path)}
 
 
 def test_each_row_names_a_test_that_exists():
     assert len(ROWS) == TABLE.count("\n| ") - 1  # all but the heading
     for _, path, test in ROWS:
-        assert (FOLDER / path).is_file()
+        assert ((ROOT if is_test(path) else FOLDER) / path).is_file()
         assert (ROOT / test).is_file(), test

@@ -20,7 +20,10 @@ from keras_transformer.serving.loading import load_engine
 from keras_transformer.serving.translator_engine import TranslatorEngine
 from keras_transformer.translator import Translator
 
-pytestmark = pytest.mark.one_backend("jax")  # which compiles sooner than PyTorch traces
+pytestmark = [
+    pytest.mark.one_backend("jax"),  # which compiles sooner than PyTorch traces
+    pytest.mark.skipif(keras.backend.backend() != "jax", reason="once is enough"),
+]
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "en-de.format-1"
 SMALLEST = {"hidden_dim": 4, "num_encoder_layers": 1, "num_decoder_layers": 1}

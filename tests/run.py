@@ -19,6 +19,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import venv
 from collections.abc import Callable
@@ -32,7 +33,10 @@ ROOT = Path(__file__).resolve().parents[1]
 CONSTRAINTS = ROOT / "constraints.txt"
 BACKENDS = ("tensorflow", "jax", "torch")
 NOTHING_SELECTED = 5  # pytest's exit code
-WORKERS = min(os.cpu_count() or 1, 4)  # each holds a framework and what it compiled
+#: Of tests at once, each of which holds a framework and what it compiled; and how many
+#: stages they belong to. The workers of one would wait for the last of its tests.
+WORKERS = min(os.cpu_count() or 1, 4)
+STAGES = min(WORKERS, 2)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -142,7 +146,7 @@ NO_TENSORFLOW = Environment("no-tensorflow")
 
 
 class Run:
-    """Runs stages one after the other and keeps count; a failure stops none."""
+    """Runs stages, some of them at once, and keeps count; a failure stops none."""
 
     def __init__(self, quick: bool, pytest_arguments: list[str]) -> None:
         self.quick = quick
@@ -150,6 +154,7 @@ class Run:
         self.failed_stages: list[str] = []
         self.passed = self.failed = self.skipped = 0
         self.reports: list[ElementTree.Element] = []
+        self._lock = threading.Lock()
 
     def stage(self, name: str, action: Callable[[], int]) -> bool:
         """Prints one line with its result and seconds; says whether it passed."""
@@ -164,6 +169,11 @@ class Run:
         )
         return passed
 
+    def stages_at_once(self, stages: dict[str, Callable[[], int]]) -> None:
+        """The longest come first, so that all end together."""
+        with ThreadPoolExecutor(STAGES) as pool:
+            list(pool.map(self.stage, stages, stages.values()))
+
     def ruff(self, *arguments: str) -> int:
         command = [FULL.python, "-m", "ruff", *arguments, "-q", "."]
         return subprocess.run(command, cwd=ROOT).returncode
@@ -173,7 +183,7 @@ class Run:
         return subprocess.run(command, cwd=ROOT).returncode
 
     def tests(self, environment: Environment, marker: str, backend: str) -> int:
-        """One run of pytest; its counts are added to the totals."""
+        """One run of pytest, printed at its end; its counts are added to the totals."""
         if self.quick:
             marker += " and not slow"
         # Threads that wait for each other are slow where workers share the cores.
@@ -189,11 +199,22 @@ class Run:
             command = [environment.python, "-m", "pytest", "-q", "--no-header", "-rsfE"]
             command += ["--durations=10", "--durations-min=1", f"--junitxml={report}"]
             # By file: what a module's fixtures make is made once. In conftest's order.
-            command += ["-n", str(WORKERS), "--dist=loadfile", "--no-loadscope-reorder"]
+            command += ["-n", str(WORKERS // STAGES), "--dist=loadfile"]
+            command += ["--no-loadscope-reorder"]
             command += ["-m", marker, *self.pytest_arguments]
-            code = subprocess.run(command, cwd=ROOT, env=variables).returncode
-            self._count(report)
-        return 0 if code == NOTHING_SELECTED else code
+            done = subprocess.run(
+                command,
+                cwd=ROOT,
+                env=variables,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                encoding="utf-8",
+                errors="replace",
+            )
+            with self._lock:
+                print(done.stdout, end="", flush=True)
+                self._count(report)
+        return 0 if done.returncode == NOTHING_SELECTED else done.returncode
 
     def nothing_skipped_everywhere(self) -> int:
         names = skipped_everywhere(self.reports)
@@ -253,20 +274,30 @@ def run_stages(run: Run, backends: list[str], install: bool) -> None:
         return
     run.stage("ruff check", partial(run.ruff, "check"))
     run.stage("ruff format", partial(run.ruff, "format", "--check"))
-    run.stage("types", run.types)
-    # Where a process imports Keras all the same, PyTorch is there soonest.
-    run.stage("no backend", partial(run.tests, FULL, "no_backend", "torch"))
-    for backend in backends:
-        run.stage(backend, partial(run.tests, FULL, "not no_backend", backend))
+    run.stages_at_once(
+        {
+            **{
+                backend: partial(run.tests, FULL, "not no_backend", backend)
+                for backend in BACKENDS
+                if backend in backends
+            },
+            # Where a process imports Keras all the same, PyTorch is there soonest.
+            "no backend": partial(run.tests, FULL, "no_backend", "torch"),
+            "types": run.types,
+        }
+    )
     others = [backend for backend in backends if backend != "tensorflow"]
     linked = partial(NO_TENSORFLOW.install, FULL)
     if not others or (install and not run.stage("install without TensorFlow", linked)):
         return
-    for backend in others:
-        run.stage(
-            f"{backend} without TensorFlow",
-            partial(run.tests, NO_TENSORFLOW, "no_tensorflow", backend),
-        )
+    run.stages_at_once(
+        {
+            f"{backend} without TensorFlow": partial(
+                run.tests, NO_TENSORFLOW, "no_tensorflow", backend
+            )
+            for backend in others
+        }
+    )
     if set(backends) == set(BACKENDS) and not run.quick and not run.pytest_arguments:
         run.stage("every test ran somewhere", run.nothing_skipped_everywhere)
 

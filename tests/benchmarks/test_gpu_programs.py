@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 
+import h5py
 import keras
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from gpu import quality
 from gpu import report
 from peers.batches import by_length
 
+from keras_transformer.data import phrasebook
 from training.digit_text import VOCABULARY_SIZE
 from training.digit_text import write_files
 from training.digit_text import write_tsv
@@ -292,6 +294,16 @@ def test_differences_are_the_largest():
 
 
 @pytest.mark.no_backend
+def test_weights_are_compared_by_name(tmp_path):
+    paths = [tmp_path / "one.h5", tmp_path / "other.h5"]
+    for path, value in zip(paths, (1.0, 1.5), strict=True):
+        with h5py.File(path, "w") as file:
+            file["a/b"], file["c"] = np.zeros(3), np.full(2, value)
+    found = agreement.weight_differences(*paths)
+    assert found == {"equal": False, "largest_difference": 0.5}
+
+
+@pytest.mark.no_backend
 @pytest.mark.parametrize("deterministic", [False, True])
 def test_trainings_are_without_tf32(monkeypatch, tmp_path, deterministic):
     started = []
@@ -364,6 +376,15 @@ def test_what_is_wrong_is_told_before_a_training(tmp_path, monkeypatch, axis, me
     monkeypatch.setattr(quality, "train", lambda *_: pytest.fail("trains"))
     with pytest.raises(SystemExit, match=f"error: .*{message}"):
         quality.main()
+
+
+@pytest.mark.no_backend
+def test_a_phrasebook_is_scored(tmp_path):
+    references = phrasebook.load("en", "de", "test")[1]
+    lines = "".join(f"{line}\n" for line in references)
+    (tmp_path / "test.hypotheses.txt").write_text(lines, encoding="utf-8")
+    (tmp_path / "config.yaml").write_text("data: {phrasebook: en-de}")
+    assert round(quality._test(tmp_path)["BLEU"][0], 6) == 100
 
 
 @pytest.mark.no_backend

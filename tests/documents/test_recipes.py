@@ -4,7 +4,6 @@ import gzip
 import hashlib
 import importlib.util
 import io
-import itertools
 import json
 import re
 import shutil
@@ -127,23 +126,18 @@ def prepare(tmp_path, monkeypatch):
     return module
 
 
-@pytest.fixture
-def downloaded(prepare):
-    """`downloaded(url, {path: text})`: as if this tar archive had been fetched."""
-
-    def write(url, contents):
-        path = prepare.DATA / "downloads" / url.rpartition("/")[2]
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tarfile.open(path, "w:gz") as archive:
-            for name, data in contents.items():
-                member = tarfile.TarInfo(name)
-                member.size = len(data)
-                archive.addfile(member, io.BytesIO(data))
-
-    return write
+def downloaded(prepare, url, contents):
+    """Writes the archive `{path: text}` as if it had been fetched."""
+    path = prepare.DATA / "downloads" / url.rpartition("/")[2]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tarfile.open(path, "w:gz") as archive:
+        for name, data in contents.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
 
 
-def check_recipes(prepare, tmp_path, *names):
+def check_recipes(tmp_path, *names):
     """The recipes find all their text beside them, with as many lines on each side."""
     for name in names:
         copy = shutil.copy(FOLDER / f"{name}.yaml", tmp_path)
@@ -160,53 +154,44 @@ def lines_of(path):
     return data.decode().split("\n")[:-1]
 
 
-def of_multi30k(change=None):
-    """A synthetic archive and its digests; one text may be changed afterwards."""
-    names = [
-        x.split()[1] for x in (FOLDER / "multi30k.sha256").read_text().splitlines()
-    ]
-    texts = {name: f"{name}, line 1\nline 2\n".encode() for name in names}
-    digests = [f"{hashlib.sha256(t).hexdigest()}  {n}\n" for n, t in texts.items()]
+def write_multi30k(prepare, change=None):
+    """A synthetic archive, its digests; one text may be changed afterwards."""
+    digests = (FOLDER / "multi30k.sha256").read_text().split()
+    texts = {name: f"{name}, line 1\nline 2\n".encode() for name in digests[1::2]}
+    lines = [f"{hashlib.sha256(t).hexdigest()}  {n}\n" for n, t in texts.items()]
+    (prepare.HERE / "multi30k.sha256").write_text("".join(lines))
     if change:
         texts[change] += b"line 3\n"
     contents = {"dataset-a3d2e0d/README.md": b"no corpus"}
     for name, text in texts.items():
         path = f"dataset-a3d2e0d/data/task1/{name}"
-        if name.startswith("raw/"):
-            contents[f"{path}.gz"] = gzip.compress(text)
-        else:
-            contents[path] = text
-    return contents, "".join(digests)
+        raw = name.startswith("raw/")
+        contents |= {f"{path}.gz": gzip.compress(text)} if raw else {path: text}
+    downloaded(prepare, prepare.MULTI30K, contents)
 
 
 @pytest.mark.no_backend
-def test_multi30k_is_prepared_for_its_recipes(prepare, downloaded, tmp_path):
-    contents, digests = of_multi30k()
-    (tmp_path / "multi30k.sha256").write_text(digests)
-    downloaded(prepare.MULTI30K, contents)
+def test_multi30k_is_prepared_for_its_recipes(prepare, tmp_path):
+    write_multi30k(prepare)
     prepare.multi30k(tmp_path / "data" / "multi30k")
-    for translated in itertools.chain.from_iterable(map(translations, RECIPES)):
-        path = tmp_path / "data" / translated
-        path.parent.mkdir(exist_ok=True)
-        path.write_text("line 1\nline 2\n")
+    for recipe in RECIPES:
+        # The texts that the commands in its header let models write.
+        written = r"translate\.py > (multi30k\w*_diverse/\S+)"
+        for name in re.findall(written, header(recipe)):
+            path = tmp_path / "data" / name
+            path.parent.mkdir(exist_ok=True)
+            path.write_text("line 1\nline 2\n")
     names = [recipe.stem for recipe in RECIPES if recipe.stem.startswith("multi30k")]
     assert len(names) == 18
-    check_recipes(prepare, tmp_path, *names)
+    check_recipes(tmp_path, *names)
     for folder in ("multi30k", "multi30k_tok"):
         assert len(list((tmp_path / "data" / folder).iterdir())) == 9
 
 
-def translations(recipe):
-    """The texts that the commands in the header of a recipe let models write."""
-    return re.findall(r"translate\.py > (multi30k\w*_diverse/\S+)", header(recipe))
-
-
 @pytest.mark.no_backend
 @pytest.mark.parametrize("changed", ["raw/val.de", "tok/train.lc.norm.tok.en"])
-def test_text_of_another_digest_is_refused(prepare, downloaded, tmp_path, changed):
-    contents, digests = of_multi30k(changed)
-    (tmp_path / "multi30k.sha256").write_text(digests)
-    downloaded(prepare.MULTI30K, contents)
+def test_text_of_another_digest_is_refused(prepare, tmp_path, changed):
+    write_multi30k(prepare, changed)
     with pytest.raises(SystemExit, match=f"{changed}.* is not the text it was"):
         prepare.multi30k(tmp_path / "data" / "multi30k")
 
@@ -216,67 +201,57 @@ def test_digests_are_those_of_the_measured_text(shared_data):
     for line in (FOLDER / "multi30k.sha256").read_text().splitlines():
         digest, name = line.split()
         path = shared_data / "multi30k" / name
-        if not path.exists():
-            path = path.with_name(f"{path.name}.gz")
+        path = path if path.exists() else path.with_name(f"{path.name}.gz")
         text = path.read_bytes()
         text = gzip.decompress(text) if path.suffix == ".gz" else text
         assert hashlib.sha256(text).hexdigest() == digest, name
 
 
 @pytest.mark.no_backend
-def test_iwslt14_is_prepared_as_papers_have_it(prepare, downloaded, tmp_path):
+def test_iwslt14_is_prepared_as_papers_have_it(prepare, tmp_path):
     pytest.importorskip("sacremoses")
     tags = ["<url>x</url>", "<talkid>1</talkid>", "<title>Ein Titel, so</title>"]
-    german = [*tags, *(f"Das ist Satz {i}, z.B." for i in range(50)), "Kurz.", ""]
-    english = [
-        *tags,
-        *(f"This is {i}'s one." for i in range(50)),
-        "So much longer!",
-        "",
-    ]
-    contents = {
-        f"de-en/train.tags.de-en.{language}": "".join(f"{x}\n" for x in text).encode()
-        for language, text in (("de", german), ("en", english))
+    train = {
+        "de": [*(f"Das ist Satz {i}, z.B." for i in range(50)), "Kurz.", ""],
+        "en": [*(f"This is {i}'s one." for i in range(50)), "So much longer!", ""],
     }
-    for number, name in enumerate(
-        (".dev2010", "X.dev2012", ".tst2010", ".tst2011", ".tst2012")
-    ):
-        for language in ("de", "en"):
+    contents = {
+        f"de-en/train.tags.de-en.{language}": "\n".join([*tags, *text, ""]).encode()
+        for language, text in train.items()
+    }
+    sets = (".dev2010", "X.dev2012", ".tst2010", ".tst2011", ".tst2012")
+    for number, name in enumerate(sets):
+        for language in train:
             xml = (
                 f'<doc>\n<seg id="1"> It’s {language.upper()} {number} </seg>\n</doc>\n'
             )
-            path = f"de-en/IWSLT14.TED{name}.de-en.{language}.xml"
-            contents[path] = xml.encode()
-    downloaded(prepare.IWSLT14, contents)
+            contents[f"de-en/IWSLT14.TED{name}.de-en.{language}.xml"] = xml.encode()
+    downloaded(prepare, prepare.IWSLT14, contents)
     folder = tmp_path / "data" / "iwslt14"
     prepare.iwslt14(folder)
-    check_recipes(prepare, tmp_path, "iwslt14_de_en")
-    train, valid = lines_of(folder / "train.de.gz"), lines_of(folder / "valid.de")
-    assert len(train) == 49 and train[:2] == ["ein titel , so", "das ist satz 0 , z.b."]
+    check_recipes(tmp_path, "iwslt14_de_en")
+    found, valid = lines_of(folder / "train.de.gz"), lines_of(folder / "valid.de")
+    assert len(found) == 49 and found[:2] == ["ein titel , so", "das ist satz 0 , z.b."]
     assert valid == ["das ist satz 21 , z.b.", "das ist satz 44 , z.b."]
     assert lines_of(folder / "valid.en")[0] == "this is 21 &apos;s one ."
     assert lines_of(folder / "test.en") == [f"it &apos;s en {n}" for n in range(5)]
 
 
 @pytest.mark.no_backend
-def test_wmt14_is_prepared_for_its_recipes(prepare, downloaded, tmp_path, monkeypatch):
-    assert sorted(prepare.SHA256) == sorted(
-        url.rpartition("/")[2] for url in prepare.WMT14.values()
-    )
+def test_wmt14_is_prepared_for_its_recipes(prepare, tmp_path, monkeypatch):
+    urls = prepare.WMT14.values()
+    assert sorted(prepare.SHA256) == sorted(url.rpartition("/")[2] for url in urls)
     monkeypatch.setattr(prepare, "SHA256", {})
     for corpus, url in prepare.WMT14.items():
-        contents = {
-            f"training/{corpus}.{pair}.{pair[:2] if side else pair[3:]}": b"a\nb\n"
-            for pair in ("de-en", "fr-en")
-            for side in (0, 1)
-        }
-        downloaded(url, contents)
+        pairs = ("de-en.de", "de-en.en", "fr-en.fr", "fr-en.en")
+        texts = {f"training/{corpus}.{pair}": b"a\nb\n" for pair in pairs}
+        downloaded(prepare, url, texts)
     test_set = tmp_path / "test"
     test_set.write_text("c\n")
     monkeypatch.setattr(sacrebleu.utils, "get_source_file", lambda *_: str(test_set))
     monkeypatch.setattr(sacrebleu.utils, "get_reference_files", lambda *_: [test_set])
     prepare.wmt14(tmp_path / "data" / "wmt14")
-    check_recipes(prepare, tmp_path, *PAPER)
+    check_recipes(tmp_path, *PAPER)
     assert len(list((tmp_path / "data" / "wmt14").iterdir())) == 10
 
 
@@ -292,7 +267,7 @@ def test_no_sentence_of_tatoeba_is_in_both_parts(prepare, tmp_path):
         file.writestr("deu.txt", "\n".join(lines))
     folder = tmp_path / "data" / "tatoeba_en_de"
     prepare.tatoeba_en_de(folder)
-    check_recipes(prepare, tmp_path, "tatoeba_en_de", "tatoeba_en_de_base")
+    check_recipes(tmp_path, "tatoeba_en_de", "tatoeba_en_de_base")
     for language in ("en", "de"):
         dev = lines_of(folder / f"dev.{language}")
         assert 1900 < len(dev) <= 2000
@@ -300,28 +275,20 @@ def test_no_sentence_of_tatoeba_is_in_both_parts(prepare, tmp_path):
 
 
 @pytest.mark.no_backend
-def test_a_download_that_breaks_off_is_not_kept(prepare, monkeypatch):
+def test_what_is_not_the_published_text_is_told(prepare, monkeypatch, capsys):
     answer = io.BytesIO(b"half")
     answer.headers = {"Content-Length": "8"}
     monkeypatch.setattr(prepare.urllib.request, "urlopen", lambda request: answer)
     with pytest.raises(SystemExit, match="broke off after 4 of 8 bytes; run this"):
         prepare.fetch(prepare.TATOEBA)
     assert not list((prepare.DATA / "downloads").iterdir())
-
-
-@pytest.mark.no_backend
-def test_an_archive_of_another_digest_is_refused(prepare, downloaded):
     url = prepare.WMT14["commoncrawl"]
-    downloaded(url, {"commoncrawl.de-en.de": b"another text\n"})
+    downloaded(prepare, url, {"commoncrawl.de-en.de": b"another text\n"})
     name = url.rpartition("/")[2]
     with pytest.raises(SystemExit, match=f"{name} is not the published .* remove it"):
         prepare.fetch(url)
     data = (prepare.DATA / "downloads" / name).read_bytes()
-    prepare.SHA256[name] = hashlib.sha256(data).hexdigest()
+    monkeypatch.setitem(prepare.SHA256, name, hashlib.sha256(data).hexdigest())
     assert prepare.fetch(url).read_bytes() == data
-
-
-@pytest.mark.no_backend
-def test_text_of_another_length_is_told(prepare, capsys):
     prepare.write(prepare.DATA / "iwslt14" / "test.de", b"a\n")
     assert "1 lines; the published text has 6750" in capsys.readouterr().out

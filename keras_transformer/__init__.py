@@ -9,6 +9,15 @@ from typing import TYPE_CHECKING
 import lazy_loader
 
 if TYPE_CHECKING:
+    from keras_transformer import data as data
+    from keras_transformer import decoding as decoding
+    from keras_transformer import evaluation as evaluation
+    from keras_transformer import export as export
+    from keras_transformer import layers as layers
+    from keras_transformer import losses as losses
+    from keras_transformer import models as models
+    from keras_transformer import training as training
+    from keras_transformer import visualization as visualization
     from keras_transformer.batch_translator import BatchTranslator as BatchTranslator
     from keras_transformer.config import ConvolutionalConfig as ConvolutionalConfig
     from keras_transformer.config import RecurrentConfig as RecurrentConfig

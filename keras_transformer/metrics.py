@@ -7,6 +7,11 @@ them itself: its loss never holds the logits, and Keras gives no metric a gradie
 B batch, T target positions, D hidden_dim, V vocabulary.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -14,6 +19,8 @@ from keras_transformer.losses import TokenStatistics
 from keras_transformer.losses import token_losses
 from keras_transformer.losses.labels import PaddingOfModel
 from keras_transformer.losses.labels import token_mask
+from keras_transformer.tensors import DType
+from keras_transformer.tensors import Tensor
 
 
 class TokenMetric(PaddingOfModel, keras.metrics.Metric):
@@ -31,14 +38,21 @@ class TokenMetric(PaddingOfModel, keras.metrics.Metric):
         sample_weight: not used: every token that is not padding counts once.
     """
 
-    def __init__(self, pad_id=None, name=None, dtype=None):
+    def __init__(
+        self,
+        pad_id: int | None = None,
+        name: str | None = None,
+        dtype: DType | None = None,
+    ) -> None:
         super().__init__(name=name, dtype=dtype)
         self.set_pad_id(pad_id)
         self.log_likelihood = self._sum("log_likelihood")
         self.num_right = self._sum("num_right")
         self.num_tokens = self._sum("num_tokens")
 
-    def update_state(self, y_true, y_pred, sample_weight=None):
+    def update_state(
+        self, y_true: Tensor, y_pred: Tensor, sample_weight: Tensor | None = None
+    ) -> None:
         _, log_likelihoods, right = token_losses(y_pred, y_true, pad_id=self.pad_id)
         mask = token_mask(y_true, self.pad_id)
         self.update_statistics(
@@ -47,19 +61,19 @@ class TokenMetric(PaddingOfModel, keras.metrics.Metric):
             )
         )
 
-    def update_statistics(self, statistics):
+    def update_statistics(self, statistics: TokenStatistics) -> None:
         """Adds the `TokenStatistics` of a batch."""
         self.log_likelihood.assign_add(statistics.log_likelihood)
         self.num_right.assign_add(statistics.num_right)
         self.num_tokens.assign_add(statistics.num_tokens)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {"pad_id": self.known_pad_id, "name": self.name, "dtype": self.dtype}
 
-    def _sum(self, name):
+    def _sum(self, name: str) -> Tensor:
         return self.add_weight(name=name, shape=(), initializer="zeros")
 
-    def _mean(self, total):
+    def _mean(self, total: Tensor) -> Tensor:
         return total / ops.maximum(self.num_tokens, 1.0)
 
 
@@ -67,10 +81,12 @@ class TokenMetric(PaddingOfModel, keras.metrics.Metric):
 class NegativeLogLikelihood(TokenMetric):
     """Minus the mean natural log-likelihood of a token, without label smoothing."""
 
-    def __init__(self, pad_id=None, name="nll", dtype=None):
+    def __init__(
+        self, pad_id: int | None = None, name: str = "nll", dtype: DType | None = None
+    ) -> None:
         super().__init__(pad_id, name, dtype)
 
-    def result(self):
+    def result(self) -> Tensor:
         return -self._mean(self.log_likelihood)
 
 
@@ -78,10 +94,15 @@ class NegativeLogLikelihood(TokenMetric):
 class Perplexity(TokenMetric):
     """exp of the negative log-likelihood of a token, without label smoothing."""
 
-    def __init__(self, pad_id=None, name="perplexity", dtype=None):
+    def __init__(
+        self,
+        pad_id: int | None = None,
+        name: str = "perplexity",
+        dtype: DType | None = None,
+    ) -> None:
         super().__init__(pad_id, name, dtype)
 
-    def result(self):
+    def result(self) -> Tensor:
         return ops.exp(-self._mean(self.log_likelihood))
 
 
@@ -89,10 +110,15 @@ class Perplexity(TokenMetric):
 class TokenAccuracy(TokenMetric):
     """The share of tokens to which the model gives its highest score."""
 
-    def __init__(self, pad_id=None, name="token_accuracy", dtype=None):
+    def __init__(
+        self,
+        pad_id: int | None = None,
+        name: str = "token_accuracy",
+        dtype: DType | None = None,
+    ) -> None:
         super().__init__(pad_id, name, dtype)
 
-    def result(self):
+    def result(self) -> Tensor:
         return self._mean(self.num_right)
 
 
@@ -121,25 +147,27 @@ class GradientNorm(keras.metrics.Metric):
     Reference: Pascanu et al., 2013, https://arxiv.org/abs/1211.5063.
     """
 
-    def __init__(self, name="gradient_norm", dtype=None):
+    def __init__(self, name: str = "gradient_norm", dtype: DType | None = None) -> None:
         super().__init__(name=name, dtype=dtype)
         self.total = self.add_weight(name="total", shape=(), initializer="zeros")
         self.count = self.add_weight(name="count", shape=(), initializer="zeros")
 
-    def update_state(self, y_true, y_pred, sample_weight=None):
+    def update_state(
+        self, y_true: Tensor, y_pred: Tensor, sample_weight: Tensor | None = None
+    ) -> None:
         """Nothing: a norm cannot be told from predictions."""
 
-    def update_norm(self, norm):
+    def update_norm(self, norm: Tensor) -> None:
         """Adds the norm of a step, a float32 scalar."""
         finite = ops.isfinite(norm)
         self.total.assign_add(ops.where(finite, norm, 0.0))
         self.count.assign_add(ops.cast(finite, self.count.dtype))
 
-    def result(self):
+    def result(self) -> Tensor:
         return ops.divide_no_nan(self.total, self.count)
 
 
-def global_norm(gradients):
+def global_norm(gradients: Iterable[Tensor]) -> Tensor:
     """Sqrt of the sum of all squares, None left out: a float32 scalar."""
     squares = [
         ops.sum(ops.square(ops.cast(gradient, "float32")))

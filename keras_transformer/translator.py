@@ -180,7 +180,6 @@ class Translator:
                 )
         rows = [ranked(list(map(self._hypothesis, row)), chosen) for row in results]
         sources = [sentence.ids for sentence in sentences]
-        sizes = {"batch_size": batch_size, "batch_tokens": batch_tokens}
         if not return_details:
             rows = [row[:1] for row in rows]
         elif return_token_scores or return_alignments:
@@ -192,11 +191,18 @@ class Translator:
                 rows,
                 token_scores=return_token_scores,
                 alignments=return_alignments,
-                **sizes,
+                batch_size=batch_size,
+                batch_tokens=batch_tokens,
             )
         if return_details and return_attention_weights:
-            arguments = (self._searcher, self.tokenizer, sources, rows)
-            rows = rereading.with_attention(*arguments, **sizes)
+            rows = rereading.with_attention(
+                self._searcher,
+                self.tokenizer,
+                sources,
+                rows,
+                batch_size=batch_size,
+                batch_tokens=batch_tokens,
+            )
         details = return_token_scores, return_alignments, return_attention_weights
         joined = [
             join(parts, [part for part, _ in line]) if line else [empty(*details)]

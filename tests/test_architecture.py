@@ -20,7 +20,7 @@ FILES = {str(path.relative_to(FOLDER)): path for path in sorted(FOLDER.rglob("*.
 
 #: Who stands on which floor, from the ground up.
 ROOMS = (
-    "errors hiding processors control_characters decoding_options",
+    "errors hiding processors control_characters decoding_options tensors",
     "arguments config backends files",
     "layers decoding data losses evaluation",
     "metrics",

@@ -28,7 +28,7 @@ class FirstAlone:
 
     def __init__(self, function):
         self._function = function
-        self._lock = threading.Lock()
+        self._lock: threading.Lock | None = threading.Lock()
 
     def __call__(self, *arguments):
         lock = self._lock

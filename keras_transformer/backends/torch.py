@@ -6,6 +6,7 @@ import functools
 import itertools
 import math
 import threading
+from typing import Any
 
 import keras
 import numpy as np
@@ -38,7 +39,7 @@ EAGER_STEPS = 48
 
 # Of the program that is running: the bodies of its loops, its options, and the numbers
 # of its loops.
-_program = contextvars.ContextVar("program", default=None)
+_program: contextvars.ContextVar[Any] = contextvars.ContextVar("program", default=None)
 
 # Held by the thread whose program is running. While one is traced, PyTorch's tracer
 # puts functions of its own into torch.nn.Module, of which Keras' layers are made: what
@@ -210,7 +211,7 @@ def train_step(model, default, data):
     by_row = model.draws_by_row and count * num_processes > 1
     seeds = model.dropout_seeds if by_row else []
     begins = [seed.value.clone() for seed in seeds]
-    total = None
+    total: Any = None
     with _metrics_of_all(model):
         for index in range(count):
             part, rows = _rows(data, index, count), None

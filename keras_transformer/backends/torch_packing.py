@@ -8,6 +8,7 @@ of its kernels. Products of the same inputs become one, with bias and ReLU in it
 import itertools
 import operator
 import weakref
+from typing import Any
 from typing import NamedTuple
 
 import torch
@@ -46,7 +47,7 @@ class PackedProduct:
 
 
 # Graphs of other shapes share what is packed.
-_products = weakref.WeakValueDictionary()
+_products: weakref.WeakValueDictionary[Any, Any] = weakref.WeakValueDictionary()
 
 
 def _product(weights, biases, activation):
@@ -63,7 +64,7 @@ def pack(module):
     if not torch.backends.mkldnn.is_available():
         return
     values = _values_of_parameters(module)
-    chains = {}
+    chains: dict[Any, Any] = {}
     for node in module.graph.nodes:
         if node.target is _aten.matmul.default and _is_large(values.get(node.args[1])):
             chains.setdefault(node.args[0], []).append(_chain(node, values))

@@ -6,12 +6,15 @@ number from that generator names each draw.
 """
 
 import collections
+from typing import Any
 
 import torch
 
 _MOST = 2**16  # draws between a forward pass and its backward pass
 
-_drawn = collections.OrderedDict()  # name -> what was drawn
+_drawn: collections.OrderedDict[Any, Any] = (
+    collections.OrderedDict()
+)  # name -> what was drawn
 
 
 def once(draw):

@@ -8,6 +8,7 @@ result.
 """
 
 import operator
+from typing import Any
 
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
@@ -135,7 +136,7 @@ def _fold_constants(module):
 
 
 def _share_equal_calls(module):
-    seen = {}
+    seen: dict[Any, Any] = {}
     written = _written(module.graph)
     for node in list(module.graph.nodes):
         key = (node.op, node.target, repr(node.args), repr(node.kwargs))

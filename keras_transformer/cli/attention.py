@@ -116,8 +116,10 @@ class _Choice:
 
 def _head(text: str | None) -> int | Literal["mean"] | None:
     """The value of --head: a number or `mean`."""
-    if text is None or text == "mean":
-        return text
+    if text is None:
+        return None
+    if text == "mean":
+        return "mean"
     try:
         return int(text)
     except ValueError:

@@ -53,6 +53,7 @@ def compare(
     texts = read_together([baseline, *other_systems, *references])
     first, answers = texts[0], texts[1 + len(other_systems) :]
     scores = evaluation.evaluate(first, answers, **settings)
+    rows: list[tuple[Path, evaluation.Score, float | None]]
     rows = [(baseline, score, None) for score in scores]
     for path, lines in zip(other_systems, texts[1:], strict=False):
         comparisons = evaluation.compare(lines, first, answers, **settings)

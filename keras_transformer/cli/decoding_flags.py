@@ -40,14 +40,14 @@ def with_decoding_flags(
     flags = [_parameter(OPTIONS[name]) for name in names]
     parameters = inspect.signature(command).parameters.values()
     parameters = [p for p in parameters if p.name != "decoding"] + flags
-    run.__signature__ = inspect.Signature(parameters)
+    vars(run)["__signature__"] = inspect.Signature(parameters)
     run.__annotations__ = {p.name: p.annotation for p in parameters}
     return run
 
 
 def _parameter(option: Option) -> Parameter:
     kinds = [value for value in option.values if not isinstance(value, str | None)]
-    kind = kinds[0] if kinds else str
+    kind: Any = kinds[0] if kinds else str
     if kind not in (bool, int, float, str):
         kind = list[str]
     shown = [v if isinstance(v, str) else option.letter for v in option.values if v]

@@ -97,9 +97,9 @@ def _hypothesis(hypothesis: "Hypothesis") -> dict[str, Any]:
     if hypothesis.attention is not None:
         row["source_tokens"] = hypothesis.source_tokens
         row["attention"] = []  # of an empty line
-        if hypothesis.attention:
+        if (mean := hypothesis.mean_attention) is not None:
             # As float64, a rounded number has few digits in JSON.
-            mean = hypothesis.mean_attention.astype("float64")
+            mean = mean.astype("float64")
             row["attention"] = mean.round(4).tolist()
     return row
 

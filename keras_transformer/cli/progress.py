@@ -99,12 +99,12 @@ class UnknownWords:
         """The unknown words of each line; None without the words of the model."""
         if self._known is None:
             return [None] * len(lines)
-        words_of_lines = list(map(self._known.unknown_in, lines))
+        words_of_lines = [self._known.unknown_in(line) for line in lines]
         self._num_lines += sum(map(bool, words_of_lines))
         for words in words_of_lines:
             if len(self._first) < _MOST_NAMED:
                 self._first |= dict.fromkeys(words)
-        return words_of_lines
+        return list(words_of_lines)
 
     def report(self, *, named: bool) -> None:
         """Prints one warning for all lines, if any has unknown words.

@@ -140,9 +140,9 @@ def _file_lines(file: BinaryIO, name: Path | str) -> Iterator[bytes]:
         InputError: where the file is truncated, damaged or UTF-16, or a line is too
             long; raised before the whole line is in memory.
     """
-    file = file if hasattr(file, "peek") else io.BufferedReader(file)
+    raw: Any = file
     with explained(name):
-        file = unpacked(file)
+        file = unpacked(raw if hasattr(raw, "peek") else io.BufferedReader(raw))
         check_encoding(name, file.peek(BEGINNING)[:BEGINNING])
         for number in count(1):
             line = file.readline(LONGEST_LINE + 1)

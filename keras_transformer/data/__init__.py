@@ -1,6 +1,23 @@
 """Text to ids to batches; the embedded phrasebook."""
 
+from typing import TYPE_CHECKING
+
 import lazy_loader
+
+if TYPE_CHECKING:
+    from keras_transformer.data import phrasebook as phrasebook
+    from keras_transformer.data.batching import TokenBatches as TokenBatches
+    from keras_transformer.data.corpus import read_lines as read_lines
+    from keras_transformer.data.corpus import read_pairs as read_pairs
+    from keras_transformer.data.corpus import read_parallel as read_parallel
+    from keras_transformer.data.corpus import read_tsv as read_tsv
+    from keras_transformer.data.encoding import encode_pairs as encode_pairs
+    from keras_transformer.data.filters import CorpusReport as CorpusReport
+    from keras_transformer.data.known_words import KnownWords as KnownWords
+    from keras_transformer.data.parallel_text import ParallelText as ParallelText
+    from keras_transformer.data.token_rows import EncodedPairs as EncodedPairs
+    from keras_transformer.data.token_rows import TokenRows as TokenRows
+    from keras_transformer.data.tokenizer import Tokenizer as Tokenizer
 
 # On first use: only `batching` needs Keras.
 __getattr__, __dir__, __all__ = lazy_loader.attach(

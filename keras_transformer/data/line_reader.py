@@ -10,7 +10,6 @@ import os
 from collections.abc import Callable
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 from typing import Any
 
 from keras_transformer.data.line_faults import BEGINNING
@@ -24,9 +23,6 @@ from keras_transformer.data.line_faults import utf8_fault
 from keras_transformer.data.unpacking import explained
 from keras_transformer.data.unpacking import unpacked
 from keras_transformer.errors import InputError
-
-if TYPE_CHECKING:
-    from _typeshed import WriteableBuffer
 
 _BLOCK = 1 << 20  # bytes
 _MANY = 10_000  # lines
@@ -263,7 +259,7 @@ class _Watched(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: WriteableBuffer) -> int:
+    def readinto(self, buffer: Any) -> int:
         count = self._raw.readinto(buffer)
         self._reader.bytes_read += count
         self._reader._hash.update(memoryview(buffer)[:count])

@@ -16,13 +16,9 @@ import zlib
 from collections.abc import Callable
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 from typing import Any
 
 from keras_transformer.errors import InputError
-
-if TYPE_CHECKING:
-    from _typeshed import WriteableBuffer
 
 _BLOCK = 1 << 20  # bytes
 _MEMORY = 2**28  # bytes that unpacking xz may take; xz -9 takes 2**26
@@ -109,7 +105,7 @@ class Pieces(io.RawIOBase):
         """True."""
         return True
 
-    def readinto(self, buffer: WriteableBuffer) -> int:
+    def readinto(self, buffer: Any) -> int:
         """Reads a part of one piece."""
         room = memoryview(buffer)
         while not self._piece:

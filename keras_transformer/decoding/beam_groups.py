@@ -4,31 +4,42 @@ B batch, W beam width, G groups, M = W / G beams of a group, C continuations, V
 vocabulary. With one group, nothing here adds an operation.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Sequence
+from typing import Any
+
 from keras import ops
 from keras import tree
 
 from keras_transformer import backends
 from keras_transformer.decoding.logits_processors import NEVER
+from keras_transformer.decoding.search_result import SearchResult
 from keras_transformer.decoding.search_result import each
+from keras_transformer.tensors import Tensor
+from keras_transformer.tensors import Tensors
 
 
-def views(num_groups):
+def views(
+    num_groups: int,
+) -> tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]:
     """Two functions: (B, W, ...) to (B * G, M, ...), and back."""
     if num_groups == 1:
         return (lambda tensor: tensor), (lambda tensor: tensor)
 
-    def split(tensor):
+    def split(tensor: Tensor) -> Tensor:
         rows, width, *rest = ops.shape(tensor)
         return ops.reshape(tensor, (rows * num_groups, width // num_groups, *rest))
 
-    def join(tensor):
+    def join(tensor: Tensor) -> Tensor:
         rows, width, *rest = ops.shape(tensor)
         return ops.reshape(tensor, (rows // num_groups, width * num_groups, *rest))
 
     return split, join
 
 
-def of_all(beams, num_groups):
+def of_all(beams: Tensor, num_groups: int) -> Tensor:
     """Beams of groups (B * G, M), counted in each from 0, as beams of rows (B, W)."""
     if num_groups == 1:
         return beams
@@ -39,12 +50,12 @@ def of_all(beams, num_groups):
     return beams + ops.repeat(groups * width, width)
 
 
-def repeat(limits, num_groups):
+def repeat(limits: Tensor, num_groups: int) -> Tensor:
     """(B,) to (B * G,)."""
     return limits if num_groups == 1 else ops.repeat(limits, num_groups, axis=0)
 
 
-def in_all(flags, num_groups):
+def in_all(flags: Tensor, num_groups: int) -> Tensor:
     """Of flags (B * G,), whether all groups of a row have theirs: (B * G,)."""
     if num_groups == 1:
         return flags
@@ -52,7 +63,7 @@ def in_all(flags, num_groups):
     return repeat(whole, num_groups)
 
 
-def best(scores, count):
+def best(scores: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
     """The highest of scores (B, W, V): values, tokens and beams, (B, C) each."""
     # First within each hypothesis, then among them: the same as over all W * V at
     # once, ties included, for less sorting.
@@ -66,7 +77,15 @@ def best(scores, count):
     return scores, last, ops.floor_divide(places, each)
 
 
-def choose(scores, count, *, num_groups, penalty, end_id, done):
+def choose(
+    scores: Tensor,
+    count: int,
+    *,
+    num_groups: int,
+    penalty: float | Tensor,
+    end_id: int,
+    done: Tensor,
+) -> tuple[Tensor, ...]:
     """Continuations of each group, knowing those of the groups before it.
 
     From the score of a token is taken `penalty`, for each hypothesis of an earlier
@@ -109,27 +128,35 @@ def choose(scores, count, *, num_groups, penalty, end_id, done):
             marks * ops.expand_dims(ops.cast(goes, "float32"), 2), 1
         )
 
-    def together(parts):  # G times (B, C)
+    def together(parts: Sequence[Tensor]) -> Tensor:  # G times (B, C)
         stacked = ops.stack(parts, axis=1)
         return ops.reshape(stacked, (-1, stacked.shape[2]))
 
     return tuple(together(parts) for parts in zip(*found, strict=True))
 
 
-def chooser(num_groups, end_id):
+def chooser(num_groups: int, end_id: int) -> Callable[..., Any]:
     """What gives ranks, scores, tokens and beams, (B, C) each, of (B, W, V)."""
 
-    def chosen(scores, count, done, penalty):
+    def chosen(
+        scores: Tensor, count: int, done: Tensor, penalty: float | Tensor
+    ) -> tuple[Tensor, ...]:
         if num_groups > 1:
-            options = {"num_groups": num_groups, "penalty": penalty, "end_id": end_id}
-            return choose(scores, count, done=done, **options)
+            return choose(
+                scores,
+                count,
+                num_groups=num_groups,
+                penalty=penalty,
+                end_id=end_id,
+                done=done,
+            )
         scores, last, beams = best(scores, count)
         return scores, scores, last, beams
 
     return chosen
 
 
-def merge(found, num_groups):
+def merge(found: SearchResult, num_groups: int) -> SearchResult:
     """A `SearchResult` (B * G, M, ...) as one of all groups (B, W, ...), best first.
 
     What several groups have found is one hypothesis: its repeats become none.
@@ -144,7 +171,7 @@ def merge(found, num_groups):
     return each(lambda tensor: gather(tensor, places), found)
 
 
-def _once(tokens, scores):
+def _once(tokens: Tensor, scores: Tensor) -> Tensor:
     """The scores (B, W), minus infinity where the tokens (B, W, L) come again."""
     pairs = ops.expand_dims(tokens, 2), ops.expand_dims(tokens, 1)
     same = ops.all(ops.equal(*pairs), axis=3)  # (B, W, W)
@@ -155,7 +182,7 @@ def _once(tokens, scores):
     return ops.where(ops.any(repeated, axis=2), NEVER, scores)
 
 
-def gather(tensor, places):
+def gather(tensor: Tensor, places: Tensor) -> Tensor:
     """(B, W, ...) and places (B, M) to (B, M, ...)."""
     rows, width, *rest = ops.shape(tensor)
     flat = ops.reshape(tensor, (rows * width, *rest))
@@ -163,6 +190,6 @@ def gather(tensor, places):
     return ops.take(flat, ops.cast(places, "int32") + offsets, axis=0)
 
 
-def gather_all(tensors, places):
+def gather_all(tensors: Tensors, places: Tensor) -> Tensors:
     """`gather` of nested tensors."""
     return tree.map_structure(lambda tensor: gather(tensor, places), tensors)

@@ -14,6 +14,10 @@ Groups of beams are rows of their own, (B * G, W / G), but for two things: the m
 sees them together, and the choice of continuations in one group knows those before it.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 from typing import NamedTuple
@@ -35,47 +39,49 @@ from keras_transformer.decoding.search_result import SearchResult
 from keras_transformer.decoding.search_result import each
 from keras_transformer.decoding.search_result import nan_of
 from keras_transformer.decoding.search_result import with_forced
+from keras_transformer.tensors import Tensor
+from keras_transformer.tensors import Tensors
 
 
 class _State(NamedTuple):
-    position: Any  # () int32, tokens written so far
-    done: Any  # (B,) bool
-    tokens: Any  # (B, W, L) int32, live hypotheses, best first
-    log_probabilities: Any  # (B, W) float32
-    lengths: Any  # (B,) int32, of the live hypotheses
-    cache: Any  # of the live hypotheses of all groups
-    finished_tokens: Any  # (B, W, L) int32, finished hypotheses, best first
-    finished_log_probabilities: Any  # (B, W) float32
-    finished_scores: Any  # (B, W) float32, minus infinity: no hypothesis
-    finished_lengths: Any  # (B, W) int32
-    coverage: Any = OFF  # (B, W) float32, at most 0, of the live hypotheses
-    num_ended: Any = OFF  # (B,) int32, hypotheses that have ended so far
-    prefix: Any = OFF  # (B,) float32, log-probability of the tokens that are forced
+    position: Tensor  # () int32, tokens written so far
+    done: Tensor  # (B,) bool
+    tokens: Tensor  # (B, W, L) int32, live hypotheses, best first
+    log_probabilities: Tensor  # (B, W) float32
+    lengths: Tensor  # (B,) int32, of the live hypotheses
+    cache: Tensors  # of the live hypotheses of all groups
+    finished_tokens: Tensor  # (B, W, L) int32, finished hypotheses, best first
+    finished_log_probabilities: Tensor  # (B, W) float32
+    finished_scores: Tensor  # (B, W) float32, minus infinity: no hypothesis
+    finished_lengths: Tensor  # (B, W) int32
+    coverage: Tensor = OFF  # (B, W) float32, at most 0, of the live hypotheses
+    num_ended: Tensor = OFF  # (B,) int32, hypotheses that have ended so far
+    prefix: Tensor = OFF  # (B,) float32, log-probability of the tokens that are forced
 
 
 def beam_search(
-    decode_step,
-    constants,
-    cache,
-    limits,
+    decode_step: Callable[..., Any],
+    constants: Tensors,
+    cache: Tensors,
+    limits: Tensor,
     *,
-    beam_size,
-    length,
-    top_beams=1,
-    normalization="gnmt",
-    length_penalty=0.6,
-    patience=None,
-    coverage=None,
-    reorder=gather_all,
-    num_beam_groups=1,
-    diversity_penalty=0.0,
-    start_id=1,
-    end_id=2,
-    pad_id=0,
-    suppressed=(),
-    process=None,
-    prefix=False,
-):
+    beam_size: int,
+    length: int | Tensor,
+    top_beams: int = 1,
+    normalization: str = "gnmt",
+    length_penalty: float = 0.6,
+    patience: float | None = None,
+    coverage: Callable[..., Tensor] | None = None,
+    reorder: Callable[..., Tensors] = gather_all,
+    num_beam_groups: int = 1,
+    diversity_penalty: float = 0.0,
+    start_id: int = 1,
+    end_id: int = 2,
+    pad_id: int = 0,
+    suppressed: Sequence[int] = (),
+    process: Callable[..., Tensor] | None = None,
+    prefix: bool = False,
+) -> SearchResult:
     """The best hypotheses by score: log-probability, made comparable between lengths.
 
     The search of a row ends where no better result can come. All log-probabilities are
@@ -143,11 +149,11 @@ def beam_search(
     state = _with_sums(state, rows, coverage is not None, patience is not None, prefix)
     most = enough(patience, width, top_beams)
 
-    def score(log_probability, length, constants):
+    def score(log_probability: Tensor, length: Tensor, constants: Tensors) -> Tensor:
         alpha = number("length_penalty", length_penalty, constants)
         return normalized(log_probability, length, normalization, alpha)
 
-    def body(state, constants):
+    def body(state: _State, constants: Tensors) -> _State:
         limits, constants = constants
         own_score = partial(score, constants=constants)
         diversity = number("diversity_penalty", diversity_penalty, constants)
@@ -175,7 +181,7 @@ def beam_search(
     return _result(found, state, top_beams, pad_id)
 
 
-def _check(beam_size, top_beams, length_penalty):
+def _check(beam_size: int, top_beams: int, length_penalty: float) -> None:
     if not 1 <= top_beams <= beam_size:
         raise ValueError(
             f"top_beams must be between 1 and beam_size {beam_size}, got {top_beams}"
@@ -184,7 +190,9 @@ def _check(beam_size, top_beams, length_penalty):
         raise ValueError(f"length_penalty must be at least 0, got {length_penalty}")
 
 
-def _start(width, length, limits, cache, pad_id):
+def _start(
+    width: int, length: int | Tensor, limits: Tensor, cache: Tensors, pad_id: int
+) -> _State:
     rows = ops.shape(limits)[0]
     first = ops.arange(width) == 0  # all beams begin alike: only one may go on
     return _State(
@@ -201,7 +209,9 @@ def _start(width, length, limits, cache, pad_id):
     )
 
 
-def _with_sums(state, rows, coverage, patience, prefix):
+def _with_sums(
+    state: _State, rows: int | Tensor, coverage: bool, patience: bool, prefix: bool
+) -> _State:
     """The state with those of its optional tensors that are asked for."""
     return state._replace(
         coverage=ops.zeros_like(state.log_probabilities) if coverage else OFF,
@@ -213,22 +223,27 @@ def _with_sums(state, rows, coverage, patience, prefix):
 class _Candidates(NamedTuple):
     """The best 2W continuations of each row, in the order in which they go on."""
 
-    tokens: Any  # (B, 2W, L) int32
-    last: Any  # (B, 2W) int32, their newest token
-    ranks: Any  # (B, 2W) float32, falling: what they were chosen by
-    log_probabilities: Any  # (B, 2W) float32
-    beams: Any  # (B, 2W) int32, which hypothesis each continues
-    coverage: Any  # (B, 2W) float32, of that one
+    tokens: Tensor  # (B, 2W, L) int32
+    last: Tensor  # (B, 2W) int32, their newest token
+    ranks: Tensor  # (B, 2W) float32, falling: what they were chosen by
+    log_probabilities: Tensor  # (B, 2W) float32
+    beams: Tensor  # (B, 2W) int32, which hypothesis each continues
+    coverage: Tensor  # (B, 2W) float32, of that one
 
 
-def _last_tokens(state, start_id):
+def _last_tokens(state: _State, start_id: int) -> Tensor:
     """The newest token of each live hypothesis: (B, W)."""
     previous = ops.maximum(state.position - 1, 0)
     last = ops.take(state.tokens, previous, axis=2)
     return ops.where(state.position == 0, start_id, last)
 
 
-def _continue(state, log_probabilities, coverage, choose):
+def _continue(
+    state: _State,
+    log_probabilities: Tensor,
+    coverage: Tensor,
+    choose: Callable[..., Any],
+) -> _Candidates:
     """The best continuations of all live hypotheses of a row."""
     scores = ops.expand_dims(state.log_probabilities, 2) + log_probabilities
     ranks, scores, last, beams = choose(scores)
@@ -240,7 +255,9 @@ def _continue(state, log_probabilities, coverage, choose):
     return _Candidates(tokens, last, ranks, scores, beams, coverage)
 
 
-def _keep_finished(state, candidates, end_id, score):
+def _keep_finished(
+    state: _State, candidates: _Candidates, end_id: int, score: Callable[..., Tensor]
+) -> _State:
     """The best W of those finished before and those that end now."""
     width = state.finished_scores.shape[1]
     length = state.position + 1
@@ -260,7 +277,7 @@ def _keep_finished(state, candidates, end_id, score):
     scores, places = backends.top_k(scores, width)
     lengths = ops.zeros_like(candidates.last) + length
 
-    def merge(finished, new):
+    def merge(finished: Tensor, new: Tensor) -> Tensor:
         return gather(ops.concatenate([finished, new], axis=1), places)
 
     return state._replace(
@@ -273,7 +290,9 @@ def _keep_finished(state, candidates, end_id, score):
     )
 
 
-def _keep_live(state, candidates, end_id, nan):
+def _keep_live(
+    state: _State, candidates: _Candidates, end_id: int, nan: Tensor
+) -> tuple[_State, Tensor]:
     """The best W continuations that have not ended; rows that are done stay.
 
     Also which hypotheses (B, W) they continue. A NaN of any of them is one of all.
@@ -301,7 +320,9 @@ def _keep_live(state, candidates, end_id, nan):
     return state, beams
 
 
-def _done(state, settled, enough, num_groups):
+def _done(
+    state: _State, settled: Tensor, enough: int | Tensor | None, num_groups: int
+) -> Tensor:
     """Which groups (B,) end: one by patience, else those of a row together."""
     done = state.done
     if enough is not None:
@@ -312,7 +333,9 @@ def _done(state, settled, enough, num_groups):
     return ops.logical_or(done, settled)
 
 
-def _hypotheses(state, limits, score):
+def _hypotheses(
+    state: _State, limits: Tensor, score: Callable[..., Tensor]
+) -> SearchResult:
     """The best W of those that have ended and, at the limit, those that are alive.
 
     A `SearchResult` of each group (B, W).
@@ -332,7 +355,7 @@ def _hypotheses(state, limits, score):
     broken = ops.any(broken, axis=1, keepdims=True)
     scores = ops.where(broken, float("nan"), scores)
 
-    def merge(finished, live):
+    def merge(finished: Tensor, live: Tensor) -> Tensor:
         return gather(ops.concatenate([finished, live], axis=1), places)
 
     return SearchResult(
@@ -346,7 +369,9 @@ def _hypotheses(state, limits, score):
     )
 
 
-def _result(found, state, top_beams, pad_id):
+def _result(
+    found: SearchResult, state: _State, top_beams: int, pad_id: int
+) -> SearchResult:
     """The best R of what is found, and nothing in the places that hold nothing."""
     there = found.scores != NEVER
     result = SearchResult(

@@ -3,6 +3,10 @@
 B batch, L most tokens, V vocabulary.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 from typing import NamedTuple
 
@@ -12,40 +16,43 @@ from keras_transformer.decoding.logits_processors import chain
 from keras_transformer.decoding.numbers import number
 from keras_transformer.decoding.search_loop import search_loop
 from keras_transformer.decoding.search_result import OFF
+from keras_transformer.decoding.search_result import SearchResult
 from keras_transformer.decoding.search_result import each
 from keras_transformer.decoding.search_result import nan_of
 from keras_transformer.decoding.search_result import result_of
 from keras_transformer.decoding.search_result import with_forced
+from keras_transformer.tensors import Tensor
+from keras_transformer.tensors import Tensors
 
 
 class _State(NamedTuple):
-    position: Any  # () int32, tokens written so far
-    tokens: Any  # (B, L) int32
-    last: Any  # (B, 1) int32, the decoder's next input
-    log_probabilities: Any  # (B,) float32
-    lengths: Any  # (B,) int32
-    finished: Any  # (B,) bool: has its end token
-    done: Any  # (B,) bool: finished, or at its limit
-    cache: Any
-    prefix: Any = OFF  # (B,) float32, log-probability of the tokens that are forced
+    position: Tensor  # () int32, tokens written so far
+    tokens: Tensor  # (B, L) int32
+    last: Tensor  # (B, 1) int32, the decoder's next input
+    log_probabilities: Tensor  # (B,) float32
+    lengths: Tensor  # (B,) int32
+    finished: Tensor  # (B,) bool: has its end token
+    done: Tensor  # (B,) bool: finished, or at its limit
+    cache: Tensor
+    prefix: Tensor = OFF  # (B,) float32, log-probability of the tokens that are forced
 
 
 def greedy_search(
-    decode_step,
-    constants,
-    cache,
-    limits,
+    decode_step: Callable[..., Any],
+    constants: Tensors,
+    cache: Tensors,
+    limits: Tensor,
     *,
-    length,
-    start_id=1,
-    end_id=2,
-    pad_id=0,
-    suppressed=(),
-    process=None,
-    prefix=False,
-    normalization="gnmt",
-    length_penalty=0.6,
-):
+    length: int | Tensor,
+    start_id: int = 1,
+    end_id: int = 2,
+    pad_id: int = 0,
+    suppressed: Sequence[int] = (),
+    process: Callable[..., Tensor] | None = None,
+    prefix: bool = False,
+    normalization: str = "gnmt",
+    length_penalty: float = 0.6,
+) -> SearchResult:
     """The hypothesis that takes the most probable token at each position.
 
     Args:
@@ -89,7 +96,7 @@ def greedy_search(
         prefix=ops.zeros((rows,), "float32") if prefix else OFF,
     )
 
-    def body(state, constants):
+    def body(state: _State, constants: Tensors) -> _State:
         limits, constants = constants
         logits, cache = decode_step(state.last, state.position, constants, state.cache)
         tokens = ops.expand_dims(state.tokens, 1)
@@ -122,7 +129,7 @@ def greedy_search(
     return each(lambda tensor: ops.expand_dims(tensor, 1), result)
 
 
-def _best(allowed):
+def _best(allowed: Tensor) -> tuple[Tensor, Tensor]:
     """Ids (B,) int32 and log-probabilities (B,) of the best tokens of (B, V)."""
     best = ops.max(allowed, axis=-1, keepdims=True)
     # The lowest id that is best. Keras' argmax needs what LiteRT does not have.

@@ -1,9 +1,13 @@
 """Length penalty: how the score of a hypothesis accounts for its length."""
 
+from __future__ import annotations
+
 from keras import ops
 
+from keras_transformer.tensors import Tensor
 
-def length_penalty(length, alpha):
+
+def length_penalty(length: Tensor, alpha: float) -> Tensor:
     """((5 + length) / 6)^alpha; a score is log-probability / penalty.
 
     Args:
@@ -21,7 +25,9 @@ def length_penalty(length, alpha):
     return ((5.0 + ops.cast(length, "float32")) / 6.0) ** alpha
 
 
-def normalized(log_probability, length, normalization, alpha):
+def normalized(
+    log_probability: Tensor, length: Tensor, normalization: str, alpha: float
+) -> Tensor:
     """The score of a hypothesis: its log-probability, divided for its length.
 
     Each divisor grows with the length, or stays. That makes a search's early end safe:

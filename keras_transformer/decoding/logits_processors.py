@@ -6,11 +6,18 @@ is forbidden gets minus infinity, and the rest keeps its share of probability.
 B batch, W hypotheses a row, L most tokens, P tokens of a prefix, V vocabulary.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Sequence
+
 import numpy as np
 from keras import ops
 
 from keras_transformer import backends
 from keras_transformer.decoding.numbers import number
+from keras_transformer.tensors import Tensor
+from keras_transformer.tensors import Tensors
 
 #: The log-probability of what is forbidden, and of a hypothesis that is none.
 NEVER = -float("inf")
@@ -20,13 +27,13 @@ FREE = -1
 
 def chain(
     *,
-    suppressed=(),
-    min_length=0,
-    no_repeat_ngram_size=0,
-    repetition_penalty=1.0,
-    prefix=False,
-    end_id=2,
-):
+    suppressed: Sequence[int] = (),
+    min_length: int = 0,
+    no_repeat_ngram_size: int = 0,
+    repetition_penalty: float = 1.0,
+    prefix: bool = False,
+    end_id: int = 2,
+) -> Callable[..., Tensor]:
     """The functions below one after the other; what is off adds no operation.
 
     A prefix comes last and knows no other rule: its tokens are given, and cost nothing.
@@ -46,7 +53,9 @@ def chain(
         which then only say that they are used.
     """
 
-    def process(logits, tokens, position, constants):
+    def process(
+        logits: Tensor, tokens: Tensor, position: Tensor, constants: Tensors
+    ) -> Tensor:
         if repetition_penalty != 1.0:
             penalty = number("repetition_penalty", repetition_penalty, constants)
             logits = penalize_repetition(logits, tokens, position, penalty)
@@ -65,7 +74,7 @@ def chain(
     return process
 
 
-def suppress(log_probabilities, suppressed):
+def suppress(log_probabilities: Tensor, suppressed: Sequence[int]) -> Tensor:
     """(..., V) with minus infinity at the ids `suppressed`."""
     if not suppressed:
         return log_probabilities
@@ -80,14 +89,18 @@ def suppress(log_probabilities, suppressed):
     return log_probabilities
 
 
-def enforce_min_length(log_probabilities, position, min_length, end_id):
+def enforce_min_length(
+    log_probabilities: Tensor, position: Tensor, min_length: int, end_id: int
+) -> Tensor:
     """No end before the token number `min_length`, which may be the end itself."""
     ids = ops.arange(log_probabilities.shape[-1], dtype="int32")
     early = ops.logical_and(ids == end_id, position + 1 < min_length)  # (V,)
     return ops.where(early, NEVER, log_probabilities)
 
 
-def penalize_repetition(logits, tokens, position, penalty):
+def penalize_repetition(
+    logits: Tensor, tokens: Tensor, position: Tensor, penalty: float | Tensor
+) -> Tensor:
     """Logits (B, W, V), lower where the token is one of those so far.
 
     A positive one is divided by `penalty`, a negative one multiplied with it: whichever
@@ -103,7 +116,9 @@ def penalize_repetition(logits, tokens, position, penalty):
     return ops.where(seen, lower, logits)
 
 
-def block_repeated_ngrams(log_probabilities, tokens, position, size):
+def block_repeated_ngrams(
+    log_probabilities: Tensor, tokens: Tensor, position: Tensor, size: int
+) -> Tensor:
     """Forbids what would make the last `size` tokens a sequence that came before."""
     rows, width, length = ops.shape(tokens)
     if isinstance(length, int) and length < size:
@@ -123,14 +138,14 @@ def block_repeated_ngrams(log_probabilities, tokens, position, size):
     return ops.where(blocked, NEVER, log_probabilities)
 
 
-def forced_tokens(position, prefix):
+def forced_tokens(position: Tensor, prefix: Tensor) -> Tensor:
     """What a prefix (B, P) has after `position` tokens: (B,) int32, `FREE` beyond."""
     length = prefix.shape[1]
     tokens = ops.take(prefix, ops.minimum(position, length - 1), axis=1)
     return ops.where(position < length, tokens, FREE)
 
 
-def force_prefix(scores, position, prefix):
+def force_prefix(scores: Tensor, position: Tensor, prefix: Tensor) -> Tensor:
     """Allows one token alone, and at no cost, as long as a prefix lasts.
 
     It was not chosen: an improbable one shall not make what follows look better in a
@@ -147,7 +162,9 @@ def force_prefix(scores, position, prefix):
     return ops.where(tokens == FREE, scores, forced)
 
 
-def forced_log_probabilities(log_probabilities, position, prefix):
+def forced_log_probabilities(
+    log_probabilities: Tensor, position: Tensor, prefix: Tensor
+) -> Tensor:
     """What the model gives the token that a prefix forces: (B,), 0 where none is.
 
     Args:
@@ -161,7 +178,7 @@ def forced_log_probabilities(log_probabilities, position, prefix):
     return ops.where(tokens == FREE, 0.0, found)
 
 
-def keep_top_k(scores, count):
+def keep_top_k(scores: Tensor, count: int) -> Tensor:
     """Minus infinity but at the `count` highest; those equal to the last stay too.
 
     Reference: Fan et al., 2018, https://arxiv.org/abs/1805.04833, section 5.4.
@@ -172,7 +189,7 @@ def keep_top_k(scores, count):
     return ops.where(scores >= least, scores, NEVER)
 
 
-def keep_top_p(scores, mass):
+def keep_top_p(scores: Tensor, mass: float | Tensor) -> Tensor:
     """Minus infinity but at the fewest highest that hold the probability `mass`.
 
     Those equal to the last stay too.
@@ -186,7 +203,7 @@ def keep_top_p(scores, mass):
     return ops.where(scores >= least, scores, NEVER)
 
 
-def _marked(tokens, marks, log_probabilities):
+def _marked(tokens: Tensor, marks: Tensor, log_probabilities: Tensor) -> Tensor:
     """Which ids (B, W, V) are among the `tokens` (B, W, M) that have marks."""
     rows, width, size = ops.shape(log_probabilities)
     lines = ops.reshape(ops.arange(rows * width, dtype="int32"), (-1, 1))

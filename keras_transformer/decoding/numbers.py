@@ -1,11 +1,16 @@
 """Numbers of a search as inputs of its program: one program serves all their values."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
+from keras_transformer.config.decoding import DecodingOptions
 from keras_transformer.decoding_options import OPTIONS
+from keras_transformer.tensors import Tensors
 
 #: What stands for a number in the options of a program that has it as an input. It
 #: says that the number is used; one that has its default adds no operation.
@@ -16,7 +21,9 @@ _PLACEHOLDERS = {
 }
 
 
-def as_inputs(options):
+def as_inputs(
+    options: DecodingOptions,
+) -> tuple[DecodingOptions, dict[str, Any]]:
     """The options of a program, and the numbers that are its inputs.
 
     Args:
@@ -49,13 +56,13 @@ def as_inputs(options):
     return options.model_copy(update=placeholders), numbers
 
 
-def number(name, given, constants):
+def number(name: str, given: Any, constants: Tensors) -> Any:
     """The one in `constants["numbers"]`, where there is one, else what is given."""
     numbers = constants.get("numbers", {}) if isinstance(constants, Mapping) else {}
     return numbers.get(name, given)
 
 
-def enough(patience, width, top_beams):
+def enough(patience: float | None, width: int, top_beams: int) -> int | None:
     """How many hypotheses of `width` beams have to end before patience does.
 
     At least as many as are wanted. None without patience.

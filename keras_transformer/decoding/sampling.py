@@ -7,6 +7,10 @@ generator of a framework has a part in them, so that the same seed gives the sam
 on every backend, whatever the batch.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 from typing import NamedTuple
 
@@ -22,46 +26,49 @@ from keras_transformer.decoding.logits_processors import keep_top_p
 from keras_transformer.decoding.numbers import number
 from keras_transformer.decoding.search_loop import search_loop
 from keras_transformer.decoding.search_result import OFF
+from keras_transformer.decoding.search_result import SearchResult
 from keras_transformer.decoding.search_result import nan_of
 from keras_transformer.decoding.search_result import result_of
 from keras_transformer.decoding.search_result import with_forced
+from keras_transformer.tensors import Tensor
+from keras_transformer.tensors import Tensors
 
 # Odd numbers that spread the bits of what they multiply, as signed 32-bit integers.
-_FIRST, _SECOND = np.uint32([0x7FEB352D, 0x846CA68B]).view("int32")
-_STEP = np.uint32([0x9E3779B9]).view("int32")[0]
+_FIRST, _SECOND = np.array([0x7FEB352D, 0x846CA68B], "uint32").view("int32")
+_STEP = np.array([0x9E3779B9], "uint32").view("int32")[0]
 
 
 class _State(NamedTuple):
-    position: Any  # () int32, tokens written so far
-    tokens: Any  # (B, R, L) int32
-    last: Any  # (B, R) int32, the decoder's next input
-    log_probabilities: Any  # (B, R) float32
-    lengths: Any  # (B, R) int32
-    finished: Any  # (B, R) bool: has its end token
-    done: Any  # (B, R) bool: finished, or at its limit
-    cache: Any
-    prefix: Any = OFF  # (B,) float32, log-probability of the tokens that are forced
+    position: Tensor  # () int32, tokens written so far
+    tokens: Tensor  # (B, R, L) int32
+    last: Tensor  # (B, R) int32, the decoder's next input
+    log_probabilities: Tensor  # (B, R) float32
+    lengths: Tensor  # (B, R) int32
+    finished: Tensor  # (B, R) bool: has its end token
+    done: Tensor  # (B, R) bool: finished, or at its limit
+    cache: Tensor
+    prefix: Tensor = OFF  # (B,) float32, log-probability of the tokens that are forced
 
 
 def sample(
-    decode_step,
-    constants,
-    cache,
-    limits,
-    keys,
+    decode_step: Callable[..., Any],
+    constants: Tensors,
+    cache: Tensors,
+    limits: Tensor,
+    keys: Tensor,
     *,
-    length,
-    temperature=1.0,
-    top_k=0,
-    top_p=1.0,
-    start_id=1,
-    end_id=2,
-    pad_id=0,
-    process=None,
-    prefix=False,
-    normalization="gnmt",
-    length_penalty=0.6,
-):
+    length: int | Tensor,
+    temperature: float = 1.0,
+    top_k: int = 0,
+    top_p: float = 1.0,
+    start_id: int = 1,
+    end_id: int = 2,
+    pad_id: int = 0,
+    process: Callable[..., Tensor] | None = None,
+    prefix: bool = False,
+    normalization: str = "gnmt",
+    length_penalty: float = 0.6,
+) -> SearchResult:
     """Hypotheses whose tokens are drawn one by one.
 
     What is drawn from is the distribution of the model, changed by `process`, divided
@@ -103,7 +110,7 @@ def sample(
     nothing = ops.zeros((keys.shape[0],), "float32") if prefix else OFF
     state = state._replace(prefix=nothing)
 
-    def body(state, constants):
+    def body(state: _State, constants: Tensors) -> _State:
         limits, keys, constants = constants
         logits, cache = decode_step(state.last, state.position, constants, state.cache)
         log_probabilities = ops.log_softmax(logits, axis=-1)  # (B, R, V)
@@ -146,7 +153,14 @@ def sample(
     return result_of(state, pad_id, normalization, alpha)
 
 
-def _start(keys, limits, length, cache, start_id, pad_id):
+def _start(
+    keys: Tensor,
+    limits: Tensor,
+    length: int | Tensor,
+    cache: Tensors,
+    start_id: int,
+    pad_id: int,
+) -> _State:
     rows, width, _ = ops.shape(keys)
     nothing = ops.zeros((rows, width), "int32")
     return _State(
@@ -161,14 +175,16 @@ def _start(keys, limits, length, cache, start_id, pad_id):
     )
 
 
-def _log_probabilities(log_probabilities, scores, chosen):
+def _log_probabilities(
+    log_probabilities: Tensor, scores: Tensor, chosen: Tensor
+) -> Tensor:
     """Those (B, R, V) of what was chosen: (B, R); `NEVER` where all was forbidden."""
     places = ops.expand_dims(chosen, 2)
     drawn = ops.take_along_axis(log_probabilities, places, axis=2)[:, :, 0]
     return ops.where(ops.max(scores, axis=-1) != NEVER, drawn, NEVER)
 
 
-def sample_keys(seed, numbers, count):
+def sample_keys(seed: int, numbers: Sequence[int], count: int) -> np.ndarray:
     """Keys (R, 2) int32 of the samples of one line.
 
     Args:
@@ -180,7 +196,7 @@ def sample_keys(seed, numbers, count):
     return sequence.generate_state(2 * count).view("int32").reshape(count, 2)
 
 
-def gumbel(keys, position, count):
+def gumbel(keys: Tensor, position: Tensor, count: int) -> Tensor:
     """Gumbel noise (B, R, V) of keys (B, R, 2), for one position and V tokens."""
     row = _mixed(keys[..., 0] + position * _STEP)  # (B, R)
     tokens = ops.arange(count, dtype="int32") * _STEP  # (V,)
@@ -192,7 +208,7 @@ def gumbel(keys, position, count):
     return -ops.log(-ops.log(uniform))
 
 
-def _mixed(bits):
+def _mixed(bits: Tensor) -> Tensor:
     """A permutation of the 32-bit integers, each bit of which depends on all.
 
     Reference: Wellons, 2018, https://nullprogram.com/blog/2018/07/31/.
@@ -202,6 +218,6 @@ def _mixed(bits):
     return ops.bitwise_xor(bits, _shifted(bits, 16))
 
 
-def _shifted(bits, count):
+def _shifted(bits: Tensor, count: int) -> Tensor:
     """To the right, filled with zeros: integers with a sign are filled with it."""
     return ops.bitwise_and(ops.right_shift(bits, count), (1 << (32 - count)) - 1)

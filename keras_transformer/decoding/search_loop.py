@@ -3,16 +3,30 @@
 B batch, N rows that go on.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
 from keras import ops
 from keras import tree
 
 from keras_transformer import backends
+from keras_transformer.tensors import Tensor
+from keras_transformer.tensors import Tensors
 
 #: With fewer rows a step takes nearly as long, and each loop has its time to compile.
 MANY_ROWS = 32
 
 
-def search_loop(body, state, constants, *, rows, length):
+def search_loop(
+    body: Callable[..., Any],
+    state: Any,
+    constants: Tensors,
+    *,
+    rows: int | Tensor,
+    length: int | Tensor,
+) -> Any:
     """Steps until all rows are done.
 
     Rows end at very different steps, and one that is done costs a step as much as any
@@ -35,7 +49,7 @@ def search_loop(body, state, constants, *, rows, length):
     divided = isinstance(rows, int) and rows >= MANY_ROWS
     half = rows // 2 if divided else 0
 
-    def condition(state):
+    def condition(state: Any) -> Tensor:
         if half:
             going = ops.sum(ops.cast(_going(state.done, rows), "int32")) > half
         else:
@@ -54,12 +68,12 @@ def search_loop(body, state, constants, *, rows, length):
     return tree.map_structure(lambda t, new: _put(t, new, left, rows), state, part)
 
 
-def _going(done, rows):
+def _going(done: Tensor, rows: int | Tensor) -> Tensor:
     """Which rows (B,) have something that is not done."""
     return ops.logical_not(ops.all(ops.reshape(done, (rows, -1)), axis=1))
 
 
-def _take(tensor, left, rows):
+def _take(tensor: Tensor, left: Tensor, rows: int | Tensor) -> Tensor:
     """The rows `left` (N,) of a tensor."""
     if len(tensor.shape) == 0:
         return tensor
@@ -68,7 +82,7 @@ def _take(tensor, left, rows):
     return ops.reshape(ops.take(each, left, axis=0), (-1, *rest))
 
 
-def _put(tensor, new, left, rows):
+def _put(tensor: Tensor, new: Tensor, left: Tensor, rows: int | Tensor) -> Tensor:
     """A tensor with new rows in the places `left`; for a scalar the new one."""
     if len(tensor.shape) == 0:
         return new

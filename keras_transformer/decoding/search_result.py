@@ -3,6 +3,9 @@
 B batch, R hypotheses a row, L most tokens.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from typing import Any
 from typing import NamedTuple
 
@@ -12,6 +15,8 @@ from keras import ops
 from keras_transformer.decoding.length_penalty import normalized
 from keras_transformer.decoding.logits_processors import NEVER
 from keras_transformer.decoding.logits_processors import forced_log_probabilities
+from keras_transformer.tensors import Tensor
+from keras_transformer.tensors import Tensors
 
 _LARGEST = float(np.finfo("float32").max)
 
@@ -25,17 +30,19 @@ class SearchResult(NamedTuple):
     infinity for log-probability and score. Where a model gave NaN, they are NaN.
     """
 
-    tokens: Any  # (B, R, L) int32, without the start token; pad_id after the end
-    lengths: Any  # (B, R) int32, tokens with the end token
-    log_probabilities: Any  # (B, R) float32, the sum over the tokens
-    scores: Any  # (B, R) float32, see `normalized`; less a coverage penalty
-    finished: Any  # (B, R) bool, False where the length limit cut it
+    tokens: Tensor  # (B, R, L) int32, without the start token; pad_id after the end
+    lengths: Tensor  # (B, R) int32, tokens with the end token
+    log_probabilities: Tensor  # (B, R) float32, the sum over the tokens
+    scores: Tensor  # (B, R) float32, see `normalized`; less a coverage penalty
+    finished: Tensor  # (B, R) bool, False where the length limit cut it
     # (B,) float32, the sum over the tokens of its prefix, which no other number here
     # counts; `OFF` without prefixes.
-    prefix_log_probabilities: Any = OFF
+    prefix_log_probabilities: Tensor = OFF
 
 
-def result_of(state, pad_id, normalization, alpha):
+def result_of(
+    state: Any, pad_id: int, normalization: str, alpha: float
+) -> SearchResult:
     """The `SearchResult` of a state that keeps one hypothesis in each place.
 
     Args:
@@ -58,13 +65,14 @@ def result_of(state, pad_id, normalization, alpha):
     )
 
 
-def each(function, result):
+def each(function: Callable[[Tensor], Tensor], result: SearchResult) -> SearchResult:
     """A `SearchResult` with `function` of its tensors (B, R, ...)."""
-    rows = result.prefix_log_probabilities
-    return SearchResult(*map(function, result[:-1]), prefix_log_probabilities=rows)
+    *tensors, prefixes = result
+    tokens, lengths, logs, scores, finished = map(function, tensors)
+    return SearchResult(tokens, lengths, logs, scores, finished, prefixes)
 
 
-def nan_of(logits):
+def nan_of(logits: Tensor) -> Tensor:
     """What makes NaN of a sum where one of the logits (B, W, V) is it, else 0: (B, W).
 
     No choice among logits does so on every backend: some pass a NaN over. A softmax
@@ -76,7 +84,7 @@ def nan_of(logits):
     return ops.where(finite, ops.zeros_like(total), float("nan"))
 
 
-def with_forced(state, logits, constants):
+def with_forced(state: Any, logits: Tensor, constants: Tensors) -> Tensor:
     """The `prefix` of a state after one more step: (B,), or `OFF` as before.
 
     Args:

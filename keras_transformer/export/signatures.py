@@ -60,7 +60,7 @@ class Signatures:
         self._unknown_id = source.unknown_id
         self._options = options
         self._longest = longest_source(translator.model.config, options)
-        self._searches = {}
+        self._searches: dict[Any, Any] = {}
 
     def functions(self) -> dict[str, Any]:
         """`{name of a signature: concrete function}`."""

@@ -7,16 +7,25 @@ B batch, H heads, G heads of keys and values, T query positions, S key positions
 K head_dim.
 """
 
+from __future__ import annotations
+
 import math
+from collections.abc import Callable
 
 from keras import ops
 
 from keras_transformer.layers import masks
+from keras_transformer.tensors import Tensor
 
 
 def scaled_dot_product_attention(
-    query, key, value, bias=None, scale=None, dropout=None
-):
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    bias: Tensor | None = None,
+    scale: float | None = None,
+    dropout: Callable[[Tensor], Tensor] | None = None,
+) -> tuple[Tensor, Tensor]:
     """softmax(scale * query keyᵀ + bias) value.
 
     Args:
@@ -57,7 +66,14 @@ def scaled_dot_product_attention(
     return _attend(scores, value, bias, dropout)
 
 
-def additive_attention(query, key, value, score_weights, bias=None, dropout=None):
+def additive_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    score_weights: Tensor,
+    bias: Tensor | None = None,
+    dropout: Callable[[Tensor], Tensor] | None = None,
+) -> tuple[Tensor, Tensor]:
     """softmax(vᵀ tanh(query + key) + bias) value, v = `score_weights` (K,).
 
     The projections W of the query and U of the key are the caller's. Arguments and
@@ -73,7 +89,12 @@ def additive_attention(query, key, value, score_weights, bias=None, dropout=None
     return _attend(scores, value, bias, dropout)
 
 
-def _attend(scores, value, bias, dropout):
+def _attend(
+    scores: Tensor,
+    value: Tensor,
+    bias: Tensor | None,
+    dropout: Callable[[Tensor], Tensor] | None,
+) -> tuple[Tensor, Tensor]:
     scores = ops.cast(scores, "float32")
     if bias is not None:
         masks.check_bias(bias, "bias")
@@ -87,7 +108,7 @@ def _attend(scores, value, bias, dropout):
     return _matmul(ops.cast(mixture, value.dtype), value), weights
 
 
-def _matmul(heads, groups):
+def _matmul(heads: Tensor, groups: Tensor) -> Tensor:
     """(..., H, T, X) times (..., G, X, Y): (..., H, T, Y), each group for H/G heads."""
     if (repeats := _heads_a_group(heads, groups)) == 1:
         return ops.matmul(heads, groups)
@@ -99,7 +120,7 @@ def _matmul(heads, groups):
     return ops.reshape(products, (*leading, num_heads, length, ops.shape(groups)[-1]))
 
 
-def _heads_a_group(heads, groups):
+def _heads_a_group(heads: Tensor, groups: Tensor) -> int:
     """How many heads share keys and values; 1 for each its own."""
     if len(heads.shape) < 4:
         return 1

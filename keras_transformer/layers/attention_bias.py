@@ -3,11 +3,17 @@
 B batch, T positions.
 """
 
+from __future__ import annotations
+
+from typing import Any
+
 import keras
 from keras import ops
 
 from keras_transformer.layers import masks
 from keras_transformer.layers.token_ids import whole_ids
+from keras_transformer.tensors import Shape
+from keras_transformer.tensors import Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -45,17 +51,23 @@ class AttentionBias(keras.layers.Layer):
     Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.2.3.
     """
 
-    def __init__(self, pad_id=None, causal=False, window=None, **kwargs):
+    def __init__(
+        self,
+        pad_id: int | None = None,
+        causal: bool = False,
+        window: int | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.pad_id = pad_id
         self.causal = causal
         self.window = window
         self.autocast = False  # it would round ids that come as floats
 
-    def build(self, ids_shape=None):
+    def build(self, ids_shape: Shape | None = None) -> None:
         """There are no weights."""
 
-    def call(self, ids):
+    def call(self, ids: Tensor) -> Tensor:
         ids = whole_ids(ids, self.name)
         length = ops.shape(ids)[1]
         mask = masks.combine(
@@ -69,11 +81,11 @@ class AttentionBias(keras.layers.Layer):
             mask = ops.expand_dims(mask, (0, 1))
         return masks.attention_bias(mask)
 
-    def compute_output_spec(self, ids):
+    def compute_output_spec(self, ids: Tensor) -> Any:
         whole_ids(ids, self.name)
         return keras.KerasTensor(self.compute_output_shape(ids.shape), "float32")
 
-    def compute_output_shape(self, ids_shape):
+    def compute_output_shape(self, ids_shape: Shape) -> Shape:
         batch, length = ids_shape
         square = self.causal or self.window is not None
         return (
@@ -83,7 +95,7 @@ class AttentionBias(keras.layers.Layer):
             length,
         )
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
             "pad_id": self.pad_id,

@@ -4,9 +4,16 @@ B batch, T target positions, S source positions, D hidden_dim, H heads, K head_d
 W beam width, L length of the cache.
 """
 
+from __future__ import annotations
+
+from typing import Any
+
 import keras
 
 from keras_transformer.layers.transformer_block import TransformerBlock
+from keras_transformer.tensors import Shape
+from keras_transformer.tensors import Tensor
+from keras_transformer.tensors import Tensors
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -62,7 +69,7 @@ class DecoderBlock(TransformerBlock):
     Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.1.
     """
 
-    part_names = (
+    part_names: tuple[str, ...] = (
         "self_attention",
         "self_attention_residual",
         "cross_attention",
@@ -71,33 +78,33 @@ class DecoderBlock(TransformerBlock):
         "feed_forward_residual",
     )
 
-    def build(self, target_shape, memory_shape):
+    def build(self, target_shape: Shape, memory_shape: Shape) -> None:
         self.build_attention("self_attention", target_shape)
         self.build_residual("self_attention_residual", target_shape)
         self.build_attention("cross_attention", target_shape, memory_shape)
         self.build_residual("cross_attention_residual", target_shape)
         self.build_feed_forward(target_shape)
 
-    def project_memory(self, memory):
+    def project_memory(self, memory: Tensor) -> tuple[Tensor, Tensor]:
         """Keys (B, H, S, K) and values (B, H, S, value_dim) of (B, S, D)."""
         return self.cross_attention.project_memory(memory)
 
     def call(
         self,
-        target,
-        memory,
-        attention_mask=None,
-        attention_bias=None,
-        cross_attention_mask=None,
-        cross_attention_bias=None,
-        cache=None,
-        position=None,
-        return_attention_weights=False,
-        training=None,
-        target_mask=None,
-        memory_mask=None,
-        use_causal_mask=False,
-    ):
+        target: Tensor,
+        memory: Tensor,
+        attention_mask: Tensor | None = None,
+        attention_bias: Tensor | None = None,
+        cross_attention_mask: Tensor | None = None,
+        cross_attention_bias: Tensor | None = None,
+        cache: Tensors | None = None,
+        position: Tensor | None = None,
+        return_attention_weights: bool = False,
+        training: bool | None = None,
+        target_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        use_causal_mask: bool = False,
+    ) -> Any:
         update, cache, self_weights = self.attend(
             self.self_attention,
             self.self_attention_residual.enter(target),
@@ -138,8 +145,13 @@ class DecoderBlock(TransformerBlock):
         return results[0] if len(results) == 1 else tuple(results)
 
     def compute_output_spec(
-        self, target, memory, *, return_attention_weights=False, **kwargs
-    ):
+        self,
+        target: Tensor,
+        memory: Tensor,
+        *,
+        return_attention_weights: bool = False,
+        **kwargs: Any,
+    ) -> Any:
         if kwargs.get("cache") is not None or isinstance(memory, (tuple, list)):
             kwargs["return_attention_weights"] = return_attention_weights
             return keras.Operation.compute_output_spec(self, target, memory, **kwargs)
@@ -164,5 +176,5 @@ class DecoderBlock(TransformerBlock):
         found = hidden, self_weights, cross_weights
         return found if return_attention_weights else hidden
 
-    def compute_output_shape(self, target_shape, memory_shape):
+    def compute_output_shape(self, target_shape: Shape, memory_shape: Shape) -> Shape:
         return target_shape

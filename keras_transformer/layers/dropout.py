@@ -1,8 +1,13 @@
 """Dropout with eight random bits an element, the same on every backend."""
 
+from __future__ import annotations
+
+from typing import Any
+
 import keras
 
 from keras_transformer import backends
+from keras_transformer.tensors import Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -43,20 +48,20 @@ class Dropout(keras.layers.Dropout):
     Reference: Srivastava et al., 2014, https://jmlr.org/papers/v15/srivastava14a.html.
     """
 
-    def __init__(self, rate, **kwargs):
+    def __init__(self, rate: float, **kwargs: Any) -> None:
         super().__init__(rate, **kwargs)
         self._dropped = min(max(round(256 * rate), 1), 255)  # of 256
 
     @property
-    def draws_by_row(self):
+    def draws_by_row(self) -> bool:
         """Whether it is neither Keras' own dropout nor exact."""
         return self.rate not in (0, 1) and not self._is_kerass
 
     @property
-    def _is_kerass(self):
+    def _is_kerass(self) -> bool:
         return self.seed is not None or bool(self.noise_shape)
 
-    def call(self, inputs, training=False):
+    def call(self, inputs: Tensor, training: bool = False) -> Tensor:
         if not training or self.rate in (0, 1):
             return super().call(inputs, training=training)
         self._check_recomputation(self._is_kerass)
@@ -66,7 +71,7 @@ class Dropout(keras.layers.Dropout):
         scaled = inputs * (256 / (256 - self._dropped))
         return backends.zero_where_below(scaled, random_bytes, self._dropped)
 
-    def _check_recomputation(self, keras_own):
+    def _check_recomputation(self, keras_own: bool) -> None:
         """Refuses what would drop other elements in the backward pass."""
         mode = getattr(getattr(self, "_remat_mode", None), "mode", None)
         again = mode not in (None, "activations")

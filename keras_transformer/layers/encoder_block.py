@@ -3,9 +3,15 @@
 B batch, S positions, D hidden_dim, H heads.
 """
 
+from __future__ import annotations
+
+from typing import Any
+
 import keras
 
 from keras_transformer.layers.transformer_block import TransformerBlock
+from keras_transformer.tensors import Shape
+from keras_transformer.tensors import Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -42,21 +48,21 @@ class EncoderBlock(TransformerBlock):
     Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.1.
     """
 
-    def build(self, source_shape):
+    def build(self, source_shape: Shape) -> None:
         self.build_attention("self_attention", source_shape)
         self.build_residual("self_attention_residual", source_shape)
         self.build_feed_forward(source_shape)
 
     def call(
         self,
-        source,
-        attention_mask=None,
-        attention_bias=None,
-        return_attention_weights=False,
-        training=None,
-        source_mask=None,
-        use_causal_mask=False,
-    ):
+        source: Tensor,
+        attention_mask: Tensor | None = None,
+        attention_bias: Tensor | None = None,
+        return_attention_weights: bool = False,
+        training: bool | None = None,
+        source_mask: Tensor | None = None,
+        use_causal_mask: bool = False,
+    ) -> Any:
         update, _, weights = self.attend(
             self.self_attention,
             self.self_attention_residual.enter(source),
@@ -72,7 +78,9 @@ class EncoderBlock(TransformerBlock):
         hidden = self.apply_feed_forward(hidden, training)
         return (hidden, weights) if return_attention_weights else hidden
 
-    def compute_output_spec(self, source, *, return_attention_weights=False, **kwargs):
+    def compute_output_spec(
+        self, source: Tensor, *, return_attention_weights: bool = False, **kwargs: Any
+    ) -> Any:
         kwargs["query_mask"] = kwargs.pop("source_mask", None)
         hidden = keras.KerasTensor(source.shape, dtype=self.compute_dtype)
         _, weights = self.self_attention.compute_output_spec(
@@ -80,5 +88,5 @@ class EncoderBlock(TransformerBlock):
         )
         return (hidden, weights) if return_attention_weights else hidden
 
-    def compute_output_shape(self, source_shape):
+    def compute_output_shape(self, source_shape: Shape) -> Shape:
         return source_shape

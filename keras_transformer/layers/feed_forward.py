@@ -3,6 +3,11 @@
 B batch, T positions, D hidden_dim, F intermediate_dim.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -13,6 +18,8 @@ from keras_transformer.layers.initial_values import given
 from keras_transformer.layers.initial_values import initializer
 from keras_transformer.layers.initial_values import scaled
 from keras_transformer.layers.initial_values import serialized
+from keras_transformer.tensors import Shape
+from keras_transformer.tensors import Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -54,16 +61,16 @@ class FeedForward(keras.layers.Layer):
 
     def __init__(
         self,
-        intermediate_dim,
-        activation="relu",
-        dropout=0.0,
-        gated=False,
-        use_bias=True,
-        initial_gain=1.0,
-        kernel_initializer="glorot_uniform",
-        bias_initializer="zeros",
-        **kwargs,
-    ):
+        intermediate_dim: int,
+        activation: str | Callable[[Tensor], Tensor] = "relu",
+        dropout: float = 0.0,
+        gated: bool = False,
+        use_bias: bool = True,
+        initial_gain: float = 1.0,
+        kernel_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "zeros",
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.supports_masking = True
         self.intermediate_dim = intermediate_dim
@@ -78,14 +85,14 @@ class FeedForward(keras.layers.Layer):
             dropout, dtype=self.dtype_policy, name="inner_dropout"
         )
 
-    def build(self, inputs_shape):
+    def build(self, inputs_shape: Shape) -> None:
         inner = (inputs_shape[-1], self.intermediate_dim)
         self._projection("inner", *inner)
         if self.gated:
             self._projection("gate", *inner)
         self._projection("outer", *inner[::-1])
 
-    def _projection(self, name, rows, columns):
+    def _projection(self, name: str, rows: int, columns: int) -> None:
         kernel = self.add_weight(
             name=f"{name}_kernel",
             shape=(rows, columns),
@@ -103,7 +110,7 @@ class FeedForward(keras.layers.Layer):
             )
         setattr(self, f"{name}_bias", bias)
 
-    def call(self, inputs, training=None):
+    def call(self, inputs: Tensor, training: bool | None = None) -> Tensor:
         inner = _affine(inputs, self.inner_kernel, self.inner_bias)  # (B, T, F)
         if self.gated:
             gate = _affine(inputs, self.gate_kernel, self.gate_bias)
@@ -114,10 +121,10 @@ class FeedForward(keras.layers.Layer):
             inner = self.inner_dropout(inner, training=True)
         return _affine(inner, self.outer_kernel, self.outer_bias)
 
-    def compute_output_shape(self, inputs_shape):
+    def compute_output_shape(self, inputs_shape: Shape) -> Shape:
         return inputs_shape
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
             "intermediate_dim": self.intermediate_dim,
@@ -131,6 +138,6 @@ class FeedForward(keras.layers.Layer):
         }
 
 
-def _affine(inputs, kernel, bias):
+def _affine(inputs: Tensor, kernel: Tensor, bias: Tensor | None) -> Tensor:
     outputs = ops.matmul(inputs, kernel)
     return outputs if bias is None else outputs + bias

@@ -3,6 +3,10 @@
 B batch, T positions, D hidden_dim, R positions that are kept, W beam width.
 """
 
+from __future__ import annotations
+
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -10,6 +14,9 @@ from keras_transformer.layers import masks
 from keras_transformer.layers.initial_values import fresh
 from keras_transformer.layers.initial_values import given
 from keras_transformer.layers.initial_values import serialized
+from keras_transformer.tensors import Shape
+from keras_transformer.tensors import Tensor
+from keras_transformer.tensors import Tensors
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -59,13 +66,13 @@ class GatedConvolution(keras.layers.Layer):
 
     def __init__(
         self,
-        kernel_size,
-        dilation=1,
-        causal=False,
-        kernel_initializer="glorot_uniform",
-        bias_initializer="zeros",
-        **kwargs,
-    ):
+        kernel_size: int,
+        dilation: int = 1,
+        causal: bool = False,
+        kernel_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "zeros",
+        **kwargs: Any,
+    ) -> None:
         if not causal and kernel_size % 2 == 0:
             raise ValueError(
                 f"kernel_size {kernel_size} is even, but a convolution that is not "
@@ -80,11 +87,11 @@ class GatedConvolution(keras.layers.Layer):
         self.bias_initializer = given(bias_initializer)
 
     @property
-    def num_kept(self):
+    def num_kept(self) -> int:
         """R, the positions that it sees beside its own."""
         return (self.kernel_size - 1) * self.dilation
 
-    def build(self, inputs_shape):
+    def build(self, inputs_shape: Shape) -> None:
         # Without padding of its own: whole sequences and steps differ in it alone.
         self.convolution = keras.layers.Conv1D(
             2 * inputs_shape[-1],
@@ -98,7 +105,13 @@ class GatedConvolution(keras.layers.Layer):
         )
         self.convolution.build((inputs_shape[0], None, inputs_shape[-1]))
 
-    def call(self, inputs, padding_mask=None, cache=None, mask=None):
+    def call(
+        self,
+        inputs: Tensor,
+        padding_mask: Tensor | None = None,
+        cache: Tensors | None = None,
+        mask: Tensor | None = None,
+    ) -> Any:
         if cache is not None:
             return self._step(inputs, cache)
         if padding_mask is None and mask is not None:
@@ -110,17 +123,23 @@ class GatedConvolution(keras.layers.Layer):
         padding = ((0, 0), (before, self.num_kept - before), (0, 0))
         return self._gated(ops.pad(inputs, padding))
 
-    def compute_output_spec(self, inputs, padding_mask=None, cache=None, mask=None):
+    def compute_output_spec(
+        self,
+        inputs: Tensor,
+        padding_mask: Tensor | None = None,
+        cache: Tensors | None = None,
+        mask: Tensor | None = None,
+    ) -> Any:
         if cache is not None:
             return keras.Operation.compute_output_spec(self, inputs, cache=cache)
         if padding_mask is not None:
             self._tokens(padding_mask)
         return keras.KerasTensor(inputs.shape, self.compute_dtype)
 
-    def compute_output_shape(self, inputs_shape):
+    def compute_output_shape(self, inputs_shape: Shape) -> Shape:
         return inputs_shape
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
             "kernel_size": self.kernel_size,
@@ -130,7 +149,7 @@ class GatedConvolution(keras.layers.Layer):
             "bias_initializer": serialized(self.bias_initializer),
         }
 
-    def _tokens(self, padding_mask):
+    def _tokens(self, padding_mask: Tensor) -> Tensor:
         """(B, 1, 1, T) -> (B, T)."""
         name = f"{self.name}: padding_mask"
         masks.check_mask(padding_mask, name)
@@ -141,7 +160,7 @@ class GatedConvolution(keras.layers.Layer):
             )
         return ops.cast(padding_mask[:, 0, 0], "bool")
 
-    def _step(self, inputs, cache):
+    def _step(self, inputs: Tensor, cache: Tensors) -> tuple[Tensor, Tensor]:
         new = inputs if len(cache.shape) == 3 else ops.expand_dims(inputs, 2)
         seen = ops.concatenate([cache, new], axis=-2)  # (..., R + 1, D)
         rows, width, hidden_dim = ops.shape(inputs)
@@ -149,7 +168,7 @@ class GatedConvolution(keras.layers.Layer):
         outputs = ops.reshape(self._gated(flat), (rows, width, hidden_dim))
         return outputs, seen[..., 1:, :]
 
-    def _gated(self, inputs):
+    def _gated(self, inputs: Tensor) -> Tensor:
         """(B, T + R, D) -> (B, T, D)."""
         values, gates = ops.split(self.convolution(inputs), 2, axis=-1)
         return values * ops.sigmoid(gates)

@@ -1,15 +1,23 @@
 """Initializers, and skipping them where a model's weights are about to be loaded."""
 
+from __future__ import annotations
+
 import contextlib
 import contextvars
+from collections.abc import Iterator
+from typing import Any
 
 import keras
+
+from keras_transformer.tensors import DType
+from keras_transformer.tensors import Shape
+from keras_transformer.tensors import Tensor
 
 _left_out = contextvars.ContextVar("left_out", default=False)
 
 
 @contextlib.contextmanager
-def left_out():
+def left_out() -> Iterator[None]:
     """Within it, the weights of this package's layers begin as zeros.
 
     For a model whose weights are read from a file: random ones of `big` take seconds,
@@ -34,24 +42,24 @@ class Scaled(keras.initializers.Initializer):
     the gain of DeepNorm: Wang et al., 2022, https://arxiv.org/abs/2203.00555.
     """
 
-    def __init__(self, initializer, gain):
+    def __init__(self, initializer: Any, gain: float) -> None:
         self.initializer = keras.initializers.get(initializer)
         self.gain = gain
 
-    def __call__(self, shape, dtype=None):
+    def __call__(self, shape: Shape, dtype: DType | None = None) -> Tensor:
         return self.gain * self.initializer(shape, dtype)
 
-    def clone(self):
+    def clone(self) -> Scaled:
         return Scaled(self.initializer.clone(), self.gain)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             "initializer": keras.initializers.serialize(self.initializer),
             "gain": self.gain,
         }
 
 
-def given(initializer):
+def given(initializer: Any) -> Any:
     """An initializer as a layer keeps it: an object, or its name; None for None.
 
     A name stays one, because Keras draws a seed for each object that it makes: weights
@@ -72,7 +80,7 @@ def given(initializer):
     return keras.initializers.get(initializer)
 
 
-def fresh(initializer):
+def fresh(initializer: Any) -> Any:
     """An object for one weight of its own.
 
     One object for several weights would give equal values to equal shapes.
@@ -82,26 +90,26 @@ def fresh(initializer):
     return keras.initializers.get(initializer)
 
 
-def of_embeddings(initializer, size):
+def of_embeddings(initializer: Any, size: int) -> Any:
     """`fresh`, or the default of a matrix (V, D): normal, deviation 1 / √D."""
     if initializer is None:
         return keras.initializers.RandomNormal(stddev=size**-0.5)
     return fresh(initializer)
 
 
-def serialized(initializer):
+def serialized(initializer: Any) -> Any:
     """What `get_config` gives, of which `given` makes the initializer again."""
     if isinstance(initializer, keras.initializers.Initializer):
         return keras.initializers.serialize(initializer)
     return initializer
 
 
-def scaled(initializer, gain):
+def scaled(initializer: Any, gain: float) -> Any:
     """An initializer whose values are multiplied by `gain`; itself for 1."""
     initializer = keras.initializers.get(initializer)
     return initializer if gain == 1.0 else Scaled(initializer, gain)
 
 
-def initializer(own):
+def initializer(own: Any) -> Any:
     """What a layer gives to `add_weight`: its own initializer, or zeros."""
     return keras.initializers.Zeros() if _left_out.get() else own

@@ -7,10 +7,14 @@ whatever broadcasts to the attention scores (B, H, T, S) with as many axes.
 B batch, H heads, T query positions, S key positions.
 """
 
+from __future__ import annotations
+
 import keras
 from keras import ops
 
 from keras_transformer import backends
+from keras_transformer.tensors import Shape
+from keras_transformer.tensors import Tensor
 
 # Added to the float32 scores of blocked pairs. Finite, so that a row in which
 # everything is blocked stays finite; also in float16, to which Keras casts the inputs
@@ -23,7 +27,7 @@ BLOCKED = -6e4
 ALWAYS_BLOCKED = -1e9
 
 
-def padding_mask(ids, pad_id=0):
+def padding_mask(ids: Tensor, pad_id: int = 0) -> Tensor:
     """True where `ids` hold a token: (B, S) int -> (B, 1, 1, S) bool.
 
     Example:
@@ -36,7 +40,11 @@ def padding_mask(ids, pad_id=0):
     return ops.expand_dims(ops.not_equal(ids, pad_id), (1, 2))
 
 
-def causal_mask(query_length, key_length=None, offset=0):
+def causal_mask(
+    query_length: int | Tensor,
+    key_length: int | Tensor | None = None,
+    offset: int | Tensor = 0,
+) -> Tensor:
     """True where the key is not later than the query: (T, S) bool.
 
     Args:
@@ -50,7 +58,12 @@ def causal_mask(query_length, key_length=None, offset=0):
     return ops.less_equal(distance, 0)
 
 
-def local_mask(query_length, window, key_length=None, offset=0):
+def local_mask(
+    query_length: int | Tensor,
+    window: int | Tensor,
+    key_length: int | Tensor | None = None,
+    offset: int | Tensor = 0,
+) -> Tensor:
     """True where query and key are at most `window` apart: (T, S) bool.
 
     Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 4,
@@ -60,7 +73,7 @@ def local_mask(query_length, window, key_length=None, offset=0):
     return ops.less_equal(ops.abs(distance), window)
 
 
-def combine(*masks):
+def combine(*masks: Tensor | None) -> Tensor | None:
     """The masks' conjunction, broadcast; None counts as "all allowed".
 
     Raises:
@@ -79,7 +92,7 @@ def combine(*masks):
     return combined
 
 
-def attention_bias(mask, bias=None):
+def attention_bias(mask: Tensor, bias: Tensor | None = None) -> Tensor:
     """A mask as a float32 term to add to the scores: 0 or `BLOCKED`.
 
     Args:
@@ -109,8 +122,13 @@ def attention_bias(mask, bias=None):
 
 
 def with_keras_masks(
-    bias, scores_shape, query_mask=None, value_mask=None, key_mask=None, causal=None
-):
+    bias: Tensor | None,
+    scores_shape: Shape,
+    query_mask: Tensor | None = None,
+    value_mask: Tensor | None = None,
+    key_mask: Tensor | None = None,
+    causal: Tensor | None = None,
+) -> Tensor | None:
     """A bias (or None) joined with Keras' masks, as `keras.layers.MultiHeadAttention`.
 
     Where a Keras mask blocks, the result is so low that a row in which it blocks
@@ -155,7 +173,7 @@ def with_keras_masks(
     return ops.where(allowed, bias, ALWAYS_BLOCKED)
 
 
-def _differ(shape, wanted):
+def _differ(shape: Shape, wanted: Shape) -> bool:
     """Whether sizes differ that are both known."""
     pairs = zip(shape, wanted, strict=True)
     return any(
@@ -164,7 +182,7 @@ def _differ(shape, wanted):
     )
 
 
-def check_mask(mask, name="attention_mask"):
+def check_mask(mask: Tensor, name: str = "attention_mask") -> None:
     """Refuses a mask that is neither boolean nor of whole numbers 0 and 1.
 
     Raises:
@@ -190,7 +208,7 @@ def check_mask(mask, name="attention_mask"):
         )
 
 
-def check_bias(bias, name="attention_bias"):
+def check_bias(bias: Tensor, name: str = "attention_bias") -> None:
     """Refuses a bias that is not floating: it may be meant as a mask.
 
     Raises:
@@ -204,7 +222,7 @@ def check_bias(bias, name="attention_bias"):
         )
 
 
-def fitted(mask, scores_shape, name="attention_mask"):
+def fitted(mask: Tensor, scores_shape: Shape, name: str = "attention_mask") -> Tensor:
     """A mask or bias with axes that broadcast to the scores as they are meant to.
 
     Args:
@@ -241,15 +259,17 @@ def fitted(mask, scores_shape, name="attention_mask"):
     return ops.expand_dims(mask, tuple(range(1, rank - 2)))
 
 
-def _dtype(mask):
+def _dtype(mask: Tensor) -> str:
     return keras.backend.standardize_dtype(_tensor(mask).dtype)
 
 
-def _tensor(mask):
+def _tensor(mask: Tensor) -> Tensor:
     return mask if hasattr(mask, "shape") else ops.convert_to_tensor(mask)
 
 
-def _distance(query_length, key_length, offset):
+def _distance(
+    query_length: int | Tensor, key_length: int | Tensor, offset: int | Tensor
+) -> Tensor:
     """Key position minus query position: (T, S) int32."""
     # From 0 in words: Keras' export from JAX reads no range of a single argument.
     queries = ops.arange(0, query_length, dtype="int32") + offset

@@ -4,6 +4,10 @@ B batch, T query positions, S key positions, D hidden_dim, H heads, G heads of k
 values, K head_dim, W beam width, L length of the cache.
 """
 
+from __future__ import annotations
+
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -19,6 +23,9 @@ from keras_transformer.layers.initial_values import initializer
 from keras_transformer.layers.initial_values import scaled
 from keras_transformer.layers.initial_values import serialized
 from keras_transformer.layers.normalization import normalization
+from keras_transformer.tensors import Shape
+from keras_transformer.tensors import Tensor
+from keras_transformer.tensors import Tensors
 
 SCORINGS = ("scaled_dot_product", "dot_product", "additive")
 
@@ -109,22 +116,22 @@ class MultiHeadAttention(keras.layers.Layer):
 
     def __init__(
         self,
-        num_heads,
-        head_dim,
-        value_dim=None,
-        output_dim=None,
-        dropout=0.0,
-        use_bias=False,
-        attention_scoring="scaled_dot_product",
-        kernel_initializer="glorot_uniform",
-        num_key_value_heads=None,
-        query_key_norm=None,
-        norm_epsilon=1e-6,
-        positional_encoding=None,
-        initial_gain=1.0,
-        bias_initializer="zeros",
-        **kwargs,
-    ):
+        num_heads: int,
+        head_dim: int,
+        value_dim: int | None = None,
+        output_dim: int | None = None,
+        dropout: float = 0.0,
+        use_bias: bool = False,
+        attention_scoring: str = "scaled_dot_product",
+        kernel_initializer: Any = "glorot_uniform",
+        num_key_value_heads: int | None = None,
+        query_key_norm: str | None = None,
+        norm_epsilon: float = 1e-6,
+        positional_encoding: Any = None,
+        initial_gain: float = 1.0,
+        bias_initializer: Any = "zeros",
+        **kwargs: Any,
+    ) -> None:
         attention_scoring = kwargs.pop("scoring", attention_scoring)
         if attention_scoring not in SCORINGS:
             raise ValueError(
@@ -159,11 +166,16 @@ class MultiHeadAttention(keras.layers.Layer):
         )
 
     @property
-    def scoring(self):
+    def scoring(self) -> str:
         """`attention_scoring`, under its old name."""
         return self.attention_scoring
 
-    def build(self, query_shape, value_shape=None, key_shape=None):
+    def build(
+        self,
+        query_shape: Shape,
+        value_shape: Shape | None = None,
+        key_shape: Shape | None = None,
+    ) -> None:
         value_shape = value_shape or query_shape
         key_shape = key_shape or value_shape
         output_dim = self.output_dim or query_shape[-1]
@@ -196,22 +208,22 @@ class MultiHeadAttention(keras.layers.Layer):
 
     def call(
         self,
-        query,
-        value=None,
-        key=None,
-        attention_mask=None,
-        attention_bias=None,
-        keys_values=None,
-        cache=None,
-        position=None,
-        return_attention_weights=False,
-        training=None,
-        query_mask=None,
-        value_mask=None,
-        key_mask=None,
-        use_causal_mask=False,
-        mask=None,
-    ):
+        query: Tensor,
+        value: Tensor | None = None,
+        key: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        attention_bias: Tensor | None = None,
+        keys_values: tuple[Tensor, Tensor] | None = None,
+        cache: Tensors | None = None,
+        position: Tensor | None = None,
+        return_attention_weights: bool = False,
+        training: bool | None = None,
+        query_mask: Tensor | None = None,
+        value_mask: Tensor | None = None,
+        key_mask: Tensor | None = None,
+        use_causal_mask: bool = False,
+        mask: Tensor | None = None,
+    ) -> Any:
         if self.positional_encoding is not None:
             self._require_self_attention(value, key, keys_values)
         if cache is not None:
@@ -263,13 +275,19 @@ class MultiHeadAttention(keras.layers.Layer):
             returns.append(weights)
         return returns[0] if len(returns) == 1 else tuple(returns)
 
-    def project_memory(self, memory):
+    def project_memory(self, memory: Tensor) -> tuple[Tensor, Tensor]:
         """Keys (B, G, S, K) and values (B, G, S, value_dim) of (B, S, D')."""
         return self._project_keys_values(memory, memory)
 
     def compute_output_spec(
-        self, query, value=None, key=None, *, return_attention_weights=False, **kwargs
-    ):
+        self,
+        query: Tensor,
+        value: Tensor | None = None,
+        key: Tensor | None = None,
+        *,
+        return_attention_weights: bool = False,
+        **kwargs: Any,
+    ) -> Any:
         if any(kwargs.get(name) is not None for name in ("cache", "keys_values")):
             kwargs["return_attention_weights"] = return_attention_weights
             return keras.Operation.compute_output_spec(
@@ -290,16 +308,21 @@ class MultiHeadAttention(keras.layers.Layer):
             return output
         return output, self.attention_weights_spec(query, value)
 
-    def attention_weights_spec(self, query, value=None):
+    def attention_weights_spec(self, query: Tensor, value: Tensor | None = None) -> Any:
         """Symbolic (B, H, T, S) of a call without a cache."""
         length = (query if value is None else value).shape[-2]
         shape = (*query.shape[:-2], self.num_heads, query.shape[-2], length)
         return keras.KerasTensor(shape, dtype="float32")
 
-    def compute_output_shape(self, query_shape, value_shape=None, key_shape=None):
+    def compute_output_shape(
+        self,
+        query_shape: Shape,
+        value_shape: Shape | None = None,
+        key_shape: Shape | None = None,
+    ) -> Shape:
         return (*query_shape[:-1], self.output_dim or query_shape[-1])
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
             "num_heads": self.num_heads,
@@ -318,14 +341,14 @@ class MultiHeadAttention(keras.layers.Layer):
             "bias_initializer": serialized(self.bias_initializer),
         }
 
-    def _norm(self, name):
+    def _norm(self, name: str) -> Any:
         if self.query_key_norm is None:
             return None
         return normalization(
             self.query_key_norm, self.norm_epsilon, dtype=self.dtype_policy, name=name
         )
 
-    def _kernel(self, name, rows, columns, gain=1.0):
+    def _kernel(self, name: str, rows: int, columns: int, gain: float = 1.0) -> Any:
         # A clone each: one initializer object would give equal values to equal shapes.
         return self.add_weight(
             name=f"{name}_kernel",
@@ -333,14 +356,14 @@ class MultiHeadAttention(keras.layers.Layer):
             initializer=initializer(scaled(self.kernel_initializer.clone(), gain)),
         )
 
-    def _bias(self, name, size):
+    def _bias(self, name: str, size: int) -> Any:
         return self.add_weight(
             name=f"{name}_bias",
             shape=(size,),
             initializer=initializer(fresh(self.bias_initializer)),
         )
 
-    def _project(self, inputs, name):
+    def _project(self, inputs: Tensor, name: str) -> Tensor:
         """(..., T, D) -> (..., H or G, T, size of a head)."""
         outputs = ops.matmul(inputs, getattr(self, f"{name}_kernel"))
         if self.use_bias:
@@ -355,7 +378,9 @@ class MultiHeadAttention(keras.layers.Layer):
         norm = {"query": self.query_norm, "key": self.key_norm}.get(name)
         return outputs if norm is None else norm(outputs)
 
-    def _project_all(self, query, key, value, joined):
+    def _project_all(
+        self, query: Tensor, key: Tensor | None, value: Tensor | None, joined: bool
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """Queries (..., H, T, K), keys (..., G, S, K) and values of layer inputs."""
         alone = key is None and value is None
         if alone and joined and self._projections_are_alike():
@@ -364,7 +389,7 @@ class MultiHeadAttention(keras.layers.Layer):
         key = value if key is None else key
         return self._project(query, "query"), *self._project_keys_values(key, value)
 
-    def _projections_are_alike(self):
+    def _projections_are_alike(self) -> bool:
         """Whether one product can give queries, keys and values of the same inputs."""
         return (
             self.value_dim == self.head_dim
@@ -372,7 +397,7 @@ class MultiHeadAttention(keras.layers.Layer):
             and self.query_key_norm is None
         )
 
-    def _project_self(self, inputs):
+    def _project_self(self, inputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The same of self-attention, by one product instead of three."""
         # Stacked, not joined end to end: heads may be split over devices.
         kernels = (self.query_kernel, self.key_kernel, self.value_kernel)
@@ -388,10 +413,10 @@ class MultiHeadAttention(keras.layers.Layer):
         outputs = ops.swapaxes(ops.moveaxis(outputs, -3, 0), -3, -2)
         return ops.unstack(outputs, 3)
 
-    def _project_keys_values(self, key, value):
+    def _project_keys_values(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         return self._project(key, "key"), self._project(value, "value")
 
-    def _merge_heads(self, outputs):
+    def _merge_heads(self, outputs: Tensor) -> Tensor:
         """(..., H, T, value_dim) -> (..., T, output_dim)."""
         if self.num_heads == 1:
             outputs = ops.squeeze(outputs, -3)
@@ -402,7 +427,9 @@ class MultiHeadAttention(keras.layers.Layer):
         outputs = ops.matmul(outputs, self.output_kernel)
         return outputs + self.output_bias if self.use_bias else outputs
 
-    def _joined_bias(self, mask, bias, scores_shape):
+    def _joined_bias(
+        self, mask: Tensor | None, bias: Tensor | None, scores_shape: Shape
+    ) -> Tensor | None:
         """Mask and bias of a call as one term of the scores; None without both."""
         if bias is not None:
             name = f"{self.name}: attention_bias"
@@ -417,7 +444,9 @@ class MultiHeadAttention(keras.layers.Layer):
             bias = masks.attention_bias(mask, bias)
         return bias
 
-    def _require_self_attention(self, value, key, keys_values):
+    def _require_self_attention(
+        self, value: Tensor | None, key: Tensor | None, keys_values: Tensors | None
+    ) -> None:
         if any(other is not None for other in (value, key, keys_values)):
             raise ValueError(
                 f"{self.name}: a positional encoding is for self-attention, whose keys "
@@ -425,7 +454,9 @@ class MultiHeadAttention(keras.layers.Layer):
                 f"the positional encoding"
             )
 
-    def _refuse_with_cache(self, value_mask, key_mask, use_causal_mask):
+    def _refuse_with_cache(
+        self, value_mask: Tensor | None, key_mask: Tensor | None, use_causal_mask: bool
+    ) -> None:
         if value_mask is not None or key_mask is not None or use_causal_mask:
             raise ValueError(
                 f"{self.name}: with a cache, which keys a query may see is said by "
@@ -433,18 +464,27 @@ class MultiHeadAttention(keras.layers.Layer):
                 f"use_causal_mask"
             )
 
-    def _with_positions(self, bias, query_positions, key_positions):
+    def _with_positions(
+        self, bias: Tensor | None, query_positions: Tensor, key_positions: Tensor
+    ) -> Tensor | None:
         """The bias and that of the positional encoding, if there is any."""
         own = self.positional_encoding.bias(query_positions, key_positions)
         if own is None or bias is None:
             return bias if own is None else own
         return ops.cast(bias, "float32") + ops.cast(own, "float32")
 
-    def _attend(self, queries, keys, values, bias, training):
-        def dropout(weights):
+    def _attend(
+        self,
+        queries: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        bias: Tensor | None,
+        training: bool | None,
+    ) -> tuple[Tensor, Tensor]:
+        def drop(weights: Tensor) -> Tensor:
             return self.weights_dropout(weights, training=training)
 
-        dropout = dropout if self.dropout and training else None
+        dropout = drop if self.dropout and training else None
         if self.attention_scoring == "additive":
             return additive_attention(
                 queries, keys, values, self.score_weights, bias, dropout
@@ -453,7 +493,7 @@ class MultiHeadAttention(keras.layers.Layer):
         return scaled_dot_product_attention(queries, keys, values, bias, scale, dropout)
 
 
-def _positions(query, cache, position):
+def _positions(query: Tensor, cache: Tensors | None, position: Tensor | None) -> Tensor:
     """Those of the queries: (T,) int32; with a cache (1,), where all of them stand."""
     if cache is None:
         return ops.arange(0, ops.shape(query)[-2], dtype="int32")

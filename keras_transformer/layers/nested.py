@@ -1,9 +1,13 @@
 """Layers as arguments of layers, to `get_config` and back."""
 
+from __future__ import annotations
+
+from typing import Any
+
 import keras
 
 
-def to_config(layer):
+def to_config(layer: Any) -> Any:
     """A layer as `get_config` gives it, whether or not it is built; None for None."""
     config = keras.saving.serialize_keras_object(layer)
     if config is not None:
@@ -11,7 +15,7 @@ def to_config(layer):
     return config
 
 
-def from_config(layer):
+def from_config(layer: Any) -> Any:
     """A layer, from what `to_config` gave or as it is; None for None."""
     if isinstance(layer, dict):
         return keras.saving.deserialize_keras_object(layer)

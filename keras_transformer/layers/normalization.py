@@ -3,6 +3,10 @@
 B batch, T positions, D hidden_dim.
 """
 
+from __future__ import annotations
+
+from typing import Any
+
 import keras
 
 NORMALIZATIONS = {
@@ -11,7 +15,7 @@ NORMALIZATIONS = {
 }
 
 
-def normalization(kind, epsilon, **kwargs):
+def normalization(kind: str, epsilon: float, **kwargs: Any) -> Any:
     """A layer that normalizes the last axis: (B, T, D) -> (B, T, D), in float32.
 
     Args:

@@ -3,7 +3,10 @@
 B batch, T positions, D hidden_dim, W beam width, L length of a cache.
 """
 
+from __future__ import annotations
+
 import functools
+from typing import Any
 
 import keras
 import numpy as np
@@ -13,11 +16,13 @@ from keras_transformer.layers.initial_values import given
 from keras_transformer.layers.initial_values import initializer
 from keras_transformer.layers.initial_values import of_embeddings
 from keras_transformer.layers.initial_values import serialized
+from keras_transformer.tensors import Shape
+from keras_transformer.tensors import Tensor
 
 LAYOUTS = ("interleaved", "halves", "halves_t2t")
 
 
-def frequencies(hidden_dim, layout="interleaved"):
+def frequencies(hidden_dim: int, layout: str = "interleaved") -> np.ndarray:
     """The D / 2 angular frequencies, float64: 10000^(-2i / D).
 
     `"halves_t2t"` has the exponent -i / (D / 2 - 1) of Tensor2Tensor and Marian's
@@ -29,7 +34,9 @@ def frequencies(hidden_dim, layout="interleaved"):
 
 
 @functools.lru_cache(maxsize=64)
-def sinusoidal_table(length, hidden_dim, layout="interleaved", offset=0):
+def sinusoidal_table(
+    length: int, hidden_dim: int, layout: str = "interleaved", offset: int = 0
+) -> np.ndarray:
     """PE of positions offset .. offset + length - 1: (length, D) float32.
 
     Computed in float64, rounded once.
@@ -82,7 +89,9 @@ class SinusoidalPositionalEncoding(keras.layers.Layer):
     Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.5.
     """
 
-    def __init__(self, layout="interleaved", offset=0, **kwargs):
+    def __init__(
+        self, layout: str = "interleaved", offset: int = 0, **kwargs: Any
+    ) -> None:
         if layout not in LAYOUTS:
             raise ValueError(
                 f"layout must be one of {', '.join(LAYOUTS)}, got {layout!r}"
@@ -92,14 +101,19 @@ class SinusoidalPositionalEncoding(keras.layers.Layer):
         self.layout = layout
         self.offset = offset
 
-    def build(self, inputs_shape):
+    def build(self, inputs_shape: Shape) -> None:
         if inputs_shape[-1] % 2:
             raise ValueError(
                 f"sinusoids come in pairs: the last axis must be even, "
                 f"got the shape {inputs_shape}"
             )
 
-    def call(self, inputs, position=None, length=None):
+    def call(
+        self,
+        inputs: Tensor,
+        position: Tensor | None = None,
+        length: int | Tensor | None = None,
+    ) -> Tensor:
         known, hidden_dim = inputs.shape[-2:]
         if position is None and isinstance(known, int):
             encoding = sinusoidal_table(known, hidden_dim, self.layout, self.offset)
@@ -114,17 +128,17 @@ class SinusoidalPositionalEncoding(keras.layers.Layer):
         outputs = ops.cast(inputs, "float32") + encoding
         return ops.cast(outputs, self.compute_dtype)
 
-    def compute_output_shape(self, inputs_shape):
+    def compute_output_shape(self, inputs_shape: Shape) -> Shape:
         return inputs_shape
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
             "layout": self.layout,
             "offset": self.offset,
         }
 
-    def _dynamic_table(self, length, hidden_dim):
+    def _dynamic_table(self, length: int | Tensor, hidden_dim: int) -> Tensor:
         """The table in the graph, for a length known only when it runs."""
         positions = ops.arange(0, length, dtype="int32") + self.offset
         positions = ops.cast(ops.expand_dims(positions, 1), "float64")
@@ -172,15 +186,19 @@ class LearnedPositionalEmbedding(keras.layers.Layer):
     """
 
     def __init__(
-        self, max_sequence_length, offset=0, embeddings_initializer=None, **kwargs
-    ):
+        self,
+        max_sequence_length: int,
+        offset: int = 0,
+        embeddings_initializer: Any = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.supports_masking = True
         self.max_sequence_length = max_sequence_length
         self.offset = offset
         self.embeddings_initializer = given(embeddings_initializer)
 
-    def build(self, inputs_shape):
+    def build(self, inputs_shape: Shape) -> None:
         self.embeddings = self.add_weight(
             name="embeddings",
             shape=(self.max_sequence_length, inputs_shape[-1]),
@@ -190,7 +208,12 @@ class LearnedPositionalEmbedding(keras.layers.Layer):
             autocast=False,
         )
 
-    def call(self, inputs, position=None, length=None):
+    def call(
+        self,
+        inputs: Tensor,
+        position: Tensor | None = None,
+        length: int | Tensor | None = None,
+    ) -> Tensor:
         if position is None:
             length = inputs.shape[-2]
         limit = self.max_sequence_length - self.offset
@@ -207,10 +230,10 @@ class LearnedPositionalEmbedding(keras.layers.Layer):
         outputs = ops.cast(inputs, "float32") + ops.cast(rows, "float32")
         return ops.cast(outputs, self.compute_dtype)
 
-    def compute_output_shape(self, inputs_shape):
+    def compute_output_shape(self, inputs_shape: Shape) -> Shape:
         return inputs_shape
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
             "max_sequence_length": self.max_sequence_length,

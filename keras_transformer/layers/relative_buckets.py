@@ -3,15 +3,21 @@
 B batch, H heads, T query positions, S key positions.
 """
 
+from __future__ import annotations
+
+from typing import Any
+
 import keras
 import numpy as np
 from keras import ops
 
 from keras_transformer.layers.initial_values import initializer
 from keras_transformer.layers.relative_position import RelativePositionalEncoding
+from keras_transformer.tensors import Shape
+from keras_transformer.tensors import Tensor
 
 
-def bucket_starts(num_buckets, max_distance):
+def bucket_starts(num_buckets: int, max_distance: int) -> np.ndarray:
     """The smallest distance of each bucket of one direction, (num_buckets,) int.
 
     The first half of the buckets hold a distance each, the others ranges that grow
@@ -64,8 +70,13 @@ class RelativeBuckets(RelativePositionalEncoding):
     """
 
     def __init__(
-        self, num_heads, num_buckets=32, max_distance=128, causal=False, **kwargs
-    ):
+        self,
+        num_heads: int,
+        num_buckets: int = 32,
+        max_distance: int = 128,
+        causal: bool = False,
+        **kwargs: Any,
+    ) -> None:
         directions = 1 if causal else 2
         if num_buckets < 2 * directions or num_buckets % (2 * directions):
             raise ValueError(
@@ -82,7 +93,7 @@ class RelativeBuckets(RelativePositionalEncoding):
         self.max_distance = max_distance
         self.causal = causal
 
-    def build(self, inputs_shape=None):
+    def build(self, inputs_shape: Shape | None = None) -> None:
         self.embeddings = self.add_weight(
             name="embeddings",
             shape=(self.num_buckets, self.num_heads),
@@ -90,14 +101,14 @@ class RelativeBuckets(RelativePositionalEncoding):
             autocast=False,  # scores are float32
         )
 
-    def bias(self, query_positions, key_positions):
+    def bias(self, query_positions: Tensor, key_positions: Tensor) -> Tensor:
         distance = ops.expand_dims(key_positions, 0) - ops.expand_dims(
             query_positions, 1
         )  # (T, S)
         bias = ops.take(self.embeddings, self.buckets(distance), axis=0)  # (T, S, H)
         return ops.cast(ops.transpose(bias, (2, 0, 1)), "float32")
 
-    def buckets(self, distance):
+    def buckets(self, distance: Tensor) -> Tensor:
         """The bucket of each distance, key position minus query position; int32."""
         size = self.num_buckets if self.causal else self.num_buckets // 2
         starts = bucket_starts(size, self.max_distance)[1:]
@@ -108,7 +119,7 @@ class RelativeBuckets(RelativePositionalEncoding):
             return bucket
         return bucket + size * ops.cast(distance > 0, "int32")
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
             "num_heads": self.num_heads,

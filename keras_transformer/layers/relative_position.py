@@ -3,7 +3,12 @@
 B batch, H heads, T query positions, S key positions, K head_dim, W beam width.
 """
 
+from __future__ import annotations
+
 import keras
+
+from keras_transformer.tensors import Shape
+from keras_transformer.tensors import Tensor
 
 
 class RelativePositionalEncoding(keras.layers.Layer):
@@ -30,7 +35,7 @@ class RelativePositionalEncoding(keras.layers.Layer):
     Reference: Shaw et al., 2018, https://arxiv.org/abs/1803.02155.
     """
 
-    def rotate(self, states, positions):
+    def rotate(self, states: Tensor, positions: Tensor) -> Tensor:
         """Queries or keys (B, H, T, K) at int32 positions (T,), in the same shape.
 
         With a cache the axes before T are more, and positions may be (1,), where all
@@ -38,7 +43,7 @@ class RelativePositionalEncoding(keras.layers.Layer):
         """
         return states
 
-    def bias(self, query_positions, key_positions):
+    def bias(self, query_positions: Tensor, key_positions: Tensor) -> Tensor | None:
         """What is added to the attention scores, float32 (H, T, S); None for nothing.
 
         H may be 1, the same for all heads.
@@ -49,5 +54,5 @@ class RelativePositionalEncoding(keras.layers.Layer):
         """
         return None
 
-    def build(self, inputs_shape=None):
+    def build(self, inputs_shape: Shape | None = None) -> None:
         """Makes the weights, if there are any; they do not depend on the inputs."""

@@ -3,10 +3,16 @@
 B batch, T positions, D hidden_dim.
 """
 
+from __future__ import annotations
+
+from typing import Any
+
 import keras
 
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.normalization import normalization as make_normalization
+from keras_transformer.tensors import Shape
+from keras_transformer.tensors import Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -50,13 +56,13 @@ class Residual(keras.layers.Layer):
 
     def __init__(
         self,
-        normalize_first=False,
-        dropout=0.0,
-        epsilon=1e-6,
-        normalization="layer",
-        stream_scale=1.0,
-        **kwargs,
-    ):
+        normalize_first: bool = False,
+        dropout: float = 0.0,
+        epsilon: float = 1e-6,
+        normalization: str = "layer",
+        stream_scale: float = 1.0,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.supports_masking = True
         self.normalize_first = normalize_first
@@ -71,14 +77,16 @@ class Residual(keras.layers.Layer):
             dropout, dtype=self.dtype_policy, name="update_dropout"
         )
 
-    def build(self, stream_shape, update_shape=None):
+    def build(self, stream_shape: Shape, update_shape: Shape | None = None) -> None:
         self.norm.build(stream_shape)
 
-    def enter(self, stream):
+    def enter(self, stream: Tensor) -> Tensor:
         """What the sublayer gets to see: (B, T, D) -> (B, T, D)."""
         return self.norm(stream) if self.normalize_first else stream
 
-    def call(self, stream, update, training=None):
+    def call(
+        self, stream: Tensor, update: Tensor, training: bool | None = None
+    ) -> Tensor:
         if self.dropout and training:
             update = self.update_dropout(update, training=True)
         if self.stream_scale != 1.0:
@@ -86,10 +94,12 @@ class Residual(keras.layers.Layer):
         stream = stream + update
         return stream if self.normalize_first else self.norm(stream)
 
-    def compute_output_shape(self, stream_shape, update_shape=None):
+    def compute_output_shape(
+        self, stream_shape: Shape, update_shape: Shape | None = None
+    ) -> Shape:
         return stream_shape
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
             "normalize_first": self.normalize_first,

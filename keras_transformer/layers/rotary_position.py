@@ -3,10 +3,16 @@
 B batch, H heads, T positions, K head_dim.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
 import keras
 from keras import ops
 
 from keras_transformer.layers.relative_position import RelativePositionalEncoding
+from keras_transformer.tensors import Tensor
 
 LAYOUTS = ("interleaved", "halves")
 
@@ -35,7 +41,9 @@ class RotaryPositionalEncoding(RelativePositionalEncoding):
     Reference: Su et al., 2021, https://arxiv.org/abs/2104.09864, section 3.2.
     """
 
-    def __init__(self, layout="interleaved", base=10_000.0, **kwargs):
+    def __init__(
+        self, layout: str = "interleaved", base: float = 10_000.0, **kwargs: Any
+    ) -> None:
         if layout not in LAYOUTS:
             raise ValueError(
                 f"layout must be one of {', '.join(LAYOUTS)}, got {layout!r}"
@@ -44,7 +52,7 @@ class RotaryPositionalEncoding(RelativePositionalEncoding):
         self.layout = layout
         self.base = base
 
-    def rotate(self, states, positions):
+    def rotate(self, states: Tensor, positions: Tensor) -> Tensor:
         head_dim = states.shape[-1]
         if head_dim % 2:
             raise ValueError(
@@ -62,7 +70,7 @@ class RotaryPositionalEncoding(RelativePositionalEncoding):
         ]
         return ops.cast(self._joined(turned, ops.shape(states)), states.dtype)
 
-    def _pairs(self, states):
+    def _pairs(self, states: Tensor) -> tuple[Tensor, Tensor]:
         """(..., K) as first and second components (..., K / 2)."""
         if self.layout == "halves":
             return ops.split(states, 2, axis=-1)
@@ -70,10 +78,10 @@ class RotaryPositionalEncoding(RelativePositionalEncoding):
         states = ops.reshape(states, pairs)
         return states[..., 0], states[..., 1]
 
-    def _joined(self, components, shape):
+    def _joined(self, components: Sequence[Tensor], shape: Any) -> Tensor:
         if self.layout == "halves":
             return ops.concatenate(components, axis=-1)
         return ops.reshape(ops.stack(components, axis=-1), shape)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "layout": self.layout, "base": self.base}

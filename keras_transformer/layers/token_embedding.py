@@ -3,7 +3,10 @@
 B batch, T positions, D hidden_dim, V vocabulary.
 """
 
+from __future__ import annotations
+
 import math
+from typing import Any
 
 import keras
 from keras import ops
@@ -14,6 +17,8 @@ from keras_transformer.layers.initial_values import initializer
 from keras_transformer.layers.initial_values import of_embeddings
 from keras_transformer.layers.initial_values import serialized
 from keras_transformer.layers.token_ids import whole_ids
+from keras_transformer.tensors import Shape
+from keras_transformer.tensors import Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -57,14 +62,14 @@ class TokenEmbedding(keras.layers.Layer):
 
     def __init__(
         self,
-        vocabulary_size,
-        hidden_dim,
-        scale=True,
-        use_bias=False,
-        embeddings_initializer=None,
-        bias_initializer="zeros",
-        **kwargs,
-    ):
+        vocabulary_size: int,
+        hidden_dim: int,
+        scale: bool = True,
+        use_bias: bool = False,
+        embeddings_initializer: Any = None,
+        bias_initializer: Any = "zeros",
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.supports_masking = True
         self.vocabulary_size = vocabulary_size
@@ -75,7 +80,7 @@ class TokenEmbedding(keras.layers.Layer):
         self.bias_initializer = given(bias_initializer)
         self.autocast = False  # it would round ids that come as floats
 
-    def build(self, inputs_shape=None):
+    def build(self, inputs_shape: Shape | None = None) -> None:
         self.embeddings = self.add_weight(
             name="embeddings",
             shape=(self.vocabulary_size, self.hidden_dim),
@@ -92,38 +97,38 @@ class TokenEmbedding(keras.layers.Layer):
                 autocast=False,  # logits are float32
             )
 
-    def call(self, inputs, reverse=False):
+    def call(self, inputs: Tensor, reverse: bool = False) -> Tensor:
         if reverse:
             return self._logits(inputs)
         vectors = ops.take(self._matrix(), whole_ids(inputs, self.name), axis=0)
         return vectors * math.sqrt(self.hidden_dim) if self.scale else vectors
 
-    def _logits(self, hidden):
+    def _logits(self, hidden: Tensor) -> Tensor:
         hidden = ops.cast(hidden, self.compute_dtype)
         logits = ops.matmul(hidden, ops.transpose(self._matrix()))
         logits = ops.cast(logits, "float32")
         return logits if self.bias is None else logits + ops.cast(self.bias, "float32")
 
-    def _matrix(self):
+    def _matrix(self) -> Tensor:
         """The embeddings (V, D) in the compute dtype."""
         matrix = self.embeddings
         if keras.backend.standardize_dtype(matrix.dtype) == self.compute_dtype:
             return matrix
         return ops.cast(matrix, self.compute_dtype)
 
-    def compute_output_spec(self, inputs, reverse=False):
+    def compute_output_spec(self, inputs: Tensor, reverse: bool = False) -> Any:
         if reverse:
             shape = (*inputs.shape[:-1], self.vocabulary_size)
             return keras.KerasTensor(shape, "float32")
         whole_ids(inputs, self.name)
         return keras.KerasTensor((*inputs.shape, self.hidden_dim), self.compute_dtype)
 
-    def compute_output_shape(self, inputs_shape, reverse=False):
+    def compute_output_shape(self, inputs_shape: Shape, reverse: bool = False) -> Shape:
         if reverse:
             return (*inputs_shape[:-1], self.vocabulary_size)
         return (*inputs_shape, self.hidden_dim)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
             "vocabulary_size": self.vocabulary_size,

@@ -3,13 +3,16 @@
 B batch, T positions.
 """
 
+from __future__ import annotations
+
 import keras
 from keras import ops
 
 from keras_transformer import backends
+from keras_transformer.tensors import Tensor
 
 
-def whole_ids(ids, name):
+def whole_ids(ids: Tensor, name: str) -> Tensor:
     """Ids (B, T) as whole numbers: those that are int stay as they are.
 
     Keras hands on what comes without a dtype as floats. Float32 holds each id up to

@@ -3,6 +3,12 @@
 B batch, T positions, D hidden_dim, F intermediate_dim, H heads, K head_dim.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Mapping
+from typing import Any
+
 import keras
 
 from keras_transformer.layers import nested
@@ -10,6 +16,9 @@ from keras_transformer.layers.activations import activation as make_activation
 from keras_transformer.layers.feed_forward import FeedForward
 from keras_transformer.layers.multi_head_attention import MultiHeadAttention
 from keras_transformer.layers.residual import Residual
+from keras_transformer.tensors import Shape
+from keras_transformer.tensors import Tensor
+from keras_transformer.tensors import Tensors
 
 
 class TransformerBlock(keras.layers.Layer):
@@ -44,7 +53,7 @@ class TransformerBlock(keras.layers.Layer):
     Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.1.
     """
 
-    part_names = (
+    part_names: tuple[str, ...] = (
         "self_attention",
         "self_attention_residual",
         "feed_forward",
@@ -53,24 +62,25 @@ class TransformerBlock(keras.layers.Layer):
 
     def __init__(
         self,
-        intermediate_dim=None,
-        num_heads=None,
-        head_dim=None,
-        value_dim=None,
-        activation="relu",
-        dropout=0.0,
-        attention_dropout=0.0,
-        activation_dropout=0.0,
-        normalize_first=False,
-        layer_norm_epsilon=1e-6,
-        use_bias=False,
-        parts=None,
-        **kwargs,
-    ):
+        intermediate_dim: int | None = None,
+        num_heads: int | None = None,
+        head_dim: int | None = None,
+        value_dim: int | None = None,
+        activation: str | Callable[[Tensor], Tensor] = "relu",
+        dropout: float = 0.0,
+        attention_dropout: float = 0.0,
+        activation_dropout: float = 0.0,
+        normalize_first: bool = False,
+        layer_norm_epsilon: float = 1e-6,
+        use_bias: bool = False,
+        parts: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.supports_masking = True
-        self.intermediate_dim = intermediate_dim
-        self.num_heads = num_heads
+        # None only where the parts are given that need them.
+        self.intermediate_dim: Any = intermediate_dim
+        self.num_heads: Any = num_heads
         self.head_dim = head_dim
         self.value_dim = value_dim
         self.activation = make_activation(activation)
@@ -102,11 +112,11 @@ class TransformerBlock(keras.layers.Layer):
                 )
 
     @property
-    def parts(self):
+    def parts(self) -> dict[str, Any]:
         """The parts that were given, by name."""
         return {name: getattr(self, name) for name in self._given_parts}
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
             "intermediate_dim": self.intermediate_dim,
@@ -127,7 +137,9 @@ class TransformerBlock(keras.layers.Layer):
 
     # === Parts ===
 
-    def build_attention(self, name, query_shape, value_shape=None):
+    def build_attention(
+        self, name: str, query_shape: Shape, value_shape: Shape | None = None
+    ) -> Any:
         """The attention of a name, given or made, with its weights."""
         if name not in self._given_parts:
             setattr(self, name, self._attention(name, query_shape[-1]))
@@ -138,7 +150,7 @@ class TransformerBlock(keras.layers.Layer):
             attention.build(query_shape, value_shape)
         return attention
 
-    def _attention(self, name, hidden_dim):
+    def _attention(self, name: str, hidden_dim: int) -> Any:
         head_dim = self.head_dim
         if head_dim is None:
             head_dim, rest = divmod(hidden_dim, self.num_heads)
@@ -157,7 +169,7 @@ class TransformerBlock(keras.layers.Layer):
             name=name,
         )
 
-    def build_residual(self, name, shape):
+    def build_residual(self, name: str, shape: Shape) -> None:
         """The residual connection of a name, given or made, with its weights."""
         if name not in self._given_parts:
             residual = Residual(
@@ -170,7 +182,7 @@ class TransformerBlock(keras.layers.Layer):
             setattr(self, name, residual)
         getattr(self, name).build(shape)
 
-    def build_feed_forward(self, shape):
+    def build_feed_forward(self, shape: Shape) -> None:
         """The feed-forward network and its residual connection, with their weights."""
         if "feed_forward" not in self._given_parts:
             self.feed_forward = FeedForward(
@@ -183,7 +195,15 @@ class TransformerBlock(keras.layers.Layer):
         self.feed_forward.build(shape)
         self.build_residual("feed_forward_residual", shape)
 
-    def attend(self, attention, query, *, cache, return_attention_weights, **arguments):
+    def attend(
+        self,
+        attention: MultiHeadAttention,
+        query: Tensor,
+        *,
+        cache: Tensors | None,
+        return_attention_weights: bool,
+        **arguments: Any,
+    ) -> tuple[Tensor, Tensors | None, Tensor | None]:
         """Output, cache and weights of an attention, None where not asked for.
 
         A part of one's own needs no arguments that this call does without.
@@ -200,7 +220,7 @@ class TransformerBlock(keras.layers.Layer):
         weights = others.pop() if return_attention_weights else None
         return output, others.pop() if others else None, weights
 
-    def apply_feed_forward(self, hidden, training):
+    def apply_feed_forward(self, hidden: Tensor, training: bool | None) -> Tensor:
         """The sublayer in its residual connection: (B, T, D) -> (B, T, D)."""
         update = self.feed_forward(
             self.feed_forward_residual.enter(hidden), training=training

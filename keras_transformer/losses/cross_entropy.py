@@ -3,7 +3,8 @@
 B batch, T target positions, V vocabulary.
 """
 
-from typing import Any
+from __future__ import annotations
+
 from typing import NamedTuple
 
 from keras import ops
@@ -12,6 +13,7 @@ from keras_transformer import backends
 from keras_transformer.losses.labels import check_labels
 from keras_transformer.losses.labels import rows_of_labels
 from keras_transformer.losses.labels import token_mask
+from keras_transformer.tensors import Tensor
 
 
 class TokenStatistics(NamedTuple):
@@ -21,12 +23,17 @@ class TokenStatistics(NamedTuple):
     entry of the vocabulary scores higher.
     """
 
-    log_likelihood: Any
-    num_right: Any
-    num_tokens: Any
+    log_likelihood: Tensor
+    num_right: Tensor
+    num_tokens: Tensor
 
 
-def token_losses(logits, labels, label_smoothing=0.0, pad_id=None):
+def token_losses(
+    logits: Tensor,
+    labels: Tensor,
+    label_smoothing: float = 0.0,
+    pad_id: int | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
     """Loss, log-likelihood and rightness of each token, in float32.
 
     loss = log Σ exp z - (1 - ε) z_y - ε mean(z): the cross-entropy against
@@ -56,19 +63,27 @@ def token_losses(logits, labels, label_smoothing=0.0, pad_id=None):
     return token_terms(score, highest, log_normalizer, mean, label_smoothing)
 
 
-def label_scores(logits, labels):
+def label_scores(logits: Tensor, labels: Tensor) -> Tensor:
     """(..., V), (...) -> (...): the logit of each label."""
     scores = ops.take_along_axis(logits, ops.expand_dims(labels, -1), axis=-1)
     return ops.squeeze(scores, -1)
 
 
-def token_terms(score, highest, log_normalizer, mean, label_smoothing):
+def token_terms(
+    score: Tensor,
+    highest: Tensor,
+    log_normalizer: Tensor,
+    mean: Tensor,
+    label_smoothing: float,
+) -> tuple[Tensor, Tensor, Tensor]:
     """What `token_losses` returns, from what it needs of each token's logits."""
     loss = log_normalizer - (1.0 - label_smoothing) * score - label_smoothing * mean
     return loss, score - log_normalizer, ops.cast(score >= highest, "float32")
 
 
-def default_weights(labels, pad_id, num_tokens=None):
+def default_weights(
+    labels: Tensor, pad_id: int, num_tokens: Tensor | None = None
+) -> Tensor:
     """1 / tokens at each token, 0 at padding: (B, T) float32.
 
     Args:

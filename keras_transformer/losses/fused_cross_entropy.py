@@ -6,7 +6,11 @@ the gradients of hidden states and output matrix in the same pass.
 B batch, T target positions, M = B * T tokens, D hidden_dim, V vocabulary, C chunks.
 """
 
+from __future__ import annotations
+
 import math
+from collections.abc import Callable
+from typing import Any
 
 from keras import ops
 
@@ -15,13 +19,15 @@ from keras_transformer.losses.cross_entropy import label_scores
 from keras_transformer.losses.cross_entropy import token_terms
 from keras_transformer.losses.labels import rows_of_labels
 from keras_transformer.losses.labels import token_mask
+from keras_transformer.tensors import Tensor
+from keras_transformer.tensors import Tensors
 
 # Tokens in a chunk where the number of tokens is known, and chunks where it is not.
 CHUNK_TOKENS = backends.chunk_tokens
 NUM_CHUNKS = 8
 
 
-def pairs_in_chunks(*tensors):
+def pairs_in_chunks(*tensors: tuple[Tensor, int]) -> list[Tensor]:
     """Where two rows after each other are of one sentence: chunks of halves.
 
     In each chunk that `FusedCrossEntropy` takes, the second states of its tokens follow
@@ -58,23 +64,36 @@ class FusedCrossEntropy:
     of it comes from `pairs_in_chunks`.
     """
 
-    def __init__(self, labels, weights, label_smoothing, pad_id, r_drop=0.0):
+    def __init__(
+        self,
+        labels: Tensor,
+        weights: Tensor,
+        label_smoothing: float,
+        pad_id: int,
+        r_drop: float = 0.0,
+    ) -> None:
         self.r_drop = r_drop
         self.labels = labels
         self.weights = ops.cast(weights, "float32")
         self.label_smoothing = label_smoothing
         self.pad_id = pad_id
 
-    def sums(self, hidden, matrix, bias=None):
+    def sums(
+        self, hidden: Tensor, matrix: Tensor, bias: Tensor | None = None
+    ) -> Tensor:
         means = _means(matrix, bias)
 
-        def step(sums, chunk):
+        def step(
+            sums: Tensor, chunk: tuple[Tensor, Tensor, Tensor]
+        ) -> tuple[Tensor, Any]:
             return sums + self._forward(chunk, matrix, bias, means)[0], ()
 
         chunks, _ = self._chunks(hidden)
         return backends.scan(step, ops.zeros((4,), "float32"), chunks)[0]
 
-    def with_gradients(self, hidden, matrix, bias=None):
+    def with_gradients(
+        self, hidden: Tensor, matrix: Tensor, bias: Tensor | None = None
+    ) -> tuple[Tensor, Callable[..., Any]]:
         """The sums, and the function that gives the gradients, as Keras wants it.
 
         d loss / d logits = weight * (softmax - (1 - ε) one-hot - ε / V). Of these only
@@ -85,7 +104,9 @@ class FusedCrossEntropy:
         means = _means(matrix, bias)
         chunks, num_tokens = self._chunks(hidden)
 
-        def step(carry, chunk):
+        def step(
+            carry: Tensors, chunk: tuple[Tensor, Tensor, Tensor]
+        ) -> tuple[Tensors, Tensor]:
             sums, matrix_gradient, bias_gradient = carry
             states, _, weights = chunk
             added, unnormalized, total = self._forward(chunk, matrix, bias, means)
@@ -123,7 +144,9 @@ class FusedCrossEntropy:
             sums_of_bias = self._target_sums(matrix, weights[:, 0], labels)
             gradients.append(bias_gradient - sums_of_bias)
 
-        def gradient(*arguments, upstream=None):
+        def gradient(
+            *arguments: Tensor, upstream: Tensor | None = None
+        ) -> tuple[Tensor, ...]:
             if upstream is None:
                 (upstream,) = arguments
             scale = upstream[0]  # only the loss has a gradient
@@ -131,19 +154,25 @@ class FusedCrossEntropy:
 
         return sums, gradient
 
-    def _target(self, matrix, mean_row, labels):
+    def _target(self, matrix: Tensor, mean_row: Tensor, labels: Tensor) -> Tensor:
         """The smoothed labels times the matrix: (M, D)."""
         smoothing = self.label_smoothing
         one_hot = (1.0 - smoothing) * ops.take(matrix, labels, axis=0)
         return one_hot + smoothing * ops.cast(mean_row, matrix.dtype)
 
-    def _target_sums(self, matrix, rows, labels):
+    def _target_sums(self, matrix: Tensor, rows: Tensor, labels: Tensor) -> Tensor:
         """The transposed smoothed labels times rows (M, ...): (V, ...)."""
         smoothing, vocabulary_size = self.label_smoothing, matrix.shape[0]
         one_hot = (1.0 - smoothing) * ops.segment_sum(rows, labels, vocabulary_size)
         return one_hot + smoothing / vocabulary_size * ops.sum(rows, axis=0)
 
-    def _forward(self, chunk, matrix, bias, means):
+    def _forward(
+        self,
+        chunk: tuple[Tensor, Tensor, Tensor],
+        matrix: Tensor,
+        bias: Tensor,
+        means: tuple[Tensor, Tensor],
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """The sums of a chunk; p t (M / C, V) and t (M / C,).
 
         t are the sums of exp(logits - maximum). The gradient of a token's loss in its
@@ -178,7 +207,7 @@ class FusedCrossEntropy:
         terms = (weights * losses, mask * log_likelihoods, mask * right, mask)
         return ops.stack([ops.sum(term) for term in terms]), unnormalized, total
 
-    def _chunks(self, hidden):
+    def _chunks(self, hidden: Tensor) -> tuple[tuple[Tensor, ...], int | Tensor]:
         """((C, M/C, D), (C, M/C), (C, M/C)) with padding of weight 0, and M."""
         num_tokens, num_chunks = _count(hidden)
         chunks = []
@@ -193,7 +222,7 @@ class FusedCrossEntropy:
         return tuple(chunks), num_tokens
 
 
-def _count(hidden):
+def _count(hidden: Tensor) -> tuple[int | Tensor, int]:
     """Tokens and chunks of hidden states (B, T, D)."""
     if None in hidden.shape[:2]:
         rows, length = ops.shape(hidden)[:2]
@@ -202,7 +231,7 @@ def _count(hidden):
     return num_tokens, math.ceil(num_tokens / CHUNK_TOKENS)
 
 
-def _fill_up(tensor, count, filler):
+def _fill_up(tensor: Tensor, count: int | Tensor, filler: float) -> Tensor:
     """(M, ...) -> (M + count, ...)."""
     if isinstance(count, int) and not count:
         return tensor
@@ -210,7 +239,9 @@ def _fill_up(tensor, count, filler):
     return ops.pad(tensor, widths, constant_values=filler)
 
 
-def _divergence(logits, exponentials, total):
+def _divergence(
+    logits: Tensor, exponentials: Tensor, total: Tensor
+) -> tuple[Tensor, Tensor]:
     """KL(P, Q) of each token's P to the Q of its pair: (M,).
 
     And t times the gradient of KL(P, Q) + KL(Q, P) in the logits of P: (M, V).
@@ -234,7 +265,7 @@ def _divergence(logits, exponentials, total):
     return divergence, ops.concatenate([p_gradient, q_gradient])
 
 
-def _means(matrix, bias):
+def _means(matrix: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
     """The mean row (D,) and bias () over the vocabulary, in float32."""
     mean_row = ops.mean(ops.cast(matrix, "float32"), axis=0)
     return mean_row, 0.0 if bias is None else ops.mean(bias)

@@ -5,7 +5,10 @@ Both forms give the same numbers.
 B batch, T target positions, D hidden_dim, V vocabulary.
 """
 
+from __future__ import annotations
+
 import math
+from typing import Any
 
 import keras
 from keras import ops
@@ -19,9 +22,12 @@ from keras_transformer.losses.labels import PaddingOfModel
 from keras_transformer.losses.labels import check_labels
 from keras_transformer.losses.labels import check_weights
 from keras_transformer.losses.labels import token_mask
+from keras_transformer.tensors import Tensor
 
 
-def _token_weights(labels, pad_id, sample_weight, vocabulary_size):
+def _token_weights(
+    labels: Tensor, pad_id: int, sample_weight: Tensor, vocabulary_size: int
+) -> Tensor:
     """The weight of each token's loss, which broadcasts to the labels: float32.
 
     Args:
@@ -88,11 +94,11 @@ class LabelSmoothedCrossEntropy(PaddingOfModel, keras.losses.Loss):
 
     def __init__(
         self,
-        label_smoothing=0.1,
-        pad_id=None,
-        r_drop=0.0,
-        name="label_smoothed_cross_entropy",
-    ):
+        label_smoothing: float = 0.1,
+        pad_id: int | None = None,
+        r_drop: float = 0.0,
+        name: str = "label_smoothed_cross_entropy",
+    ) -> None:
         if not 0.0 <= label_smoothing < 1.0:
             raise ValueError(
                 f"label_smoothing must be in [0, 1), got {label_smoothing}"
@@ -105,16 +111,26 @@ class LabelSmoothedCrossEntropy(PaddingOfModel, keras.losses.Loss):
         self.set_pad_id(pad_id)
         self.r_drop = r_drop
 
-    def __call__(self, y_true, y_pred, sample_weight=None):
+    def __call__(
+        self, y_true: Tensor, y_pred: Tensor, sample_weight: Tensor | None = None
+    ) -> Tensor:
         check_labels(y_true, y_pred.shape[:-1])
         size = y_pred.shape[-1]
         weights = _token_weights(y_true, self.pad_id, sample_weight, size)
         return super().__call__(y_true, y_pred, weights)
 
-    def call(self, y_true, y_pred):
+    def call(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
         return token_losses(y_pred, y_true, self.label_smoothing, self.pad_id)[0]
 
-    def fused(self, hidden, matrix, bias, labels, sample_weight=None, training=True):
+    def fused(
+        self,
+        hidden: Tensor,
+        matrix: Tensor,
+        bias: Tensor,
+        labels: Tensor,
+        sample_weight: Tensor | None = None,
+        training: bool = True,
+    ) -> tuple[Tensor, TokenStatistics]:
         """The same loss from hidden states and output matrix.
 
         Args:
@@ -157,7 +173,7 @@ class LabelSmoothedCrossEntropy(PaddingOfModel, keras.losses.Loss):
             *(ops.stop_gradient(sums[i]) for i in (1, 2, 3))
         )
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             "name": self.name,
             "label_smoothing": self.label_smoothing,

@@ -3,9 +3,15 @@
 B batch, T target positions, V vocabulary.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterable
+
 from keras import ops
 
 from keras_transformer.errors import InputError
+from keras_transformer.tensors import Shape
+from keras_transformer.tensors import Tensor
 
 
 class PaddingOfModel:
@@ -16,13 +22,15 @@ class PaddingOfModel:
     Without either it is 0.
     """
 
-    def set_pad_id(self, pad_id):
+    name: str
+
+    def set_pad_id(self, pad_id: int | None) -> None:
         """Sets what was given; None leaves it to the model."""
         self.pad_id = 0 if pad_id is None else pad_id
         self._given = pad_id is not None
         self._taken = False
 
-    def take_pad_id(self, pad_id):
+    def take_pad_id(self, pad_id: int) -> None:
         """Takes that of a model, or of its loss, where none was given.
 
         Raises:
@@ -37,18 +45,18 @@ class PaddingOfModel:
             self.pad_id, self._taken = pad_id, True
 
     @property
-    def known_pad_id(self):
+    def known_pad_id(self) -> int | None:
         """For `get_config`: None where neither user nor model has said it."""
         return self.pad_id if self._given or self._taken else None
 
 
-def token_mask(labels, pad_id):
+def token_mask(labels: Tensor, pad_id: int) -> Tensor:
     """1 at each label that is a token, 0 at padding: (...) -> (...) float32."""
     tokens = ops.not_equal(ops.cast(labels, "int32"), pad_id)
     return ops.cast(tokens, "float32")
 
 
-def check_labels(labels, expected):
+def check_labels(labels: Tensor, expected: Iterable[int | None]) -> None:
     """Refuses labels that do not have the shape (B, T) of what they are labels of.
 
     Raises:
@@ -62,7 +70,7 @@ def check_labels(labels, expected):
         )
 
 
-def check_weights(sample_weight, labels):
+def check_weights(sample_weight: Tensor, labels: Tensor) -> bool:
     """Refuses weights that are neither of labels (B, T) nor of sentences, (B, 1).
 
     Returns:
@@ -83,13 +91,13 @@ def check_weights(sample_weight, labels):
     return a_sentence
 
 
-def shapes_differ(shape, expected):
+def shapes_differ(shape: Shape, expected: Shape) -> bool:
     """Whether sizes differ that are both known."""
     pairs = zip(shape, expected, strict=True)
     return any(None not in pair and pair[0] != pair[1] for pair in pairs)
 
 
-def rows_of_labels(labels, pad_id, vocabulary_size):
+def rows_of_labels(labels: Tensor, pad_id: int | None, vocabulary_size: int) -> Tensor:
     """The row of each label: itself, and 0 where padding is no id of the vocabulary.
 
     An index outside of the vocabulary would be an error on PyTorch, and NaN on JAX.

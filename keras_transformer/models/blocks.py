@@ -4,6 +4,11 @@ The one place that reads the fields of the parts: a new field of the attention, 
 feed-forward network or the residual connection is handed to its layer here.
 """
 
+from __future__ import annotations
+
+from typing import Any
+
+from keras_transformer.config import TransformerConfig
 from keras_transformer.layers import DecoderBlock
 from keras_transformer.layers import EncoderBlock
 from keras_transformer.layers import FeedForward
@@ -12,7 +17,9 @@ from keras_transformer.layers import Residual
 from keras_transformer.layers.normalization import normalization
 
 
-def blocks(config, side, policy, position):
+def blocks(
+    config: TransformerConfig, side: str, policy: Any, position: Any
+) -> list[Any]:
     """The blocks of `"encoder"` or `"decoder"`, first to last.
 
     Args:
@@ -33,7 +40,7 @@ def blocks(config, side, policy, position):
     ]
 
 
-def norm(name, wanted, config, policy):
+def norm(name: str, wanted: bool, config: TransformerConfig, policy: Any) -> Any:
     """A normalization of the config's kind, or None where it is not wanted."""
     if not wanted:
         return None
@@ -42,11 +49,13 @@ def norm(name, wanted, config, policy):
     )
 
 
-def _parts(config, side, policy, position):
+def _parts(
+    config: TransformerConfig, side: str, policy: Any, position: Any
+) -> dict[str, Any]:
     sizes = config.sizes(side)
     stream_scale, initial_gain = config.deep_norm_factors(side)
 
-    def attention(name, positional_encoding=None):
+    def attention(name: str, positional_encoding: Any = None) -> Any:
         return MultiHeadAttention(
             sizes.num_heads,
             sizes.head_dim,
@@ -65,7 +74,7 @@ def _parts(config, side, policy, position):
             name=name,
         )
 
-    def residual(name):
+    def residual(name: str) -> Any:
         return Residual(
             config.normalize_first,
             config.dropout,

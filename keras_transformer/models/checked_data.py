@@ -7,8 +7,11 @@ where they lie as arrays: a few microseconds a batch.
 B batch, S source positions, T target positions, V vocabulary.
 """
 
+from __future__ import annotations
+
 import contextlib
 from collections.abc import Generator
+from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Any
 
@@ -90,16 +93,25 @@ class CheckedData:
     Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.4.
     """
 
-    def __init__(self, sizes, longest, labels, pad_id, special_ids, supervised=False):
+    def __init__(
+        self,
+        sizes: Mapping[str, int],
+        longest: int | None,
+        labels: bool,
+        pad_id: int | None,
+        special_ids: dict[str, int],
+        supervised: bool = False,
+    ) -> None:
         self.sizes = sizes
         self.longest = longest
         self.labels = labels
         self.supervised = supervised
         self.pad_id = pad_id
         self.special_ids = special_ids
-        self.error = None  # on TensorFlow, Keras raises another one in its place
+        # On TensorFlow, Keras raises another one in its place.
+        self.error: ValueError | None = None
 
-    def of(self, inputs, labels=None, sample_weight=None):
+    def of(self, inputs: Any, labels: Any = None, sample_weight: Any = None) -> Any:
         """The inputs to give to Keras; arrays are checked."""
         self._check_special_ids(inputs)
         if isinstance(inputs, keras.utils.PyDataset):
@@ -111,7 +123,7 @@ class CheckedData:
         self._check(inputs, labels, sample_weight)
         return inputs
 
-    def batch(self, batch):
+    def batch(self, batch: Any) -> Any:
         """A batch (inputs, labels, weights), or a part of it, that is checked."""
         try:
             self._check(*keras.utils.unpack_x_y_sample_weight(batch))
@@ -121,7 +133,7 @@ class CheckedData:
         return batch
 
     @contextlib.contextmanager
-    def told(self):
+    def told(self) -> Iterator[None]:
         """Within it, what a check raised is raised, not what Keras made of it."""
         try:
             yield
@@ -130,7 +142,9 @@ class CheckedData:
                 raise
             raise self.error from None
 
-    def _check(self, inputs, labels=None, sample_weight=None):
+    def _check(
+        self, inputs: Any, labels: Any = None, sample_weight: Any = None
+    ) -> None:
         check_inputs(inputs)
         if not isinstance(inputs, Mapping):
             return  # another source of Keras', such as a PyTorch DataLoader
@@ -148,7 +162,7 @@ class CheckedData:
         if self.labels:
             self._check_labels(inputs, labels, sample_weight)
 
-    def _check_labels(self, inputs, labels, sample_weight):
+    def _check_labels(self, inputs: Any, labels: Any, sample_weight: Any) -> None:
         if isinstance(labels, (list, tuple, Mapping)):
             raise InputError(
                 f"the labels are of the type {type(labels).__name__}; give one array "
@@ -162,7 +176,7 @@ class CheckedData:
         if hasattr(sample_weight, "shape"):
             check_weights(sample_weight, labels)
 
-    def _check_rows(self, inputs):
+    def _check_rows(self, inputs: Any) -> None:
         """Refuses sources and targets of different sentences."""
         rows = {
             side: inputs[side].shape[0]
@@ -175,7 +189,7 @@ class CheckedData:
                 f"give a target for each source"
             )
 
-    def _check_length(self, side, ids):
+    def _check_length(self, side: str, ids: Any) -> None:
         length = getattr(ids, "shape", (0,))[-1]
         if self.longest is not None and length > self.longest:
             raise InputError(
@@ -184,7 +198,7 @@ class CheckedData:
                 f"max_sequence_length"
             )
 
-    def _check_special_ids(self, batches):
+    def _check_special_ids(self, batches: Any) -> None:
         """Refuses batches with which the model would learn, but nothing of use."""
         theirs = getattr(batches, "special_ids", None)
         if theirs is not None and theirs != self.special_ids:
@@ -195,7 +209,7 @@ class CheckedData:
             )
 
 
-def _check_axes(side, ids):
+def _check_axes(side: str, ids: Any) -> None:
     """Refuses what is no array (B, T)."""
     if isinstance(ids, (list, tuple)):
         raise InputError(
@@ -212,7 +226,7 @@ def _check_axes(side, ids):
 class _CheckedDataset(keras.utils.PyDataset):
     """A data set whose batches are looked at."""
 
-    def __init__(self, dataset, checked):
+    def __init__(self, dataset: Any, checked: CheckedData) -> None:
         super().__init__(
             workers=dataset.workers,
             use_multiprocessing=dataset.use_multiprocessing,
@@ -221,15 +235,15 @@ class _CheckedDataset(keras.utils.PyDataset):
         self._dataset = dataset
         self._checked = checked
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: int) -> Any:
         return self._checked.batch(self._dataset[index])
 
     @property
-    def num_batches(self):
+    def num_batches(self) -> int | None:
         return self._dataset.num_batches
 
-    def on_epoch_begin(self):
+    def on_epoch_begin(self) -> None:
         self._dataset.on_epoch_begin()
 
-    def on_epoch_end(self):
+    def on_epoch_end(self) -> None:
         self._dataset.on_epoch_end()

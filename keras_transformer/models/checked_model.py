@@ -3,6 +3,10 @@
 B batch, S source positions, T target positions.
 """
 
+from __future__ import annotations
+
+from typing import Any
+
 import keras
 
 from keras_transformer import backends
@@ -25,7 +29,14 @@ class CheckedModel(keras.Model):
     Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.4.
     """
 
-    def fit(self, x=None, y=None, *arguments, validation_data=None, **options):
+    def fit(
+        self,
+        x: Any = None,
+        y: Any = None,
+        *arguments: Any,
+        validation_data: Any = None,
+        **options: Any,
+    ) -> Any:
         """`keras.Model.fit`.
 
         Raises:
@@ -45,7 +56,9 @@ class CheckedModel(keras.Model):
         with backends.feeding(), checked.told():
             return super().fit(x, y, *arguments, **options)
 
-    def evaluate(self, x=None, y=None, *arguments, **options):
+    def evaluate(
+        self, x: Any = None, y: Any = None, *arguments: Any, **options: Any
+    ) -> Any:
         """`keras.Model.evaluate`; see `fit`."""
         backends.note_work()
         checked = self._checked_data(supervised=True)
@@ -53,30 +66,45 @@ class CheckedModel(keras.Model):
         with backends.feeding(), checked.told():
             return super().evaluate(x, y, *arguments, **options)
 
-    def predict(self, x, *arguments, **options):
+    def predict(self, x: Any, *arguments: Any, **options: Any) -> Any:
         """`keras.Model.predict`; see `fit`."""
         checked = self._checked_data()
         x = checked.of(x)
         with checked.told():
             return super().predict(x, *arguments, **options)
 
-    def train_on_batch(self, x, y=None, sample_weight=None, *arguments, **options):
+    def train_on_batch(
+        self,
+        x: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *arguments: Any,
+        **options: Any,
+    ) -> Any:
         """`keras.Model.train_on_batch`; see `fit`."""
         self._checked_data(supervised=True).of(x, y, sample_weight)
         return super().train_on_batch(x, y, sample_weight, *arguments, **options)
 
-    def test_on_batch(self, x, y=None, sample_weight=None, *arguments, **options):
+    def test_on_batch(
+        self,
+        x: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *arguments: Any,
+        **options: Any,
+    ) -> Any:
         """`keras.Model.test_on_batch`; see `fit`."""
         self._checked_data(supervised=True).of(x, y, sample_weight)
         return super().test_on_batch(x, y, sample_weight, *arguments, **options)
 
-    def predict_on_batch(self, x):
+    def predict_on_batch(self, x: Any) -> Any:
         """`keras.Model.predict_on_batch`; see `fit`."""
         return super().predict_on_batch(self._checked_data().of(x))
 
-    def _checked_data(self, supervised=False):
+    def _checked_data(self, supervised: bool = False) -> CheckedData:
         own_loss = type(self).compute_loss.__module__.startswith(_PACKAGE)
-        config, loss = self.config, self.loss if self.compiled else None
+        config = self.config
+        loss: Any = self.loss if self.compiled else None
         labels = isinstance(loss, LabelSmoothedCrossEntropy)
         learned = getattr(config, "position", None) == "learned"
         sizes = {

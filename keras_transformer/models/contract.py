@@ -10,6 +10,8 @@ from typing import Protocol
 from typing import runtime_checkable
 
 from keras_transformer.config import TranslationConfig
+from keras_transformer.tensors import Tensor
+from keras_transformer.tensors import Tensors
 
 
 class Encoded(NamedTuple):
@@ -24,9 +26,9 @@ class Encoded(NamedTuple):
     Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.1.
     """
 
-    memory: Any
-    source_mask: Any
-    attention_weights: list[Any] | None = None
+    memory: Tensor
+    source_mask: Tensor
+    attention_weights: list[Tensor] | None = None
 
 
 class Decoded(NamedTuple):
@@ -42,9 +44,9 @@ class Decoded(NamedTuple):
     Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.1.
     """
 
-    hidden: Any
-    self_attention_weights: list[Any] | None = None
-    cross_attention_weights: list[Any] | None = None
+    hidden: Tensor
+    self_attention_weights: list[Tensor] | None = None
+    cross_attention_weights: list[Tensor] | None = None
 
 
 class SearchState(NamedTuple):
@@ -59,7 +61,7 @@ class SearchState(NamedTuple):
     """
 
     constants: dict[str, Any]
-    cache: Any
+    cache: Tensors
 
 
 class StepOutput(NamedTuple):
@@ -74,9 +76,9 @@ class StepOutput(NamedTuple):
     Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.1.
     """
 
-    logits: Any
-    cache: Any
-    cross_attention_weights: list[Any] | None = None
+    logits: Tensor
+    cache: Tensors
+    cross_attention_weights: list[Tensor] | None = None
 
 
 @runtime_checkable
@@ -91,12 +93,14 @@ class Decodable(Protocol):
 
     config: TranslationConfig
 
-    def __call__(self, inputs: dict[str, Any], training: bool | None = None) -> Any:
+    def __call__(
+        self, inputs: dict[str, Tensor], training: bool | None = None
+    ) -> Tensor:
         """Logits (B, T, V) of `{"source": (B, S), "target": (B, T)}`."""
 
     def encode(
         self,
-        source: Any,
+        source: Tensor,
         training: bool | None = None,
         return_attention_weights: bool = False,
         length: int | None = None,
@@ -108,19 +112,23 @@ class Decodable(Protocol):
 
     def decode(
         self,
-        target: Any,
-        memory: Any,
-        source_mask: Any,
+        target: Tensor,
+        memory: Tensor,
+        source_mask: Tensor,
         training: bool | None = None,
         return_attention_weights: bool = False,
     ) -> Decoded:
         """All positions of target ids (B, T) int32 at once, each after those before."""
 
-    def logits(self, hidden: Any) -> Any:
+    def logits(self, hidden: Tensor) -> Tensor:
         """The scores (..., V) float32 of hidden states (..., D)."""
 
     def start(
-        self, memory: Any, source_mask: Any, beam_size: int | None, length: Any
+        self,
+        memory: Tensor,
+        source_mask: Tensor,
+        beam_size: int | None,
+        length: int | Tensor,
     ) -> SearchState:
         """What a search needs before its first step.
 
@@ -129,19 +137,23 @@ class Decodable(Protocol):
         """
 
     def start_search(
-        self, memory: Any, source_mask: Any, beam_size: int | None, length: Any
+        self,
+        memory: Tensor,
+        source_mask: Tensor,
+        beam_size: int | None,
+        length: int | Tensor,
     ) -> SearchState:
         """`start` in the layout that is fastest in a search."""
 
-    def reorder(self, cache: Any, beams: Any) -> Any:
+    def reorder(self, cache: Tensors, beams: Tensor) -> Tensors:
         """The cache after which hypothesis w continues `beams[:, w]`: (B, W) int32."""
 
     def decode_step(
         self,
-        tokens: Any,
-        position: Any,
+        tokens: Tensor,
+        position: Tensor,
         constants: dict[str, Any],
-        cache: Any,
+        cache: Tensors,
         return_attention_weights: bool = False,
     ) -> StepOutput:
         """One more token (B, W) int32 of each hypothesis, at the scalar `position`."""

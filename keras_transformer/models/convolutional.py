@@ -4,6 +4,11 @@ B batch, T target positions, S source positions, D hidden_dim, N layers, K = D,
 V target vocabulary, W beam width, R positions that a convolution keeps.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -20,6 +25,8 @@ from keras_transformer.models.shared_layers import embeddings
 from keras_transformer.models.shared_layers import residual_connection
 from keras_transformer.models.shared_layers import source_attention
 from keras_transformer.models.translation_model import TranslationModel
+from keras_transformer.tensors import Tensor
+from keras_transformer.tensors import Tensors
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -65,7 +72,7 @@ class ConvolutionalModel(TranslationModel):
     config_class = ConvolutionalConfig
 
     @staticmethod
-    def make_layers(config, policy):
+    def make_layers(config: ConvolutionalConfig, policy: Any) -> dict[str, Any]:
         """All layers, by the names of attributes; see `TranslationModel`."""
         layers = {**embeddings(config, policy), **_stacks(config, policy)}
         for side in ("source", "target"):
@@ -78,7 +85,7 @@ class ConvolutionalModel(TranslationModel):
         return layers
 
     @property
-    def layer_groups(self):
+    def layer_groups(self) -> dict[str, list[Any]]:
         return {
             "embeddings": [
                 self.source_embedding,
@@ -92,8 +99,12 @@ class ConvolutionalModel(TranslationModel):
     # === Training ===
 
     def encode(
-        self, source, training=None, return_attention_weights=False, length=None
-    ):
+        self,
+        source: Tensor,
+        training: bool | None = None,
+        return_attention_weights: bool = False,
+        length: int | Tensor | None = None,
+    ) -> Encoded:
         """Source ids to what the decoder attends to.
 
         Args:
@@ -114,8 +125,13 @@ class ConvolutionalModel(TranslationModel):
         return Encoded(hidden, source_mask, [] if return_attention_weights else None)
 
     def decode(
-        self, target, memory, source_mask, training=None, return_attention_weights=False
-    ):
+        self,
+        target: Tensor,
+        memory: Tensor,
+        source_mask: Tensor,
+        training: bool | None = None,
+        return_attention_weights: bool = False,
+    ) -> Decoded:
         """All target positions at once, each seeing those up to itself.
 
         Returns:
@@ -132,7 +148,13 @@ class ConvolutionalModel(TranslationModel):
 
     # === Decoding ===
 
-    def start(self, memory, source_mask, beam_size, length):
+    def start(
+        self,
+        memory: Tensor,
+        source_mask: Tensor,
+        beam_size: int | None,
+        length: int | Tensor,
+    ) -> SearchState:
         """What a search needs before its first step.
 
         Args:
@@ -164,8 +186,13 @@ class ConvolutionalModel(TranslationModel):
         return SearchState(constants, cache)
 
     def decode_step(
-        self, tokens, position, constants, cache, return_attention_weights=False
-    ):
+        self,
+        tokens: Tensor,
+        position: Tensor,
+        constants: dict[str, Any],
+        cache: Tensors,
+        return_attention_weights: bool = False,
+    ) -> StepOutput:
         """The logits after one more token of each hypothesis.
 
         Args:
@@ -191,7 +218,9 @@ class ConvolutionalModel(TranslationModel):
 
     # === Parts ===
 
-    def _embed(self, side, ids, training=None, **position):
+    def _embed(
+        self, side: str, ids: Tensor, training: bool | None = None, **position: Any
+    ) -> Tensor:
         """(B, T) -> (B, T, D): vectors and positions, dropped out."""
         hidden = getattr(self, f"{side}_embedding")(ids)
         hidden = getattr(self, f"{side}_position")(hidden, **position)
@@ -199,15 +228,16 @@ class ConvolutionalModel(TranslationModel):
 
     def _decoder_stack(
         self,
-        hidden,
-        memories,
-        bias,
-        caches=None,
-        return_attention_weights=False,
-        training=None,
-    ):
+        hidden: Tensor,
+        memories: Sequence[dict[str, Tensors]],
+        bias: Tensor,
+        caches: Tensors | None = None,
+        return_attention_weights: bool = False,
+        training: bool | None = None,
+    ) -> Any:
         """All layers of the decoder, over whole targets or, with caches, a step."""
-        new_caches, weights = [], [] if return_attention_weights else None
+        new_caches: list[Tensor] = []
+        weights: Any = [] if return_attention_weights else None
         for index, layers in enumerate(self.decoder_layers):
             convolution, residual, attention, attention_residual = layers
             if caches is None:
@@ -230,10 +260,10 @@ class ConvolutionalModel(TranslationModel):
         return hidden, new_caches, weights
 
 
-def _stacks(config, policy):
+def _stacks(config: ConvolutionalConfig, policy: Any) -> dict[str, Any]:
     """The layers of encoder and decoder, by name."""
 
-    def convolution(name, dilation, causal):
+    def convolution(name: str, dilation: int, causal: bool) -> Any:
         return GatedConvolution(
             config.kernel_size, dilation, causal, dtype=policy, name=name
         )

@@ -4,6 +4,11 @@ B batch, S source positions, T target positions, D hidden_dim, W beam width, V t
 vocabulary, H heads.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
 from keras import ops
 
 from keras_transformer.errors import InputError
@@ -12,6 +17,8 @@ from keras_transformer.models.contract import Encoded
 from keras_transformer.models.contract import SearchState
 from keras_transformer.models.contract import StepOutput
 from keras_transformer.models.word_attention import word_attention
+from keras_transformer.tensors import Tensor
+from keras_transformer.tensors import Tensors
 
 COMBINATIONS = ("probabilities", "log_probabilities")
 _SHARED = (
@@ -56,7 +63,9 @@ class Ensemble:
     Reference: Sutskever et al., 2014, https://arxiv.org/abs/1409.3215, section 3.6.
     """
 
-    def __init__(self, models, combination="probabilities"):
+    def __init__(
+        self, models: Sequence[Any], combination: str = "probabilities"
+    ) -> None:
         self.models = list(models)
         if not self.models:
             raise InputError("an ensemble needs models; give at least one")
@@ -78,17 +87,21 @@ class Ensemble:
         self.config = min(configs, key=lambda config: config.longest_sequence)
 
     @property
-    def variables(self):
+    def variables(self) -> list[Any]:
         """Those of all members."""
         return [variable for model in self.models for variable in model.variables]
 
-    def __call__(self, inputs, training=None):
+    def __call__(self, inputs: Any, training: bool | None = None) -> Tensor:
         """Logits (B, T, V) of `{"source": (B, S), "target": (B, T)}`."""
         return self._mean([model(inputs, training=training) for model in self.models])
 
     def encode(
-        self, source, training=None, return_attention_weights=False, length=None
-    ):
+        self,
+        source: Tensor,
+        training: bool | None = None,
+        return_attention_weights: bool = False,
+        length: int | Tensor | None = None,
+    ) -> Encoded:
         """A list of the members' memories (B, S, D), and the source mask (B, S).
 
         Of the encoders' self-attention there is no mean: asked for, it is empty.
@@ -98,12 +111,17 @@ class Ensemble:
             for model in self.models
         ]
         memories = [member.memory for member in encoded]
-        weights = [] if return_attention_weights else None
+        weights: list[Tensor] | None = [] if return_attention_weights else None
         return Encoded(memories, encoded[0].source_mask, weights)
 
     def decode(
-        self, target, memory, source_mask, training=None, return_attention_weights=False
-    ):
+        self,
+        target: Tensor,
+        memory: list[Tensor],
+        source_mask: Tensor,
+        training: bool | None = None,
+        return_attention_weights: bool = False,
+    ) -> Decoded:
         """A list of the members' hidden states (B, T, D), which `logits` takes.
 
         The cross-attention is one (B, 1, T, S), the mean of the members', each the mean
@@ -125,25 +143,37 @@ class Ensemble:
         weights = [member.cross_attention_weights for member in decoded]
         return Decoded(hidden, [], _mean_attention(weights))
 
-    def logits(self, hidden):
+    def logits(self, hidden: list[Tensor]) -> Tensor:
         """(B, T, V) of what `decode` gives."""
         pairs = zip(self.models, hidden, strict=True)
         return self._mean([model.logits(each) for model, each in pairs])
 
-    def start(self, memory, source_mask, beam_size, length):
+    def start(
+        self,
+        memory: list[Tensor],
+        source_mask: Tensor,
+        beam_size: int | None,
+        length: int | Tensor,
+    ) -> SearchState:
         """Constants and cache of all members; their bias is one."""
         return self._start("start", memory, source_mask, beam_size, length)
 
-    def start_search(self, memory, source_mask, beam_size, length):
+    def start_search(
+        self,
+        memory: list[Tensor],
+        source_mask: Tensor,
+        beam_size: int | None,
+        length: int | Tensor,
+    ) -> SearchState:
         """As `start`, see `TranslationModel.start_search`."""
         return self._start("start_search", memory, source_mask, beam_size, length)
 
-    def reorder(self, cache, beams):
+    def reorder(self, cache: Tensors, beams: Tensor) -> Tensors:
         """The caches of all members, see `TranslationModel.reorder`."""
         pairs = zip(self.models, cache, strict=True)
         return [model.reorder(each, beams) for model, each in pairs]
 
-    def _start(self, method, memory, *arguments):
+    def _start(self, method: str, memory: list[Tensor], *arguments: Any) -> SearchState:
         started = [
             getattr(model, method)(member_memory, *arguments)
             for model, member_memory in zip(self.models, memory, strict=True)
@@ -157,8 +187,13 @@ class Ensemble:
         )
 
     def decode_step(
-        self, tokens, position, constants, cache, return_attention_weights=False
-    ):
+        self,
+        tokens: Tensor,
+        position: Tensor,
+        constants: dict[str, Any],
+        cache: Tensors,
+        return_attention_weights: bool = False,
+    ) -> StepOutput:
         """As that of a model; the cross-attention is that of `decode`."""
         steps = [
             model.decode_step(
@@ -179,13 +214,13 @@ class Ensemble:
         weights = [step.cross_attention_weights for step in steps]
         return StepOutput(logits, caches, _mean_attention(weights))
 
-    def _mean(self, logits):
+    def _mean(self, logits: Any) -> Tensor:
         logs = ops.stack([ops.log_softmax(each, axis=-1) for each in logits])
         if self.combination == "probabilities":
             return ops.logsumexp(logs, axis=0) - ops.log(float(len(logits)))
         return ops.log_softmax(ops.mean(logs, axis=0), axis=-1)
 
 
-def _mean_attention(weights):
+def _mean_attention(weights: Any) -> list[Tensor]:
     maps = ops.stack([word_attention(layers) for layers in weights])
     return [ops.expand_dims(ops.mean(maps, axis=0), 1)]

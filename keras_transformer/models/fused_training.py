@@ -18,9 +18,13 @@ the fusion, Keras' step works on logits, as in any other model.
 B batch, T target positions, D hidden_dim, V target vocabulary.
 """
 
+from __future__ import annotations
+
 import contextlib
 import contextvars
 import warnings
+from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import Any
 from typing import NamedTuple
 
@@ -38,6 +42,7 @@ from keras_transformer.metrics import GradientNorm
 from keras_transformer.metrics import TokenMetric
 from keras_transformer.metrics import global_norm
 from keras_transformer.models.checked_model import CheckedModel
+from keras_transformer.tensors import Tensor
 
 _PACKAGE = __name__.partition(".")[0] + "."
 #: The methods of a model from hidden states to loss, which a fused step does without.
@@ -59,7 +64,9 @@ class _Step(NamedTuple):
 
 
 # TensorFlow runs the steps of its replicas in threads, each with a value of its own.
-_running_step = contextvars.ContextVar("running_step", default=None)
+_running_step: contextvars.ContextVar[_Step | None] = contextvars.ContextVar(
+    "running_step", default=None
+)
 
 
 class FusedTraining(CheckedModel):
@@ -87,11 +94,11 @@ class FusedTraining(CheckedModel):
     _fused = False  # whether a compiled loss and metrics allow it
     _micro_batches = 1
 
-    def __call__(self, *arguments, **options):
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
         backends.note_work()  # before Keras makes tensors of the arguments
         return super().__call__(*arguments, **options)
 
-    def call(self, inputs, training=None, mask=None):
+    def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
         """Logits (B, T, V); in a fused step the hidden states that the loss takes."""
         if not self._fusing:
             return self.logits(self.hidden_states(inputs, training=training))
@@ -100,7 +107,7 @@ class FusedTraining(CheckedModel):
         return self.hidden_states(inputs, training=training)
 
     @property
-    def micro_batches(self):
+    def micro_batches(self) -> int:
         """Gradient accumulation: the number of parts that `fit` splits a batch into.
 
         Memory is that of one part; the update, the schedule, the moving average of
@@ -111,43 +118,43 @@ class FusedTraining(CheckedModel):
         return self._micro_batches
 
     @micro_batches.setter
-    def micro_batches(self, count):
+    def micro_batches(self, count: int) -> None:
         if type(count) is not int or count < 1:
             raise InputError(f"micro_batches must be a positive number, got {count!r}")
         self._micro_batches = count
         self.train_function = None  # Keras makes it anew, as after `compile`
 
     @property
-    def dropout_seeds(self):
+    def dropout_seeds(self) -> list[Any]:
         """The states of the seed generators of dropout that is drawn by row."""
         layers = self._flatten_layers(include_self=False)
         found = [x for x in layers if isinstance(x, Dropout) and x.draws_by_row]
         return [layer.seed_generator.state for layer in found]
 
     @property
-    def _step(self):
+    def _step(self) -> Any:
         step = _running_step.get()
         return step if step is not None and step.model is self else None
 
     @property
-    def _fusing(self):
+    def _fusing(self) -> bool:
         """Whether a step is running that is fused."""
         return self._fused and self._step is not None
 
     @property
-    def fed_metrics(self):
+    def fed_metrics(self) -> list[Any]:
         """The compiled metrics that the training step feeds, not Keras."""
         return [*self._token_metrics, *self._gradient_norms]
 
     def compile(
         self,
-        optimizer="rmsprop",
-        loss=None,
-        metrics=None,
-        weighted_metrics=None,
-        loss_weights=None,
-        **kwargs,
-    ):
+        optimizer: Any = "rmsprop",
+        loss: Any = None,
+        metrics: Any = None,
+        weighted_metrics: Any = None,
+        loss_weights: Any = None,
+        **kwargs: Any,
+    ) -> None:
         """`keras.Model.compile`; see the class for what is fused."""
         compiled = tree.flatten([metrics, weighted_metrics])
         fusing, pad_id = isinstance(loss, LabelSmoothedCrossEntropy), self.config.pad_id
@@ -181,7 +188,7 @@ class FusedTraining(CheckedModel):
             **kwargs,
         )
 
-    def _hindrance(self, loss, metrics, loss_weights):
+    def _hindrance(self, loss: Any, metrics: Any, loss_weights: Any) -> str | None:
         """What of `compile` or of a subclass turns the fusion off; None if nothing."""
         if self.compute_dtype == "float16":
             # Gradients underflow before a loss scale could save them.
@@ -204,14 +211,19 @@ class FusedTraining(CheckedModel):
                 return method
         return None
 
-    def compile_from_config(self, config):
+    def compile_from_config(self, config: Any) -> None:
         self.compile(**keras.saving.deserialize_keras_object(config))
         if self.optimizer is not None and self.built:
             self.optimizer.build(self.trainable_variables)
 
     def compute_loss(
-        self, x=None, y=None, y_pred=None, sample_weight=None, training=True
-    ):
+        self,
+        x: Any = None,
+        y: Any = None,
+        y_pred: Any = None,
+        sample_weight: Any = None,
+        training: bool = True,
+    ) -> Any:
         if self._step and isinstance(self.loss, LabelSmoothedCrossEntropy):
             sample_weight = self._loss_weights(y, sample_weight)
         if not self._fusing:
@@ -230,7 +242,9 @@ class FusedTraining(CheckedModel):
             loss = loss + self._aggregate_additional_loss(added)
         return loss
 
-    def compute_metrics(self, x, y, y_pred, sample_weight=None):
+    def compute_metrics(
+        self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None
+    ) -> dict[str, Any]:
         if self._fusing:  # `compute_loss` has updated them
             metrics = self._compile_metrics
             if metrics is not None and not metrics.built:
@@ -238,34 +252,36 @@ class FusedTraining(CheckedModel):
             return self.get_metrics_result()
         return super().compute_metrics(x, y, y_pred, sample_weight)
 
-    def get_metrics_result(self):
+    def get_metrics_result(self) -> dict[str, Any]:
         results = super().get_metrics_result()
         if self._step and not self._step.training:
             for metric in self._gradient_norms:
                 results.pop(metric.name, None)
         return results
 
-    def note_gradients(self, gradients):
+    def note_gradients(self, gradients: Sequence[Tensor]) -> None:
         """Called in each training step with the gradient that is to be applied."""
         if self._gradient_norms:
             norm = global_norm(gradients) / self.optimizer.scale_loss(1.0)
             for metric in self._gradient_norms:
                 metric.update_norm(norm)
 
-    def train_step(self, *arguments):
+    def train_step(self, *arguments: Any) -> Any:
         with self._running(arguments[-1], training=True):
             return backends.train_step(self, super().train_step, *arguments)
 
-    def test_step(self, *arguments):
+    def test_step(self, *arguments: Any) -> Any:
         with self._running(arguments[-1], training=False):
             return backends.test_step(self, super().test_step, *arguments)
 
-    def _maybe_symbolic_build(self, iterator=None, data_batch=None):
+    def _maybe_symbolic_build(
+        self, iterator: Any = None, data_batch: Any = None
+    ) -> None:
         default = super()._maybe_symbolic_build
         backends.symbolic_build(default, self, iterator, data_batch)
 
     @contextlib.contextmanager
-    def _running(self, data, training):
+    def _running(self, data: Any, training: bool) -> Iterator[None]:
         """A step on a batch (x, y, weights)."""
         inputs, labels, weights = keras.utils.unpack_x_y_sample_weight(data)
         parts = self.micro_batches if training else 1
@@ -282,7 +298,7 @@ class FusedTraining(CheckedModel):
         finally:
             _running_step.reset(token)
 
-    def _check_parts(self, num_rows):
+    def _check_parts(self, num_rows: int) -> None:
         parts = self.micro_batches
         if not isinstance(self.loss, LabelSmoothedCrossEntropy):
             raise InputError(
@@ -296,7 +312,7 @@ class FusedTraining(CheckedModel):
                 f"number of replicas)"
             )
 
-    def _loss_weights(self, labels, weights):
+    def _loss_weights(self, labels: Any, weights: Tensor) -> Tensor:
         """Such that the mean of the losses of all shares is the loss of the batch."""
         step = self._step
         if weights is None:
@@ -304,6 +320,6 @@ class FusedTraining(CheckedModel):
         return weights if step.num_shares == 1 else weights * step.num_shares
 
 
-def _is_ours(owner, method):
+def _is_ours(owner: Any, method: str) -> bool:
     """Whether a method is this package's own, not one of a subclass."""
     return getattr(type(owner), method).__module__.startswith(_PACKAGE)

@@ -1,12 +1,17 @@
 """The kinds of models that files name, and what no file of a kind can hold."""
 
+from __future__ import annotations
+
+from typing import Any
+
 from keras_transformer import config
 from keras_transformer.errors import InputError
 from keras_transformer.models.convolutional import ConvolutionalModel
 from keras_transformer.models.recurrent import RecurrentModel
 from keras_transformer.models.transformer import Transformer
+from keras_transformer.models.translation_model import TranslationModel
 
-_MODELS = {
+_MODELS: dict[type[config.TranslationConfig], type[TranslationModel]] = {
     model.config_class: model
     for model in (Transformer, RecurrentModel, ConvolutionalModel)
 }
@@ -14,7 +19,7 @@ _MODELS = {
 KINDS = {kind: _MODELS[config_class] for kind, config_class in config.KINDS.items()}
 
 
-def refuse_subclass(model, what):
+def refuse_subclass(model: Any, what: str) -> None:
     """Refuses a model whose class a file of its kind would not bring back.
 
     Args:

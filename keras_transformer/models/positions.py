@@ -3,6 +3,11 @@
 D hidden_dim, H num_heads.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
 from keras_transformer.config.positions import add_position
 from keras_transformer.layers.positional_encoding import LearnedPositionalEmbedding
 from keras_transformer.layers.positional_encoding import SinusoidalPositionalEncoding
@@ -18,23 +23,23 @@ LAYOUTS = {
 }
 
 
-def _sinusoidal(config, side, **options):
+def _sinusoidal(config: Any, side: str, **options: Any) -> Any:
     layout = LAYOUTS[config.position]
     return SinusoidalPositionalEncoding(layout, config.position_offset, **options)
 
 
-def _learned(config, side, **options):
+def _learned(config: Any, side: str, **options: Any) -> Any:
     return LearnedPositionalEmbedding(
         config.max_sequence_length, config.position_offset, **options
     )
 
 
-def _rotary(config, side, **options):
+def _rotary(config: Any, side: str, **options: Any) -> Any:
     layout = "halves" if config.position == "rotary_halves" else "interleaved"
     return RotaryPositionalEncoding(layout, config.rotary_base, **options)
 
 
-def _relative_buckets(config, side, **options):
+def _relative_buckets(config: Any, side: str, **options: Any) -> Any:
     return RelativeBuckets(
         config.sizes(side).num_heads,
         config.num_relative_buckets,
@@ -44,7 +49,7 @@ def _relative_buckets(config, side, **options):
     )
 
 
-def _none(config, side, **options):
+def _none(config: Any, side: str, **options: Any) -> None:
     return None
 
 
@@ -58,7 +63,11 @@ _MAKERS = {
 }
 
 
-def register_position(name, make, num_weights=lambda config: 0):
+def register_position(
+    name: str,
+    make: Callable[..., Any],
+    num_weights: Callable[[Any], int] = lambda config: 0,
+) -> None:
     """Makes a positional encoding known as a value of `TransformerConfig.position`.
 
     A process that loads a model with it registers it before, as with any custom layer
@@ -93,7 +102,7 @@ def register_position(name, make, num_weights=lambda config: 0):
     add_position(name, num_weights)
 
 
-def position_layer(config, side, policy, name):
+def position_layer(config: Any, side: str, policy: Any, name: str) -> Any:
     """The layer of one side of a model, with its weights; None without positions."""
     layer = _MAKERS[config.position](config, side, dtype=policy, name=name)
     if isinstance(layer, RelativePositionalEncoding):

@@ -4,6 +4,11 @@ B batch, T target positions, S source positions, D hidden_dim, N layers, K = D,
 V target vocabulary, W beam width.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -20,6 +25,8 @@ from keras_transformer.models.shared_layers import residual_connection
 from keras_transformer.models.shared_layers import source_attention
 from keras_transformer.models.translation_model import TranslationModel
 from keras_transformer.models.word_attention import require_attention
+from keras_transformer.tensors import Tensor
+from keras_transformer.tensors import Tensors
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -68,7 +75,7 @@ class RecurrentModel(TranslationModel):
     config_class = RecurrentConfig
 
     @staticmethod
-    def make_layers(config, policy):
+    def make_layers(config: RecurrentConfig, policy: Any) -> dict[str, Any]:
         """All layers, by the names of attributes; see `TranslationModel`."""
         return {
             **embeddings(config, policy),
@@ -77,7 +84,7 @@ class RecurrentModel(TranslationModel):
         }
 
     @property
-    def layer_groups(self):
+    def layer_groups(self) -> dict[str, list[Any]]:
         decoder = [layer for layers in self.decoder_layers for layer in layers]
         return {
             "embeddings": [
@@ -92,8 +99,12 @@ class RecurrentModel(TranslationModel):
     # === Training ===
 
     def encode(
-        self, source, training=None, return_attention_weights=False, length=None
-    ):
+        self,
+        source: Tensor,
+        training: bool | None = None,
+        return_attention_weights: bool = False,
+        length: int | Tensor | None = None,
+    ) -> Encoded:
         """Source ids to what the decoder begins with and attends to.
 
         Args:
@@ -116,8 +127,13 @@ class RecurrentModel(TranslationModel):
         return Encoded(hidden, source_mask, [] if return_attention_weights else None)
 
     def decode(
-        self, target, memory, source_mask, training=None, return_attention_weights=False
-    ):
+        self,
+        target: Tensor,
+        memory: Tensor,
+        source_mask: Tensor,
+        training: bool | None = None,
+        return_attention_weights: bool = False,
+    ) -> Decoded:
         """All target positions, each after those before it.
 
         Returns:
@@ -130,7 +146,7 @@ class RecurrentModel(TranslationModel):
             require_attention(self, "attention weights need")
         states = self._first_states(memory, source_mask)
 
-        def read(index, hidden):
+        def read(index: int, hidden: Tensor) -> Any:
             lstm = self.decoder_layers[index][0]
             return lstm(hidden, initial_state=list(states[index]), training=training)
 
@@ -146,7 +162,13 @@ class RecurrentModel(TranslationModel):
 
     # === Decoding ===
 
-    def start(self, memory, source_mask, beam_size, length):
+    def start(
+        self,
+        memory: Tensor,
+        source_mask: Tensor,
+        beam_size: int | None,
+        length: int | Tensor,
+    ) -> SearchState:
         """What a search needs before its first step.
 
         Args:
@@ -174,8 +196,13 @@ class RecurrentModel(TranslationModel):
         return SearchState(constants, cache)
 
     def decode_step(
-        self, tokens, position, constants, cache, return_attention_weights=False
-    ):
+        self,
+        tokens: Tensor,
+        position: Tensor,
+        constants: dict[str, Any],
+        cache: Tensors,
+        return_attention_weights: bool = False,
+    ) -> StepOutput:
         """The logits after one more token of each hypothesis.
 
         Args:
@@ -196,10 +223,12 @@ class RecurrentModel(TranslationModel):
         rows, width = ops.shape(tokens)
         new_cache = []
 
-        def flat(tensor):  # (B, W, D) -> (B * W, D), as a cell wants it
+        def flat(
+            tensor: Tensor,
+        ) -> Tensor:  # (B, W, D) -> (B * W, D), as a cell wants it
             return ops.reshape(tensor, (rows * width, self.config.hidden_dim))
 
-        def read(index, hidden):
+        def read(index: int, hidden: Tensor) -> Any:
             cell = self.decoder_layers[index][0].cell
             _, states = cell(flat(hidden), [flat(state) for state in cache[index]])
             pairs = zip(states, cache[index], strict=True)
@@ -220,10 +249,15 @@ class RecurrentModel(TranslationModel):
     # === Parts ===
 
     def _decoder_stack(
-        self, hidden, read, memory, return_attention_weights=False, training=None
-    ):
+        self,
+        hidden: Tensor,
+        read: Callable[..., Any],
+        memory: Tensor,
+        return_attention_weights: bool = False,
+        training: bool | None = None,
+    ) -> Any:
         """All layers of the decoder; `read` runs one over whole targets or a step."""
-        weights = [] if return_attention_weights else None
+        weights: Any = [] if return_attention_weights else None
         for index, (_, residual, _) in enumerate(self.decoder_layers):
             hidden = residual(hidden, read(index, hidden), training=training)
             if index == 0 and self.attention is not None:
@@ -239,7 +273,7 @@ class RecurrentModel(TranslationModel):
                 hidden = self.attention_residual(hidden, update, training=training)
         return hidden, weights
 
-    def _first_states(self, memory, source_mask):
+    def _first_states(self, memory: Tensor, source_mask: Tensor) -> Any:
         """Output and cell state (B, D) of each layer of the decoder."""
         count = ops.sum(ops.cast(source_mask, "int32"), axis=1, keepdims=True)  # (B, 1)
         last = ops.expand_dims(ops.maximum(count - 1, 0), 2)  # (B, 1, 1)
@@ -252,7 +286,7 @@ class RecurrentModel(TranslationModel):
         return states
 
 
-def _reversed_positions(source_mask):
+def _reversed_positions(source_mask: Tensor) -> Tensor:
     """(B, S) -> (B, S, 1) int32: tokens last to first, padding where it is."""
     tokens = ops.cast(source_mask, "int32")
     count = ops.sum(tokens, axis=1, keepdims=True)  # (B, 1)
@@ -262,15 +296,15 @@ def _reversed_positions(source_mask):
     return ops.expand_dims(positions, 2)
 
 
-def _reorder(hidden, positions):
+def _reorder(hidden: Tensor, positions: Tensor) -> Tensor:
     """(B, S, D) in the order of positions (B, S, 1)."""
     return ops.take_along_axis(hidden, positions, axis=1)
 
 
-def _sides(config, policy):
+def _sides(config: RecurrentConfig, policy: Any) -> dict[str, Any]:
     """Dropout and layers of encoder and decoder, by name."""
 
-    def lstm(name, units):
+    def lstm(name: str, units: int) -> Any:
         return keras.layers.LSTM(
             units,
             return_sequences=True,
@@ -310,7 +344,7 @@ def _sides(config, policy):
     }
 
 
-def _attention(config, policy):
+def _attention(config: RecurrentConfig, policy: Any) -> dict[str, Any]:
     if config.attention_scoring == "none":
         return {"attention": None, "attention_residual": None}
     return {

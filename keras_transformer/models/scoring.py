@@ -3,14 +3,21 @@
 B batch, S source positions, T target positions, N layers, H heads.
 """
 
+from __future__ import annotations
+
+from typing import Any
+
 from keras import ops
 
+from keras_transformer.config import TranslationConfig
 from keras_transformer.losses import token_losses
 from keras_transformer.losses.labels import token_mask
+from keras_transformer.models.contract import Decodable
 from keras_transformer.models.word_attention import word_attention
+from keras_transformer.tensors import Tensor
 
 
-def score(model, source, labels):
+def score(model: Decodable, source: Tensor, labels: Tensor) -> Tensor:
     """Log-probabilities (B,) of labels (B, T) given source ids (B, S).
 
     The labels end with `end_id`; `pad_id` after it does not count.
@@ -18,14 +25,14 @@ def score(model, source, labels):
     return ops.sum(token_scores(model, source, labels), axis=1)
 
 
-def token_scores(model, source, labels):
+def token_scores(model: Decodable, source: Tensor, labels: Tensor) -> Tensor:
     """The log-probability (B, T) of each of the labels, 0 at `pad_id`; see `score`."""
     target = _shifted(model.config, labels)
     logits = model({"source": source, "target": target}, training=False)
     return _log_likelihoods(model.config, logits, labels)
 
 
-def reread(model, source, labels):
+def reread(model: Decodable, source: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     """What a model thinks of translations that are there, and where it looks.
 
     Returns:
@@ -36,12 +43,12 @@ def reread(model, source, labels):
     return _log_likelihoods(model.config, model.logits(hidden), labels), weights
 
 
-def reread_attention(model, source, labels):
+def reread_attention(model: Decodable, source: Tensor, labels: Tensor) -> Tensor:
     """The attention of `reread` alone, which takes no logits."""
     return _reread(model, source, labels)[1]
 
 
-def _reread(model, source, labels):
+def _reread(model: Decodable, source: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     encoded = model.encode(source)
     decoded = model.decode(
         _shifted(model.config, labels),
@@ -52,7 +59,7 @@ def _reread(model, source, labels):
     return decoded.hidden, word_attention(decoded.cross_attention_weights)
 
 
-def attention(model, source, labels):
+def attention(model: Decodable, source: Tensor, labels: Tensor) -> dict[str, Tensor]:
     """What all layers and heads attend to, of translations that are there.
 
     Returns:
@@ -77,11 +84,11 @@ def attention(model, source, labels):
     }
 
 
-def _shifted(config, labels):
+def _shifted(config: TranslationConfig, labels: Tensor) -> Tensor:
     start = ops.full_like(labels[:, :1], config.start_id)
     return ops.concatenate([start, labels[:, :-1]], axis=1)
 
 
-def _log_likelihoods(config, logits, labels):
+def _log_likelihoods(config: TranslationConfig, logits: Any, labels: Tensor) -> Tensor:
     _, log_likelihoods, _ = token_losses(logits, labels)
     return log_likelihoods * token_mask(labels, config.pad_id)

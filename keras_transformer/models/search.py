@@ -4,22 +4,42 @@ B batch, S source positions, T target positions, W beam width, L most tokens, R
 hypotheses a row, P tokens of a prefix, N layers, H heads.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
 from keras import ops
 
+from keras_transformer.config import TranslationConfig
+from keras_transformer.config.decoding import DecodingOptions
 from keras_transformer.decoding import beam_search
 from keras_transformer.decoding import greedy_search
 from keras_transformer.decoding import sample
 from keras_transformer.decoding.beam_groups import gather
 from keras_transformer.decoding.logits_processors import chain
 from keras_transformer.decoding.numbers import number
+from keras_transformer.decoding.search_result import SearchResult
 from keras_transformer.layers import masks
+from keras_transformer.models.contract import Decodable
 from keras_transformer.models.word_attention import word_attention
+from keras_transformer.tensors import Tensor
+from keras_transformer.tensors import Tensors
 
 #: A translation may be this many tokens longer than its source (Vaswani et al., 2017).
 EXTRA_LENGTH = 50
 
 
-def search(model, source, limits, inputs=(), *, length, options, table_length=None):
+def search(
+    model: Decodable,
+    source: Tensor,
+    limits: Tensor,
+    inputs: Any = (),
+    *,
+    length: int | Tensor,
+    options: DecodingOptions,
+    table_length: int | None = None,
+) -> SearchResult:
     """The best translations of source ids.
 
     Args:
@@ -50,10 +70,12 @@ def search(model, source, limits, inputs=(), *, length, options, table_length=No
     constants, cache = model.start_search(encoded.memory, source_mask, beams, length)
     constants["mask"] = ops.expand_dims(source_mask, (1, 2))  # (B, 1, 1, S)
     del constants["bias"]
-    step = Step(model)
+    step: Step = Step(model)
+    coverage = None
     if options.coverage_penalty:
         step = CoverageStep(model, options.coverage_penalty)
         cache = step.start(cache, source_mask, width)
+        coverage = step.penalty
     prefix = "prefix" in inputs
     if prefix:
         constants["prefix"] = inputs["prefix"]
@@ -61,7 +83,7 @@ def search(model, source, limits, inputs=(), *, length, options, table_length=No
         constants["numbers"] = inputs["numbers"]
 
     arguments = (step, constants, cache, limits)
-    shared = {
+    shared: dict[str, Any] = {
         "length": length,
         "normalization": options.normalization,
         "length_penalty": options.length_penalty,
@@ -89,15 +111,17 @@ def search(model, source, limits, inputs=(), *, length, options, table_length=No
         patience=options.patience,
         num_beam_groups=options.num_beam_groups,
         diversity_penalty=options.diversity_penalty,
-        coverage=step.penalty if options.coverage_penalty else None,
+        coverage=coverage,
         reorder=step.reorder,
         **shared,
     )
 
 
-def _process(config, options, prefix):
+def _process(
+    config: TranslationConfig, options: DecodingOptions, prefix: bool
+) -> Callable[..., Tensor]:
     """What changes the scores of the next token."""
-    suppressed = {*config.suppressed_ids, *options.suppressed_tokens}
+    suppressed = {*config.suppressed_ids, *map(int, options.suppressed_tokens)}
     return chain(
         suppressed=tuple(sorted(suppressed)),
         min_length=options.min_length,
@@ -116,19 +140,25 @@ class Step:
     Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.1.
     """
 
-    def __init__(self, model):
+    def __init__(self, model: Decodable) -> None:
         self.model = model
 
-    def __call__(self, tokens, position, constants, cache):
+    def __call__(
+        self,
+        tokens: Tensor,
+        position: Tensor,
+        constants: dict[str, Any],
+        cache: Tensors,
+    ) -> tuple[Tensor, Tensors]:
         constants = self.with_bias(constants)
         output = self.model.decode_step(tokens, position, constants, cache)
         return output.logits, output.cache
 
-    def reorder(self, cache, beams):
+    def reorder(self, cache: Tensors, beams: Tensor) -> Tensors:
         """The cache after which hypothesis w continues `beams[:, w]`: (B, W) int32."""
         return self.model.reorder(cache, beams)
 
-    def with_bias(self, constants):
+    def with_bias(self, constants: dict[str, Any]) -> dict[str, Any]:
         """The constants of `decode_step`."""
         # Made at each step: where a loop adds a tensor from outside of it to attention
         # scores, TensorFlow 2.21's graph optimizer (the remapper, with oneDNN) fuses
@@ -143,16 +173,24 @@ class CoverageStep(Step):
     Reference: Wu et al., 2016, https://arxiv.org/abs/1609.08144, equation 14.
     """
 
-    def __init__(self, model, beta):
+    def __init__(self, model: Decodable, beta: float) -> None:
         super().__init__(model)
         self.beta = beta
 
-    def start(self, cache, source_mask, width):
+    def start(
+        self, cache: Tensors, source_mask: Tensor, width: int
+    ) -> dict[str, Tensors]:
         """The cache with sums, all 0."""
         sums = ops.zeros((ops.shape(source_mask)[0], width, ops.shape(source_mask)[1]))
         return {"model": cache, "coverage": sums}
 
-    def __call__(self, tokens, position, constants, cache):
+    def __call__(
+        self,
+        tokens: Tensor,
+        position: Tensor,
+        constants: dict[str, Any],
+        cache: Tensors,
+    ) -> tuple[Tensor, Tensors]:
         constants = self.with_bias(constants)
         output = self.model.decode_step(
             tokens, position, constants, cache["model"], return_attention_weights=True
@@ -160,13 +198,13 @@ class CoverageStep(Step):
         sums = cache["coverage"] + word_attention(output.cross_attention_weights)
         return output.logits, {"model": output.cache, "coverage": sums}
 
-    def reorder(self, cache, beams):
+    def reorder(self, cache: Tensors, beams: Tensor) -> dict[str, Tensors]:
         return {
             "model": self.model.reorder(cache["model"], beams),
             "coverage": gather(cache["coverage"], beams),
         }
 
-    def penalty(self, cache, constants):
+    def penalty(self, cache: Tensors, constants: dict[str, Any]) -> Tensor:
         """Beta * sum over the source of log(min(its sum, 1)): (B, W), at most 0."""
         # A token that got nothing shall not cost minus infinity.
         covered = ops.clip(cache["coverage"], 1e-9, 1.0)

@@ -8,12 +8,15 @@ compared with W * L keys, of which L count.
 B batch, W beam width, L length of the cache, H heads, K head_dim.
 """
 
+from __future__ import annotations
+
 from typing import Any
 from typing import NamedTuple
 
 from keras import ops
 
 from keras_transformer.decoding.beam_groups import gather
+from keras_transformer.tensors import Tensor
 
 #: With more hypotheses the comparisons would cost more than the copies.
 MOST_HYPOTHESES = 8
@@ -30,14 +33,14 @@ class SharedCache(NamedTuple):
     writers: Any  # (B, W, L) int32, the hypothesis that wrote each position of a past
 
 
-def empty(layers, beam_size):
+def empty(layers: Any, beam_size: int) -> SharedCache:
     """The cache before its first step, of zeros (B, H, L * W, ...)."""
     rows, _, places, _ = ops.shape(layers[0][0])
     writers = ops.zeros((rows, beam_size, places // beam_size), dtype="int32")
     return SharedCache(layers, writers)
 
 
-def written(cache, position):
+def written(cache: SharedCache, position: Tensor) -> SharedCache:
     """The cache with a table that says that each hypothesis writes at `position`."""
     width, length = ops.shape(cache.writers)[1:]
     here = ops.equal(ops.arange(length, dtype="int32"), position)  # (L,)
@@ -45,7 +48,7 @@ def written(cache, position):
     return cache._replace(writers=ops.where(here, own, cache.writers))
 
 
-def own_past(cache, allowed):
+def own_past(cache: SharedCache, allowed: Tensor) -> Tensor:
     """Where each hypothesis may look, of positions (1, L): (B, 1, W, L * W) bool."""
     rows, width, _ = ops.shape(cache.writers)
     hypotheses = ops.arange(width, dtype="int32")
@@ -54,6 +57,6 @@ def own_past(cache, allowed):
     return ops.reshape(own, (rows, 1, width, -1))
 
 
-def reordered(cache, beams):
+def reordered(cache: SharedCache, beams: Tensor) -> SharedCache:
     """The cache after which hypothesis w continues `beams[:, w]`: (B, W) int32."""
     return cache._replace(writers=gather(cache.writers, beams))

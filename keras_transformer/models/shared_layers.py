@@ -3,15 +3,23 @@
 B batch, S source positions, D hidden_dim, V vocabulary.
 """
 
+from __future__ import annotations
+
+from typing import Any
+
 from keras import ops
 
+from keras_transformer.config import ConvolutionalConfig
+from keras_transformer.config import RecurrentConfig
+from keras_transformer.config import TranslationConfig
 from keras_transformer.layers import MultiHeadAttention
 from keras_transformer.layers import Residual
 from keras_transformer.layers import TokenEmbedding
 from keras_transformer.layers import masks
+from keras_transformer.tensors import Tensor
 
 
-def embeddings(config, policy):
+def embeddings(config: TranslationConfig, policy: Any) -> dict[str, Any]:
     """`source_embedding`, `target_embedding` and `output_embedding`, by name.
 
     They are one matrix, two or three, as the config ties them.
@@ -24,7 +32,7 @@ def embeddings(config, policy):
         Layers that are built: matrices (V, D); tied ones are the same layer.
     """
 
-    def embedding(name, vocabulary_size, use_bias=False):
+    def embedding(name: str, vocabulary_size: int, use_bias: bool = False) -> Any:
         layer = TokenEmbedding(
             vocabulary_size,
             config.hidden_dim,
@@ -58,7 +66,7 @@ def embeddings(config, policy):
     }
 
 
-def residual_connection(name, config, policy):
+def residual_connection(name: str, config: TranslationConfig, policy: Any) -> Any:
     """The residual connection of a layer, with dropout and normalization."""
     return Residual(
         dropout=config.dropout,
@@ -68,7 +76,9 @@ def residual_connection(name, config, policy):
     )
 
 
-def source_attention(name, config, policy):
+def source_attention(
+    name: str, config: RecurrentConfig | ConvolutionalConfig, policy: Any
+) -> Any:
     """Attention to the source with one head of D, scored as the config says."""
     return MultiHeadAttention(
         num_heads=1,
@@ -79,6 +89,6 @@ def source_attention(name, config, policy):
     )
 
 
-def cross_attention_bias(source_mask):
+def cross_attention_bias(source_mask: Tensor) -> Tensor:
     """Blocks what is no token of the source: (B, S) bool -> (B, 1, 1, S) float32."""
     return masks.attention_bias(ops.expand_dims(source_mask, (1, 2)))

@@ -5,6 +5,11 @@ G heads of keys and values, K head_dim, V target vocabulary, W beam width, L len
 the cache.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -24,6 +29,8 @@ from keras_transformer.models.positions import position_layer
 from keras_transformer.models.shared_layers import cross_attention_bias
 from keras_transformer.models.shared_layers import embeddings
 from keras_transformer.models.translation_model import TranslationModel
+from keras_transformer.tensors import Tensor
+from keras_transformer.tensors import Tensors
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -68,13 +75,13 @@ class Transformer(TranslationModel):
     config_class = TransformerConfig
 
     @staticmethod
-    def make_layers(config, policy):
+    def make_layers(config: TransformerConfig, policy: Any) -> dict[str, Any]:
         """All layers, by the names of attributes; see `TranslationModel`."""
         layers = _embeddings(config, policy)
         return {**layers, **_stacks(config, policy, layers)}
 
     @property
-    def layer_groups(self):
+    def layer_groups(self) -> dict[str, list[Any]]:
         return {
             "embeddings": [
                 self.source_embedding,
@@ -90,8 +97,12 @@ class Transformer(TranslationModel):
         }
 
     def encode(
-        self, source, training=None, return_attention_weights=False, length=None
-    ):
+        self,
+        source: Tensor,
+        training: bool | None = None,
+        return_attention_weights: bool = False,
+        length: int | Tensor | None = None,
+    ) -> Encoded:
         """Source ids to what the decoder attends to.
 
         Args:
@@ -126,8 +137,13 @@ class Transformer(TranslationModel):
         )
 
     def decode(
-        self, target, memory, source_mask, training=None, return_attention_weights=False
-    ):
+        self,
+        target: Tensor,
+        memory: Tensor,
+        source_mask: Tensor,
+        training: bool | None = None,
+        return_attention_weights: bool = False,
+    ) -> Decoded:
         """All target positions at once, each seeing those up to itself.
 
         Returns:
@@ -145,7 +161,13 @@ class Transformer(TranslationModel):
 
     # === Decoding ===
 
-    def start(self, memory, source_mask, beam_size, length):
+    def start(
+        self,
+        memory: Tensor,
+        source_mask: Tensor,
+        beam_size: int | None,
+        length: int | Tensor,
+    ) -> SearchState:
         """What a search needs before its first step.
 
         Args:
@@ -179,28 +201,40 @@ class Transformer(TranslationModel):
         ]
         return SearchState(constants, cache)
 
-    def start_search(self, memory, source_mask, beam_size, length):
+    def start_search(
+        self,
+        memory: Tensor,
+        source_mask: Tensor,
+        beam_size: int | None,
+        length: int | Tensor,
+    ) -> SearchState:
         """`start` in the layout that is fastest in a search; `reorder` takes its cache.
 
         Up to `shared_cache.MOST_HYPOTHESES` share a cache. Keys of the source are
         (B, G, K, S), as products take them: XLA would transpose them at each step.
         """
-        shared = beam_size is not None and beam_size <= shared_cache.MOST_HYPOTHESES
-        arguments = (None, length * beam_size) if shared else (beam_size, length)
-        constants, cache = self.start(memory, source_mask, *arguments)
+        if beam_size is None or beam_size > shared_cache.MOST_HYPOTHESES:
+            constants, cache = self.start(memory, source_mask, beam_size, length)
+        else:
+            places = length * beam_size
+            constants, layers = self.start(memory, source_mask, None, places)
+            cache = shared_cache.empty(layers, beam_size)
         constants["transposed_memory"] = _transposed(constants.pop("memory"))
-        if shared:
-            cache = shared_cache.empty(cache, beam_size)
         return SearchState(constants, cache)
 
-    def reorder(self, cache, beams):
+    def reorder(self, cache: Tensors, beams: Tensor) -> Tensors:
         if isinstance(cache, shared_cache.SharedCache):
             return shared_cache.reordered(cache, beams)
         return super().reorder(cache, beams)
 
     def decode_step(
-        self, tokens, position, constants, cache, return_attention_weights=False
-    ):
+        self,
+        tokens: Tensor,
+        position: Tensor,
+        constants: dict[str, Any],
+        cache: Tensors,
+        return_attention_weights: bool = False,
+    ) -> StepOutput:
         """The logits after one more token of each hypothesis.
 
         Args:
@@ -244,7 +278,9 @@ class Transformer(TranslationModel):
 
     # === Parts ===
 
-    def _embed(self, side, ids, training=None, **position):
+    def _embed(
+        self, side: str, ids: Tensor, training: bool | None = None, **position: Any
+    ) -> Tensor:
         """(B, T) -> (B, T, D): vectors and positions, normalized and dropped out."""
         hidden = getattr(self, f"{side}_embedding")(ids)
         encoding = getattr(self, f"{side}_position")
@@ -256,15 +292,15 @@ class Transformer(TranslationModel):
 
     def _decoder_stack(
         self,
-        hidden,
-        memories,
-        bias,
-        cross_attention_bias,
-        caches=None,
-        position=None,
-        return_attention_weights=False,
-        training=None,
-    ):
+        hidden: Tensor,
+        memories: Sequence[tuple[Tensor, Tensor]],
+        bias: Tensor,
+        cross_attention_bias: Tensor,
+        caches: Tensors | None = None,
+        position: Tensor | None = None,
+        return_attention_weights: bool = False,
+        training: bool | None = None,
+    ) -> Any:
         """All decoder blocks, over whole targets or, with caches, one position.
 
         Returns:
@@ -297,24 +333,24 @@ class Transformer(TranslationModel):
         return Decoded(hidden, self_weights, cross_weights), new_caches
 
 
-def _memories(constants):
+def _memories(constants: dict[str, Any]) -> Sequence[tuple[Tensor, Tensor]]:
     """Keys (B, G, S, K) and values of each layer, of both kinds of constants."""
     if "memory" in constants:
         return constants["memory"]
     return _transposed(constants["transposed_memory"])
 
 
-def _transposed(memory):
+def _transposed(memory: Tensor) -> list[tuple[Tensor, Tensor]]:
     """Keys (B, G, K, S) and values of each layer from keys (B, G, S, K), and back."""
     return [(ops.swapaxes(keys, -1, -2), values) for keys, values in memory]
 
 
-def _relative(encoding):
+def _relative(encoding: Any) -> Any:
     """A positional encoding that works inside self-attention; None for any other."""
     return encoding if isinstance(encoding, RelativePositionalEncoding) else None
 
 
-def _embeddings(config, policy):
+def _embeddings(config: TransformerConfig, policy: Any) -> dict[str, Any]:
     """Embeddings, positions, normalizations and dropout of both sides, by name."""
     layers = embeddings(config, policy)
     for side, stack in (("source", "encoder"), ("target", "decoder")):
@@ -327,7 +363,9 @@ def _embeddings(config, policy):
     return layers
 
 
-def _stacks(config, policy, layers):
+def _stacks(
+    config: TransformerConfig, policy: Any, layers: dict[str, Any]
+) -> dict[str, Any]:
     """Blocks, biases and final normalizations of encoder and decoder, by name."""
     window = config.attention_window
     source, target = layers["source_position"], layers["target_position"]

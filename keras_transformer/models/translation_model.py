@@ -6,10 +6,13 @@ B batch, T target positions, S source positions, D hidden_dim, V target vocabula
 beam width.
 """
 
+from __future__ import annotations
+
 import abc
 import inspect
 from typing import Any
 from typing import ClassVar
+from typing import Self
 
 import keras
 from keras import ops
@@ -25,11 +28,14 @@ from keras_transformer.models.contract import Encoded
 from keras_transformer.models.contract import SearchState
 from keras_transformer.models.contract import StepOutput
 from keras_transformer.models.fused_training import FusedTraining
+from keras_transformer.tensors import DType
+from keras_transformer.tensors import Tensor
+from keras_transformer.tensors import Tensors
 
 _PACKAGE = __name__.partition(".")[0] + "."
 
 
-def _check_precision(policy):
+def _check_precision(policy: Any) -> None:
     """Refuses what would be computed in float32 in places, or fail in the search."""
     floatx = keras.config.floatx()
     if floatx != "float32":
@@ -44,7 +50,7 @@ def _check_precision(policy):
         )
 
 
-def _check_methods(model_class):
+def _check_methods(model_class: type[Any]) -> None:
     """Refuses a class without one of the abstract methods of `TranslationModel`.
 
     `abc.ABCMeta` would refuse it too, but Keras makes an empty object of each base.
@@ -103,36 +109,62 @@ class TranslationModel(FusedTraining):
 
     @abc.abstractmethod
     def encode(
-        self, source, training=None, return_attention_weights=False, length=None
+        self,
+        source: Tensor,
+        training: bool | None = None,
+        return_attention_weights: bool = False,
+        length: int | Tensor | None = None,
     ) -> Encoded:
         """Source ids (B, S) to what the decoder attends to; see `Decodable`."""
 
     @abc.abstractmethod
     def decode(
-        self, target, memory, source_mask, training=None, return_attention_weights=False
+        self,
+        target: Tensor,
+        memory: Tensor,
+        source_mask: Tensor,
+        training: bool | None = None,
+        return_attention_weights: bool = False,
     ) -> Decoded:
         """All positions of target ids (B, T) at once, each after those before it."""
 
     @abc.abstractmethod
-    def start(self, memory, source_mask, beam_size, length) -> SearchState:
+    def start(
+        self,
+        memory: Tensor,
+        source_mask: Tensor,
+        beam_size: int | None,
+        length: int | Tensor,
+    ) -> SearchState:
         """What a search needs before its first step; see `Decodable`."""
 
     @abc.abstractmethod
     def decode_step(
-        self, tokens, position, constants, cache, return_attention_weights=False
+        self,
+        tokens: Tensor,
+        position: Tensor,
+        constants: dict[str, Any],
+        cache: Tensors,
+        return_attention_weights: bool = False,
     ) -> StepOutput:
         """One more token (B, W) of each hypothesis; see `Decodable`."""
 
-    def __init__(self, config, dtype=None, **kwargs):
+    def __init__(
+        self,
+        config: TranslationConfig | dict[str, Any],
+        dtype: DType | None = None,
+        **kwargs: Any,
+    ) -> None:
         backends.note_work(builds=True)
         _check_methods(type(self))
         if not isinstance(config, self.config_class):
-            config = self.config_class.from_dict(config)
+            fields: Any = config
+            config = self.config_class.from_dict(fields)
         policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
         _check_precision(policy)
         # Keras' own __setattr__ requires `super().__init__` to have run; weights are
         # tracked through the functional graph.
-        vars(self).update(config=config, **self.make_layers(config, policy))
+        self.__dict__.update(config=config, **self.make_layers(config, policy))
         source = keras.Input((None,), dtype="int32", name="source")
         target = keras.Input((None,), dtype="int32", name="target")
         hidden = self.hidden_states({"source": source, "target": target})
@@ -143,7 +175,9 @@ class TranslationModel(FusedTraining):
         )
         self.dtype_policy = policy
 
-    def call(self, inputs, training=None, mask=None):
+    def call(
+        self, inputs: Any, training: bool | None = None, mask: Any = None
+    ) -> Tensor:
         check_inputs(inputs)
         for side in ("source", "target"):
             size = getattr(self.config, f"{side}_vocabulary_size")
@@ -154,7 +188,7 @@ class TranslationModel(FusedTraining):
         }
         return super().call(inputs, training=training)
 
-    def hidden_states(self, inputs, training=None):
+    def hidden_states(self, inputs: Any, training: bool | None = None) -> Tensor:
         """The decoder's output (B, T, D), which `logits` turns into scores."""
         encoded = self.encode(inputs["source"], training=training)
         decoded = self.decode(
@@ -162,22 +196,28 @@ class TranslationModel(FusedTraining):
         )
         return decoded.hidden
 
-    def logits(self, hidden):
+    def logits(self, hidden: Tensor) -> Tensor:
         """(..., D) -> (..., V) in float32."""
         return self.output_embedding(hidden, reverse=True)
 
-    def start_search(self, memory, source_mask, beam_size, length):
+    def start_search(
+        self,
+        memory: Tensor,
+        source_mask: Tensor,
+        beam_size: int | None,
+        length: int | Tensor,
+    ) -> SearchState:
         """`start` in the layout that is fastest in a search; `reorder` takes its cache.
 
         The step that follows is `decode_step` all the same.
         """
         return self.start(memory, source_mask, beam_size, length)
 
-    def reorder(self, cache, beams):
+    def reorder(self, cache: Tensors, beams: Tensor) -> Tensors:
         """The cache after which hypothesis w continues `beams[:, w]`: (B, W) int32."""
         return gather_all(cache, beams)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         self._check_arguments()
         return {
             "config": self.config.model_dump(),
@@ -186,7 +226,7 @@ class TranslationModel(FusedTraining):
             "trainable": self.trainable,
         }
 
-    def _check_arguments(self):
+    def _check_arguments(self) -> None:
         """Refuses to leave out arguments that a subclass has and gives back nowhere."""
         if type(self).get_config is not TranslationModel.get_config:
             return
@@ -201,7 +241,7 @@ class TranslationModel(FusedTraining):
                 f"of super().get_config()"
             )
 
-    def _run_through_graph(self, inputs, *arguments, **options):
+    def _run_through_graph(self, inputs: Any, *arguments: Any, **options: Any) -> Any:
         # `keras.models.clone_model`, which alone gives a `call_fn` here once the model
         # is built, makes a plain functional model of the graph: what a subclass
         # overrides beside its layers would be gone.
@@ -215,5 +255,7 @@ class TranslationModel(FusedTraining):
         return super()._run_through_graph(inputs, *arguments, **options)
 
     @classmethod
-    def from_config(cls, config, custom_objects=None):
+    def from_config(
+        cls, config: dict[str, Any], custom_objects: dict[str, Any] | None = None
+    ) -> Self:
         return cls(**config)

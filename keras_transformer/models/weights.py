@@ -5,9 +5,14 @@ names that this package gives its layers (`encoder_0/self_attention/query_kernel
 of class names or creation order: renaming a class breaks no file.
 """
 
+from __future__ import annotations
+
 import io
 import math
+from collections.abc import Iterable
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -15,14 +20,15 @@ import numpy as np
 from keras_transformer import backends
 from keras_transformer.errors import InputError
 from keras_transformer.files.whole_file import write_whole
+from keras_transformer.tensors import Shape
 
 
-def named_weights(model):
+def named_weights(model: Any) -> dict[str, Any]:
     """`{path: variable}` of all weights, without the state of dropout."""
     return {weight.path: weight for weight in model.weights}
 
 
-def weight_values(model):
+def weight_values(model: Any) -> dict[str, np.ndarray]:
     """`{path: float32 array}`, copies."""
     return {
         path: backends.to_numpy(weight).astype("float32")
@@ -30,7 +36,7 @@ def weight_values(model):
     }
 
 
-def first_broken(arrays):
+def first_broken(arrays: Mapping[str, np.ndarray]) -> str | None:
     """Which of `{path: array}` holds a number that is not finite; None if none does."""
     for path, values in arrays.items():
         if not np.isfinite(values).all():
@@ -38,7 +44,7 @@ def first_broken(arrays):
     return None
 
 
-def write_arrays(arrays, path):
+def write_arrays(arrays: Mapping[str, np.ndarray], path: str | Path) -> None:
     """Writes `{name: array}`, whole or not at all."""
     contents = io.BytesIO()  # HDF5's own messages of a full disk are no help to anyone
     with h5py.File(contents, "w") as file:
@@ -52,7 +58,7 @@ def write_arrays(arrays, path):
         ) from None
 
 
-def read_arrays(path):
+def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
     """What `write_arrays` wrote, whatever names it has; of a run's own files.
 
     Only numbers that lie in the file as they are get read, so that it can neither point
@@ -65,7 +71,7 @@ def read_arrays(path):
     arrays = {}
     left = 0
 
-    def visit(name, item):
+    def visit(name: str, item: Any) -> None:
         nonlocal left
         if not isinstance(item, h5py.Dataset):
             return
@@ -87,7 +93,7 @@ def read_arrays(path):
     return arrays
 
 
-def _is_plain(dataset):
+def _is_plain(dataset: Any) -> bool:
     """Whether it holds numbers as they are: not elsewhere, not packed or in pieces."""
     return (
         dataset.shape is not None
@@ -98,7 +104,9 @@ def _is_plain(dataset):
     )
 
 
-def read_weights(path, shapes):
+def read_weights(
+    path: str | Path, shapes: Mapping[str, Shape]
+) -> dict[str, np.ndarray]:
     """The weights of a file that may come from anybody.
 
     Nothing of the file is looked at but the groups and weights that are named here, so
@@ -127,9 +135,9 @@ def read_weights(path, shapes):
         raise _damaged(path) from None
 
 
-def _check_names(file, names, where):
+def _check_names(file: Any, names: Iterable[str], where: str | Path) -> None:
     """Refuses a file that lacks one of the names, or holds others beside them."""
-    members = {}  # of each group, a parent before its children
+    members: dict[str, set[str]] = {}  # of each group, a parent before its children
     for name in names:
         parts = name.split("/")
         for depth, part in enumerate(parts):
@@ -151,13 +159,13 @@ def _check_names(file, names, where):
             raise _foreign(where, "holds", prefix + name)
 
 
-def _member_beside(links, known):
+def _member_beside(links: Any, known: Any) -> Any:
     """The first name of a group that is none of these; None if there is none."""
     found = links.iterate(lambda name: None if name in known else name)
     return found[0] if isinstance(found, tuple) else found
 
 
-def _read(dataset, shape, where):
+def _read(dataset: Any, shape: Shape, where: str | Path) -> np.ndarray:
     if not isinstance(dataset, h5py.Dataset) or not _is_plain(dataset):
         raise ValueError
     if dataset.id.get_storage_size() == 0:  # never written
@@ -178,31 +186,31 @@ def _read(dataset, shape, where):
     return dataset[()]
 
 
-def _missing(path):
+def _missing(path: str | Path) -> InputError:
     return InputError(f"{path} is missing; the folder is not complete")
 
 
-def _damaged(path):
+def _damaged(path: str | Path) -> InputError:
     return InputError(
         f"{path} is not a weights file of this package, or is cut off; copy it again"
     )
 
 
-def _foreign(where, verb, name):
+def _foreign(where: str | Path, verb: str, name: str) -> InputError:
     return InputError(
         f"{where} {verb} the weight {name!r}, unlike the model of its config; use the "
         f"file that belongs to this config"
     )
 
 
-def _misshapen(where, name, shape, needed):
+def _misshapen(where: str | Path, name: str, shape: Shape, needed: Shape) -> InputError:
     return InputError(
         f"{where}: the weight {name!r} has shape {tuple(shape)}, but the model of its "
         f"config needs {tuple(needed)}; use the file that belongs to this config"
     )
 
 
-def assign(model, arrays, where):
+def assign(model: Any, arrays: Mapping[str, np.ndarray], where: str | Path) -> None:
     """Gives the model the weights `{path: array}`.
 
     Raises:
@@ -214,7 +222,7 @@ def assign(model, arrays, where):
         weight.assign(arrays[path])
 
 
-def check_fit(model, arrays, where):
+def check_fit(model: Any, arrays: Mapping[str, np.ndarray], where: str | Path) -> None:
     """Refuses what `assign` refuses; assigns nothing."""
     weights = named_weights(model)
     missing, foreign = weights.keys() - arrays.keys(), arrays.keys() - weights.keys()
@@ -235,6 +243,6 @@ def check_fit(model, arrays, where):
             raise _misshapen(where, path, arrays[path].shape, weight.shape)
 
 
-def save_weights(model, path):
+def save_weights(model: Any, path: str | Path) -> None:
     """Writes the model's weights, whole or not at all."""
     write_arrays(weight_values(model), path)

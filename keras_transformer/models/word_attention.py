@@ -3,12 +3,19 @@
 B batch, T target positions, S source positions, H heads, N layers.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
 from keras import ops
 
 from keras_transformer.errors import InputError
+from keras_transformer.tensors import Tensor
+from keras_transformer.tensors import Tensors
 
 
-def word_attention(weights):
+def word_attention(weights: Tensors) -> Tensor:
     """Of N layers' cross-attention (B, H, T, S), one that follows words: (B, T, S).
 
     The mean of the heads of the last layer but one, in float32.
@@ -18,17 +25,17 @@ def word_attention(weights):
     return ops.mean(ops.cast(weights[word_layer(len(weights))], "float32"), axis=1)
 
 
-def word_layer(count):
+def word_layer(count: int) -> int:
     """The number of the last layer but one of `count` layers, or of the only one."""
     return max(count - 2, 0)
 
 
-def attends(model):
+def attends(model: Any) -> bool:
     """Whether a model, or each member of an ensemble, attends to the source."""
     return all(member.config.attends for member in _members(model))
 
 
-def require_attention(model, what):
+def require_attention(model: Any, what: str) -> None:
     """Refuses what is made of attention where a model has none.
 
     Args:
@@ -46,5 +53,5 @@ def require_attention(model, what):
             )
 
 
-def _members(model):
+def _members(model: Any) -> Sequence[Any]:
     return getattr(model, "models", [model])

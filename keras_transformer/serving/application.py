@@ -1,6 +1,7 @@
 """The HTTP interface: which path does what."""
 
 from collections.abc import Callable
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -50,6 +51,13 @@ def application(
     routes = _Routes(service, api_key)
     model = "/v1/models/{name}"
     versions = f"{model}/versions/{{version}}"
+    handlers: dict[Any, Any] = {
+        HTTPException: exchange.refused,
+        InputError: exchange.bad_input,
+        ModelError: exchange.broken_model,
+        ClientDisconnect: exchange.gone,
+        Exception: exchange.fault,
+    }
     app = Starlette(
         routes=[
             Route("/translate", routes.translate, methods=["POST"]),
@@ -65,13 +73,7 @@ def application(
             Route("/metrics", routes.metrics),
             *(Route(path, routes.page) for path in page.FILES),
         ],
-        exception_handlers={
-            HTTPException: exchange.refused,
-            InputError: exchange.bad_input,
-            ModelError: exchange.broken_model,
-            ClientDisconnect: exchange.gone,
-            Exception: exchange.fault,
-        },
+        exception_handlers=handlers,
     )
     app.router.redirect_slashes = False
     return guard.Guard(
@@ -130,10 +132,11 @@ class _Routes:
     ) -> list[list[Hypothesis]]:
         """Hypotheses of each text; an empty one has an empty translation."""
         found = [[empty()] for _ in work.texts]
-        filled, counts = await run_in_threadpool(self._measured, work.texts)
+        filled, lengths = await run_in_threadpool(self._measured, work.texts)
         if not filled:
             return found
-        texts, counts = ([rows[i] for i in filled] for rows in (work.texts, counts))
+        texts = [work.texts[i] for i in filled]
+        counts = [lengths[i] for i in filled]
         weights = sum(count * count for count in counts) * work.options.n_best
         if work.options.attention and weights > _MOST_WEIGHTS:
             raise InputError(

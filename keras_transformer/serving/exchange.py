@@ -157,7 +157,7 @@ async def _read(request: Request, limits: Limits) -> bytes:
 
 
 async def results(
-    request: Request, futures: Sequence[Future], seconds: float
+    request: Request, futures: Sequence[Future[Any]], seconds: float
 ) -> list[list[Hypothesis]]:
     """What the futures give; those not begun are cancelled when nobody waits any more.
 
@@ -165,8 +165,8 @@ async def results(
         Refusal: where it takes too long.
         ClientDisconnect: where the client goes away.
     """
-    found = asyncio.gather(*map(asyncio.wrap_future, futures))
-    left = asyncio.ensure_future(_disconnected(request))
+    found: asyncio.Future[Any] = asyncio.gather(*map(asyncio.wrap_future, futures))
+    left: asyncio.Future[Any] = asyncio.ensure_future(_disconnected(request))
     try:
         await asyncio.wait(
             {found, left}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED
@@ -184,7 +184,7 @@ async def results(
         left.cancel()
 
 
-def _ignore(found: asyncio.Future) -> None:
+def _ignore(found: asyncio.Future[Any]) -> None:
     """Asks for the error that nobody waits for: asyncio logs it otherwise."""
     if not found.cancelled():
         found.exception()

@@ -197,9 +197,8 @@ def _details(
     details = {key: getattr(hypothesis, key) for key in keys}
     if not (request.alignments or request.attention):
         return details
-    source, weights = hypothesis.source_tokens or [], []
-    if hypothesis.attention is not None:
-        weights = hypothesis.mean_attention
+    source = hypothesis.source_tokens or []
+    weights: Any = [] if hypothesis.attention is None else hypothesis.mean_attention
     details["source_tokens"] = source
     if request.alignments:
         # Nothing is aligned with the end token.

@@ -43,7 +43,7 @@ class _Connection(H11Protocol):
     seconds: float
     most: int
     say: Callable[[str], None]
-    idle: dict[asyncio.Protocol, None]  # without a request, the oldest first
+    idle: dict[Any, None]  # without a request, the oldest first
     head_timer: asyncio.TimerHandle | None = None
     answer_timer: asyncio.TimerHandle | None = None
 
@@ -79,7 +79,8 @@ class _Connection(H11Protocol):
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        self.answer_timer.cancel()
+        if self.answer_timer is not None:
+            self.answer_timer.cancel()
 
     def send_400_response(self, msg: str) -> None:
         name = self.client[0] if self.client else "a client"

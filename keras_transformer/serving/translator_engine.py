@@ -105,7 +105,7 @@ class TranslatorEngine:
         length = bucket(max(self.count_tokens(texts)))
         sizes = [n for n in self._limits.row_counts(length) if n >= len(texts)]
         try:
-            translations = self._translator.translate(
+            translations: Any = self._translator.translate(
                 texts,
                 batch_size=sizes[0] if sizes else len(texts),
                 fill_batches=True,

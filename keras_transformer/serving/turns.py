@@ -8,6 +8,7 @@ Reference: Goyal, Vin and Cheng, 1997, https://doi.org/10.1109/90.649569.
 from collections.abc import Hashable
 from collections.abc import Iterable
 from collections.abc import Sequence
+from typing import Any
 from typing import Protocol
 
 
@@ -30,7 +31,7 @@ class Turns:
         self._clients: dict[Hashable, int] = {}
         self._requests: dict[Hashable, dict[Hashable, int]] = {}
 
-    def ordered(self, items: Sequence[Waiting]) -> list[Waiting]:
+    def ordered(self, items: Sequence[Any]) -> list[Any]:
         """Sentences, oldest first, in the order of their turns."""
         by_client: dict[Hashable, dict[Hashable, list[Waiting]]] = {}
         for item in items:

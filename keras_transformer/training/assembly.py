@@ -121,12 +121,13 @@ def _encoded(config, distribution, say):
         run_folder.keep_corpus(folder, corpora)
         run_folder.check_files(folder)
         _keep_batches(config, distribution, say)
-        tokenizers = make_tokenizers(config.tokenizer, corpora.sample, folder)
+        source, target = make_tokenizers(config.tokenizer, corpora.sample, folder)
     else:
         run_folder.check_corpus(folder, corpora)
-        tokenizers = load_tokenizers(config.tokenizer, folder)
+        source, target = load_tokenizers(config.tokenizer, folder)
     text = corpora.encode(
-        *tokenizers,
+        source,
+        target,
         folder / run_folder.ENCODED,
         config.longest,
         say,
@@ -135,7 +136,7 @@ def _encoded(config, distribution, say):
     run_folder.check_encoded(folder, text.digest)
     if distribution.is_chief:
         distribution.wait()
-    return corpora, tokenizers, text
+    return corpora, (source, target), text
 
 
 def _keep_batches(config, distribution, say):

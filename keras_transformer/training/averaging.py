@@ -188,10 +188,10 @@ def average_checkpoints(paths, weights=_weights):
         paths: of the checkpoints.
         weights: reads those of one.
     """
-    total = None
+    total: dict[str, np.ndarray] = {}
     for path in paths:
         arrays = weights(path)
-        if total is None:
+        if not total:
             total = {name: a.astype(np.float64) for name, a in arrays.items()}
             continue
         _check_same(path, arrays, paths[0], total)

@@ -159,7 +159,7 @@ def _read_state(path):
         state = json.loads(file.read_text())
     except (OSError, RecursionError, ValueError):
         raise InputError(f"{file} is missing or cut off") from None
-    step = int(_NAME.fullmatch(path.name)[1])
+    step = int(path.name.removeprefix("step-"))
     if not isinstance(state, dict) or type(state.get("step")) is not int:
         raise InputError(f"{file} is damaged: it is no JSON object with a step")
     if state["step"] != step:

@@ -154,7 +154,7 @@ class Corpora:
         if len(self._train) > 1:
             for files, report in zip(self._train, encoded.reports, strict=True):
                 say(f"{files}: {report}")
-        weights = [corpus.weight for corpus in data.train]
+        weights = [corpus.weight for corpus in data.train or ()]
         kept = [report.kept for report in encoded.reports]
         shares = list(zip(kept, weights, strict=True))
         return TrainingPairs(
@@ -203,7 +203,7 @@ def changes(before: Fingerprint, now: Fingerprint) -> list[str]:
         for old, new in files:
             was, is_now = (file and FileRecord(**file) for file in (old, new))
             if not (was and is_now and was.same_content(is_now)):
-                path = (is_now or was).path
+                path = (new or old)["path"]
                 lines.append(f"data.{part}: {path}: {was} -> {is_now}")
     return lines
 

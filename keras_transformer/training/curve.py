@@ -56,7 +56,8 @@ def draw(lines: Sequence[Mapping[str, Any]]) -> bytes | None:
         return None
     heights = [height for _, height, _ in shown]
     figure = Figure((8, 0.4 + 0.77 * sum(heights)), dpi=120, layout="constrained")
-    figure.get_layout_engine().set(w_pad=0.15, h_pad=0.1)  # inches
+    layout: Any = figure.get_layout_engine()
+    layout.set(w_pad=0.15, h_pad=0.1)  # inches
     panels = figure.subplots(
         len(shown), sharex=True, squeeze=False, height_ratios=heights
     )

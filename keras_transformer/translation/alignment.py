@@ -39,14 +39,15 @@ def align(
     Reference: Garg et al., 2019, https://arxiv.org/abs/1909.02074, section 3.
     """
     source_words, target_words = word_numbers(source), word_numbers(target)
-    columns = [i for i, word in enumerate(source_words) if word is not None]
+    words = {i: word for i, word in enumerate(source_words) if word is not None}
+    columns = list(words)
     if not columns:
         return []
-    pairs = set()
+    pairs: set[tuple[int, int]] = set()
     for row, word in enumerate(target_words):
         if word is not None:
             best = columns[int(np.argmax(weights[row][columns]))]
-            pairs.add((source_words[best], word))
+            pairs.add((words[best], word))
     return sorted(pairs)
 
 

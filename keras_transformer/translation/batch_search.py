@@ -4,6 +4,8 @@ B batch, S source positions, T target positions, R hypotheses a sentence, L most
 P tokens of a prefix.
 """
 
+from __future__ import annotations
+
 import functools
 import math
 import operator
@@ -34,6 +36,7 @@ from keras_transformer.models.search import EXTRA_LENGTH
 from keras_transformer.models.search import search
 from keras_transformer.models.translation_model import TranslationModel
 from keras_transformer.models.word_attention import require_attention
+from keras_transformer.tensors import Tensors
 from keras_transformer.translation.finite_numbers import require_numbers
 from keras_transformer.translation.static_shapes import batches_by_length
 from keras_transformer.translation.static_shapes import batches_by_tokens
@@ -113,7 +116,7 @@ class BatchSearch:
         batches = self._batches(lengths, batch_size, batch_tokens)
         least = -(-batch_size // self._num_programs()) if fill_batches else 1
 
-        def translate(rows):
+        def translate(rows: np.ndarray) -> list[list[IdHypothesis]]:
             return list(self._translate([sentences[i] for i in rows], options, least))
 
         for rows, batch in zip(batches, self._map(translate, batches), strict=True):
@@ -201,7 +204,9 @@ class BatchSearch:
             return batches_by_length(lengths, batch_size)
         return batches_by_tokens(lengths, batch_tokens, batch_size)
 
-    def _map(self, function: Callable, batches: Sequence[Any]) -> Iterator[Any]:
+    def _map(
+        self, function: Callable[[Any], Any], batches: Sequence[Any]
+    ) -> Iterator[Any]:
         """`function` of each batch, in their order."""
         backends.note_work()
         count = min(self._num_programs(), len(batches))
@@ -214,11 +219,13 @@ class BatchSearch:
     # === One batch ===
 
     @functools.cached_property
-    def _search_few_rows(self) -> Callable:
+    def _search_few_rows(self) -> Callable[..., Any]:
         function = functools.partial(search, self.model)
         return backends.compile(function, self.model, few_rows=True)
 
-    def _translate(self, sentences, options, least) -> Iterator[list[IdHypothesis]]:
+    def _translate(
+        self, sentences: Sequence[Sentence], options: DecodingOptions, least: int
+    ) -> Iterator[list[IdHypothesis]]:
         config = self.model.config
         source = self._pad([sentence.ids for sentence in sentences], least)
         rows, length = source.shape
@@ -246,9 +253,14 @@ class BatchSearch:
         for number, row in enumerate(zip(*parts, strict=True)):
             require_numbers(row[3], sentences[number].name, self.model)
             forced = float(prefixes[number]) if sentences[number].prefix else None
-            yield _hypotheses(*row, forced)
+            tokens, lengths, log_probabilities, scores, finished = row
+            yield _hypotheses(
+                tokens, lengths, log_probabilities, scores, finished, forced
+            )
 
-    def _limits(self, sentences, options) -> np.ndarray:
+    def _limits(
+        self, sentences: Sequence[Sentence], options: DecodingOptions
+    ) -> np.ndarray:
         """The most tokens of each translation."""
         # `len` counts the end token of the source, the limit that of the target.
         end = self.model.config.source_end
@@ -262,7 +274,9 @@ class BatchSearch:
         ]
         return np.array(limits)
 
-    def _inputs(self, sentences, rows, options) -> dict[str, Any]:
+    def _inputs(
+        self, sentences: Sequence[Sentence], rows: int, options: DecodingOptions
+    ) -> dict[str, Any]:
         inputs = {}
         longest = max(len(sentence.prefix) for sentence in sentences)
         if longest:
@@ -277,13 +291,20 @@ class BatchSearch:
             inputs["keys"] = ops.convert_to_tensor(keys)
         return inputs
 
-    def _read(self, program, sources, targets, batch_size, batch_tokens):
+    def _read(
+        self,
+        program: Callable[..., Tensors],
+        sources: Sequence[list[int]],
+        targets: Sequence[list[int]],
+        batch_size: int,
+        batch_tokens: int | None,
+    ) -> list[Any]:
         """What a program gives of each pair, as NumPy arrays, padded."""
         results = [None] * len(sources)
         lengths = list(map(max, zip(map(len, sources), map(len, targets), strict=True)))
         batches = self._batches(lengths, batch_size, batch_tokens)
 
-        def read(rows):
+        def read(rows: np.ndarray) -> Tensors:
             parts = program(
                 self._pad([sources[i] for i in rows]),
                 self._pad([targets[i] for i in rows]),
@@ -307,7 +328,7 @@ class BatchSearch:
         padded = pad_rows(rows + filler, length, config.pad_id)
         return ops.convert_to_tensor(padded)
 
-    def _check(self, sentences, options) -> None:
+    def _check(self, sentences: Sequence[Sentence], options: DecodingOptions) -> None:
         if options.coverage_penalty:
             require_attention(self.model, "coverage_penalty needs")
         longest = self.model.config.longest_sequence
@@ -335,7 +356,12 @@ def _program(options: DecodingOptions) -> DecodingOptions:
 
 
 def _hypotheses(
-    tokens, lengths, log_probabilities, scores, finished, prefix_log_probability
+    tokens: np.ndarray,
+    lengths: np.ndarray,
+    log_probabilities: np.ndarray,
+    scores: np.ndarray,
+    finished: np.ndarray,
+    prefix_log_probability: float | None,
 ) -> list[IdHypothesis]:
     """Those of one sentence: (R, L), (R,), (R,), (R,), (R,); and what all share."""
     return [

@@ -134,11 +134,12 @@ def _joined(row: list[Hypothesis], sources: Sequence[LinePart]) -> Hypothesis:
     # Within a line nothing ends: so ids and scores pair with tokens.
     counts = [*(len(h.tokens) for h in row[:-1]), len(row[-1].ids)]
     scores = [
-        None if h.token_scores is None else h.token_scores[:count]
+        h.token_scores[:count]
         for h, count in zip(row, counts, strict=True)
+        if h.token_scores is not None
     ]
     ids = [h.ids[:count] for h, count in zip(row, counts, strict=True)]
-    utilities = [hypothesis.utility for hypothesis in row]
+    utilities = [h.utility for h in row if h.utility is not None]
     return Hypothesis(
         text=text.removesuffix(separator or _space(row[-1].text)),
         tokens=[token for hypothesis in row for token in hypothesis.tokens],
@@ -146,9 +147,9 @@ def _joined(row: list[Hypothesis], sources: Sequence[LinePart]) -> Hypothesis:
         log_probability=sum(hypothesis.log_probability for hypothesis in row),
         score=sum(hypothesis.score for hypothesis in row),
         finished=all(hypothesis.finished for hypothesis in row),
-        token_scores=None if None in scores else list(chain(*scores)),
+        token_scores=list(chain(*scores)) if len(scores) == len(row) else None,
         alignment=None if row[0].alignment is None else sorted(alignment),
-        utility=None if None in utilities else float(np.mean(utilities)),
+        utility=float(np.mean(utilities)) if len(utilities) == len(row) else None,
         # A line begins with its first part.
         prefix_log_probability=row[0].prefix_log_probability,
     )

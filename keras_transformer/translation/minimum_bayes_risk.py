@@ -74,6 +74,6 @@ def ranked(
     """
     logs = np.asarray(log_probabilities, "float64")
     weights = np.ones(len(texts)) if sampled else np.exp(logs - logs.max())
-    means = expected_utilities(texts, weights, utility)
+    means = expected_utilities(texts, weights.tolist(), utility)
     order = sorted(range(len(texts)), key=lambda i: (-round(means[i], 9), -logs[i], i))
     return [(place, means[place]) for place in order]

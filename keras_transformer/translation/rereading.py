@@ -1,5 +1,7 @@
 """Scores, alignments and attention of given translations, by teacher forcing."""
 
+from __future__ import annotations
+
 import dataclasses
 from collections.abc import Sequence
 from typing import Any
@@ -42,12 +44,14 @@ def with_details(
         token_scores: whether to fill `Hypothesis.token_scores`.
         alignments: whether to fill `Hypothesis.alignment`.
     """
-    _, arguments = _flat(sources, rows)
-    sizes = {"batch_size": batch_size, "batch_tokens": batch_tokens}
+    pairs = _pairs(sources, rows)
+    ids = [source for source, _ in pairs], [h.ids for _, h in pairs]
+    read: list[tuple[np.ndarray, Any]]
     if alignments:
-        read = searcher.reread(*arguments, **sizes)
+        read = searcher.reread(*ids, batch_size, batch_tokens)
     else:  # a model without attention has scores
-        read = [(scores, None) for scores in searcher.score(*arguments, **sizes)]
+        all_scores = searcher.score(*ids, batch_size, batch_tokens)
+        read = [(scores, None) for scores in all_scores]
     details = regrouped(read, rows)
     if token_scores:
         rows = [
@@ -150,20 +154,24 @@ def with_attention(
         batch_size: the most hypotheses read at once.
         batch_tokens: see `BatchSearch.score`.
     """
-    pairs, arguments = _flat(sources, rows)
-    read = searcher.attention(*arguments, batch_size, batch_tokens)
+    pairs = _pairs(sources, rows)
+    ids = [source for source, _ in pairs], [h.ids for _, h in pairs]
+    read = searcher.attention(*ids, batch_size, batch_tokens)
     detailed = []
     for (source, hypothesis), weights in zip(pairs, read, strict=True):
-        changes = {"attention": weights, "source_tokens": tokenizer.pieces(source)}
-        detailed.append(dataclasses.replace(hypothesis, **changes))
+        pieces = tokenizer.pieces(source)
+        detailed.append(
+            dataclasses.replace(hypothesis, attention=weights, source_tokens=pieces)
+        )
     return regrouped(detailed, rows)
 
 
-def _flat(sources, rows):
-    """Pairs of source and hypothesis; and the ids of each, as a search takes them."""
-    pairs = [
+def _pairs(
+    sources: Sequence[list[int]], rows: Sequence[list[Hypothesis]]
+) -> list[tuple[list[int], Hypothesis]]:
+    """The ids of a source, and one of its hypotheses: all, one after the other."""
+    return [
         (source, hypothesis)
         for source, row in zip(sources, rows, strict=True)
         for hypothesis in row
     ]
-    return pairs, ([source for source, _ in pairs], [h.ids for _, h in pairs])

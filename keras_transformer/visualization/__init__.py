@@ -5,7 +5,20 @@
 what each head does over a corpus.
 """
 
+from typing import TYPE_CHECKING
+
 import lazy_loader
+
+if TYPE_CHECKING:
+    from keras_transformer.visualization.head_report import HeadReport as HeadReport
+    from keras_transformer.visualization.head_report import head_report as head_report
+    from keras_transformer.visualization.html_page import html_page as html_page
+    from keras_transformer.visualization.maps import AttentionMaps as AttentionMaps
+    from keras_transformer.visualization.maps import attention_maps as attention_maps
+    from keras_transformer.visualization.pictures import (
+        draw_alignment as draw_alignment,
+    )
+    from keras_transformer.visualization.pictures import draw_heads as draw_heads
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,

@@ -151,7 +151,7 @@ def head_report(
     searcher = BatchSearch(translator.model)
     totals: dict[str, np.ndarray] = {}
     even: dict[str, np.ndarray] = {}
-    positions = collections.Counter()
+    positions: collections.Counter[str] = collections.Counter()
     for start in range(0, len(pairs), _PAIRS_AT_ONCE):
         some = pairs[start : start + _PAIRS_AT_ONCE]
         found = searcher.attention(*map(list, zip(*some, strict=True)), batch_size)
@@ -242,7 +242,7 @@ class _Corpus:
             for number, label in zip(tokens.numbers, tokens.labels, strict=True)
         ]
         spellings = [
-            None if delimiter else _spelling(tokens.words[number])
+            None if delimiter or number is None else _spelling(tokens.words[number])
             for delimiter, number in zip(delimiters, tokens.numbers, strict=True)
         ]
         numbers = [

@@ -174,8 +174,8 @@ def attention_maps(
     if translation is None:
         (source,) = lines.encode([text])
         check_lengths([len(source)], config.longest_sequence)
-        found = translator.translate([text], return_details=True, **options)[0][0]
-        target = found.ids
+        found: Any = translator.translate([text], return_details=True, **options)
+        target = found[0][0].ids
     else:
         (source,), (target,) = lines.encode_pairs([text], [translation])
     if not target:

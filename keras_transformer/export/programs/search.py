@@ -255,7 +255,7 @@ class _Beams:
 
     def hypotheses(self, row, count):
         """Of all groups of a row; what several have found is one hypothesis."""
-        found = {}
+        found: dict = {}
         for i in range(row * self.groups, (row + 1) * self.groups):
             for place in np.flatnonzero(self.finished_totals[i] > NEVER):
                 ids = self.finished_tokens[i, place, : self.finished_lengths[i, place]]

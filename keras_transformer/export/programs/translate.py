@@ -89,7 +89,7 @@ class Translator:
         options = self._options(beam_size, length_penalty, top_beams)
         filled = [n for n, line in enumerate(lines) if not self._is_empty(line)]
         sources = [self._encode(lines[number], number + 1) for number in filled]
-        found = [[] for _ in lines]
+        found: list[list] = [[] for _ in lines]
         # Lines of similar length share a batch.
         order = np.argsort([-len(ids) for ids in sources], kind="stable")
         size = max(len(order), 1) if self.engine.makes_batches else batch_size

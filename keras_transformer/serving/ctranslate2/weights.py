@@ -142,7 +142,7 @@ def _faults(
 
 def _shapes(
     arrays: dict[str, _Array], vocabulary_sizes: tuple[int, int], longest: int
-) -> tuple[dict[str, tuple], dict[str, tuple]]:
+) -> tuple[dict[str, tuple[int, ...]], dict[str, tuple[int, ...]]]:
     """`{name: shape}` of what a model with these sizes needs, and of what it may have.
 
     D, F and A are those of one array each.
@@ -153,12 +153,12 @@ def _shapes(
     heads = arrays["encoder/layer_0/self_attention/linear_1/weight"].shape[1]
     if min(dim, inner, heads) < 1:
         raise ValueError
-    needed = {
+    needed: dict[str, tuple[int, ...]] = {
         "encoder/embeddings_0/weight": (source, dim),
         "decoder/embeddings/weight": (target, dim),
         "decoder/projection/weight": (target, dim),
     }
-    allowed = {"decoder/projection/bias": (target,)}
+    allowed: dict[str, tuple[int, ...]] = {"decoder/projection/bias": (target,)}
     blocks = {
         "self_attention": [(3 * heads, dim), (dim, heads)],
         "ffn": [(inner, dim), (dim, inner)],
@@ -184,7 +184,7 @@ def _shapes(
     return needed, allowed
 
 
-def _norm(path: str, dim: int) -> dict[str, tuple]:
+def _norm(path: str, dim: int) -> dict[str, tuple[int, ...]]:
     return {f"{path}/{name}": (dim,) for name in ("gamma", "beta")}
 
 
@@ -207,7 +207,8 @@ def _is_number_of_an_export(name: str, arrays: dict[str, _Array]) -> bool:
         return False
     if key == "num_heads":
         heads = arrays["encoder/layer_0/self_attention/linear_1/weight"].shape[1]
-        return bool(array.value) and array.value > 0 and heads % array.value == 0
+        count = array.value or 0
+        return count > 0 and heads % count == 0
     if key == "alignment_layer":  # -1, of older exports: the last
         last = array.value == -1
         return last or f"decoder/layer_{array.value}/ffn/linear_0/weight" in arrays

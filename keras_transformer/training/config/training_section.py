@@ -25,7 +25,7 @@ DISTRIBUTIONS = {
 Part = Literal["embeddings", "encoder", "decoder"]
 
 #: Settings and their defaults of each optimizer; None stands for no such thing.
-_OPTIMIZERS = {
+_OPTIMIZERS: dict[str, dict[str, float | None]] = {
     "adam": {"beta_1": 0.9, "beta_2": 0.98, "epsilon": 1e-9},
     "adamw": {"beta_1": 0.9, "beta_2": 0.98, "epsilon": 1e-9, "weight_decay": 0.01},
     "adafactor": {"epsilon": 1e-30, "weight_decay": None},

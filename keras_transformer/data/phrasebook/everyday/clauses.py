@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from typing import Any
 
 from keras_transformer.data.phrasebook.everyday import choice
 from keras_transformer.data.phrasebook.everyday import lexicon
@@ -150,7 +151,7 @@ def with_adjunct(draw: Draw, clause: Clause) -> Clause:
         tense = "modal"
     if clause.modal in ("like", "would like"):
         tense = "modal" if clause.modal == "would like" else "none"
-    changes: dict[str, object] = {}
+    changes: dict[str, Any] = {}
     if tense == "present" and not RARE & verb.flags and draw.chance(0.18):
         changes["often"] = choice.often(draw)
     elif not clause.modal and tense in ("present", "future") and draw.chance(0.5):

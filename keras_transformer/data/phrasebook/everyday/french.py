@@ -266,8 +266,9 @@ def _modal(modal: str, person: str, past: bool) -> list[str]:
 
 def _direct_pronoun(meaning: Clause) -> Pronoun | None:
     thing = meaning.object
-    direct = isinstance(thing, Pronoun) and not meaning.verb.french.preposition
-    return thing if direct else None
+    if isinstance(thing, Pronoun) and not meaning.verb.french.preposition:
+        return thing
+    return None
 
 
 def _clitics(meaning: Clause, moved: Nominal | None = None) -> list[str]:

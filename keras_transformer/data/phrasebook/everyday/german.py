@@ -12,7 +12,6 @@ from keras_transformer.data.phrasebook.everyday.meaning import Name
 from keras_transformer.data.phrasebook.everyday.meaning import Nominal
 from keras_transformer.data.phrasebook.everyday.meaning import NounPhrase
 from keras_transformer.data.phrasebook.everyday.meaning import Pair
-from keras_transformer.data.phrasebook.everyday.meaning import Predicate
 from keras_transformer.data.phrasebook.everyday.meaning import Pronoun
 from keras_transformer.data.phrasebook.everyday.meaning import Relative
 from keras_transformer.data.phrasebook.everyday.meaning import Role
@@ -325,7 +324,7 @@ def _words_before(meaning: Clause) -> str:
 
 
 def _predicate(meaning: Clause) -> str:
-    predicate: Predicate = meaning.predicate
+    predicate = meaning.predicate
     if isinstance(predicate, Role):
         noun, denied = predicate.noun, _is_kein(meaning)
         kein = words.determiner("no", "nom", noun.german_gender) if denied else ""

@@ -25,6 +25,7 @@ from keras_transformer.data.phrasebook.everyday.meaning import NounPhrase
 from keras_transformer.data.phrasebook.everyday.meaning import Pronoun
 from keras_transformer.data.phrasebook.everyday.meaning import Qualities
 from keras_transformer.data.phrasebook.everyday.meaning import Role
+from keras_transformer.data.phrasebook.everyday.words import Adjective
 from keras_transformer.data.phrasebook.everyday.words import Phrase
 
 
@@ -61,11 +62,11 @@ OPPOSITES |= {("good", "bad"), ("tall", "small"), ("old", "modern"), ("new", "mo
 OPPOSITES |= {("cold", "fresh"), ("broken", "new"), ("old", "fresh"), ("funny", "sad")}
 
 
-def _is_graded(adjective: lexicon.Adjective) -> bool:
+def _is_graded(adjective: Adjective) -> bool:
     return adjective.english not in UNGRADED
 
 
-def go_together(first: lexicon.Adjective, second: lexicon.Adjective) -> bool:
+def go_together(first: Adjective, second: Adjective) -> bool:
     """Whether one may say both of the same."""
     names = (first.english, second.english)
     if first is second or names in OPPOSITES or names[::-1] in OPPOSITES:

@@ -165,7 +165,7 @@ def test_every_piece_of_a_held_out_text_is_plentiful_in_training(columns):
                 assert all(counts[piece] >= 15 for piece in pieces(text)), text
 
 
-@pytest.mark.parametrize("source, target", PAIRS)
+@pytest.mark.parametrize("source, target", [("en", "de"), ("fr", "en")])
 def test_a_lookup_translates_badly(columns, source, target):
     from keras_transformer.data.phrasebook import lookup
 

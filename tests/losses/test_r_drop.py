@@ -165,6 +165,7 @@ def trained(r_drop, dropout, micro_batches=1):
     return model, {name: values[0] for name, values in logs.items()}, evaluated
 
 
+@pytest.mark.one_backend  # `test_gradients.py` fits with it on each
 def test_without_dropout_training_is_the_same():
     (found, logs, ends), (expected, wanted, results) = (
         trained(r_drop, dropout=0.0) for r_drop in (ALPHA, 0.0)

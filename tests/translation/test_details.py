@@ -37,6 +37,7 @@ def forward(translator, source, ids):
     return logits, attention_weights(model, *rows)
 
 
+@pytest.mark.one_backend  # `test_search_with_transformer.py` does so on each
 def test_token_scores_are_those_of_the_forward_pass(translator):
     rows = translator.translate(
         SOURCES, return_details=True, return_token_scores=True, **BEAMS

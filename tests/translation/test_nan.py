@@ -44,9 +44,8 @@ def test_scores_that_are_nan_are_refused(broken):
         broken.score(SOURCES[:1], ["Ja."])
 
 
-@pytest.mark.parametrize(
-    "beam_size", [pytest.param(1, marks=pytest.mark.one_backend), 3]
-)
+@pytest.mark.one_backend
+@pytest.mark.parametrize("beam_size", [1, 3])
 def test_a_nan_that_comes_late_is_not_lost(beam_size, monkeypatch):
     """Hypotheses that ended before it are not given back as if it had not been."""
     translator = kt.Translator.load(FOLDER)

@@ -15,6 +15,7 @@ from collections.abc import Hashable
 from collections.abc import Iterable
 from collections.abc import Sequence
 from concurrent.futures import Future
+from typing import Any
 from typing import NamedTuple
 
 from keras_transformer.errors import InputError
@@ -43,7 +44,7 @@ class _Item(NamedTuple):
     length: int  # source tokens, rounded up as the model pads them
     options: Options
     arrival: float
-    future: Future
+    future: Future[Any]
     client: Hashable
     request: object
 
@@ -100,7 +101,7 @@ class Batcher:
         lengths: Sequence[int],
         options: Options,
         client: Hashable = None,
-    ) -> list[Future]:
+    ) -> list[Future[Any]]:
         """A future of the hypotheses of each sentence; all are taken, or none.
 
         Cancelled before its turn, a sentence is not translated.

@@ -5,6 +5,7 @@ import gzip
 import io
 import json
 import zlib
+from collections.abc import Mapping
 from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Any
@@ -38,7 +39,7 @@ class Refusal(HTTPException):
     """
 
     def __init__(
-        self, status: int, message: str, headers: dict[str, str] | None = None
+        self, status: int, message: str, headers: Mapping[str, str] | None = None
     ) -> None:
         super().__init__(status, message, headers)
 
@@ -49,14 +50,16 @@ def retry_after(seconds: int) -> dict[str, str]:
 
 
 def as_json(
-    value: Any, status: int = 200, headers: dict[str, str] | None = None
+    value: Any, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Response:
     """A response of JSON, in UTF-8."""
     content = json.dumps(value, ensure_ascii=False).encode()
     return Response(content, status, headers, "application/json")
 
 
-def error(status: int, message: str, headers: dict[str, str] | None = None) -> Response:
+def error(
+    status: int, message: str, headers: Mapping[str, str] | None = None
+) -> Response:
     """An error in the form of TF Serving, on one line."""
     message = " ".join(message.split())
     if len(message) > _LONGEST_MESSAGE:

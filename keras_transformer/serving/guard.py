@@ -7,6 +7,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
+from collections.abc import Mapping
 from collections.abc import MutableMapping
 from typing import Any
 
@@ -52,12 +53,14 @@ class Guard:
         self._keyless = keyless
         self._crowded = crowded
 
-    async def __call__(self, scope: MutableMapping, receive: Any, send: Any) -> None:
+    async def __call__(
+        self, scope: MutableMapping[str, Any], receive: Any, send: Any
+    ) -> None:
         """Runs one request."""
         start = time.perf_counter()
         status = 500
 
-        async def send_on(message: MutableMapping) -> None:
+        async def send_on(message: MutableMapping[str, Any]) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -77,7 +80,7 @@ class Guard:
             route = getattr(scope.get("endpoint"), "__name__", "none")
             self._metrics.request(route, status, time.perf_counter() - start)
 
-    def _refusal(self, scope: MutableMapping) -> exchange.Refusal | None:
+    def _refusal(self, scope: MutableMapping[str, Any]) -> exchange.Refusal | None:
         """Why a request gets no answer, whatever it asks."""
         if scope["type"] != "http":
             return None
@@ -117,7 +120,7 @@ def is_own_name(host: str) -> bool:
         return False
 
 
-def is_foreign(headers: MutableMapping[str, str], method: str) -> bool:
+def is_foreign(headers: Mapping[str, str], method: str) -> bool:
     """Whether a browser sent a request for a page of another site.
 
     That somebody follows a link to this server is not foreign. A program that is no
@@ -162,7 +165,7 @@ def parse_key(value: str | None, variable: str) -> str | None:
     return key
 
 
-def check_key(headers: MutableMapping[str, str], key: str) -> None:
+def check_key(headers: Mapping[str, str], key: str) -> None:
     """Refuses a request without the server's key.
 
     Args:

@@ -1,6 +1,7 @@
 """Choice of the engine that a folder needs."""
 
 from pathlib import Path
+from typing import Any
 
 from keras_transformer.serving.engine import Engine
 from keras_transformer.serving.limits import Limits
@@ -24,7 +25,7 @@ def load_engine(
     Raises:
         InputError: where the folder is neither, or not whole.
     """
-    options = {"beam_size": beam_size, "length_penalty": length_penalty}
+    options: dict[str, Any] = {"beam_size": beam_size, "length_penalty": length_penalty}
     if is_ctranslate2(folder):
         from keras_transformer.serving.ctranslate2.engine import CTranslate2Engine
 

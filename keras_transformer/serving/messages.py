@@ -115,9 +115,11 @@ def parse_translate(value: Any, engine: Engine, limits: Limits) -> Work:
         request = TranslateRequest.model_validate(_few_unknown(value))
     except pydantic.ValidationError as error:
         raise InputError(first_fault(error, TranslateRequest, "")) from None
-    if (request.text is None) == (request.texts is None):
+    texts = request.texts
+    if request.text is not None:
+        texts = [request.text] if texts is None else None
+    if texts is None:
         raise InputError('give either "text", a string, or "texts", a list of strings')
-    texts = [request.text] if request.texts is None else request.texts
     if request.beam_size not in (None, 1, engine.beam_size):
         raise InputError(
             f"beam_size {request.beam_size} is not one that this server compiles; "
@@ -140,7 +142,8 @@ def _few_unknown(value: dict[str, Any]) -> dict[str, Any]:
     """The value with its first unknown key alone: pydantic reports each one."""
     fields = TranslateRequest.model_fields.items()
     kept = {field.alias or name for name, field in fields}
-    kept.add(next((key for key in value if key not in kept), None))
+    unknown = [key for key in value if key not in kept]
+    kept.update(unknown[:1])
     return {key: item for key, item in value.items() if key in kept}
 
 

@@ -97,7 +97,7 @@ class _Connection(H11Protocol):
         headers = [*answer.raw_headers, *guard.HEADERS]
         for event in (
             h11.Response(status_code=400, headers=headers, reason=b"Bad Request"),
-            h11.Data(data=answer.body),
+            h11.Data(data=bytes(answer.body)),
             h11.EndOfMessage(),
         ):
             self.transport.write(self.conn.send(event))

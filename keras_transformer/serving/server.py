@@ -92,7 +92,7 @@ class HttpServer(uvicorn.Server):
         def hang_up(number: int, frame: Any) -> None:
             self.handle_exit(signal.SIGTERM, frame)
 
-        number = getattr(signal, "SIGHUP", None)
+        number: Any = getattr(signal, "SIGHUP", None)
         takes = number is not None and signal.getsignal(number) != signal.SIG_IGN
         takes = takes and threading.current_thread() is threading.main_thread()
         with super().capture_signals():
@@ -119,6 +119,10 @@ def http_server(
     def crowded() -> bool:
         return len(server.server_state.connections) > limits.connections
 
+    seconds: dict[str, Any] = {  # fractions do, too
+        "timeout_keep_alive": limits.transfer_seconds,
+        "timeout_graceful_shutdown": limits.answer_seconds + limits.transfer_seconds,
+    }
     server = HttpServer(
         uvicorn.Config(
             application(service, api_key, local=local, crowded=crowded),
@@ -130,8 +134,7 @@ def http_server(
             access_log=False,
             proxy_headers=False,
             server_header=False,
-            timeout_keep_alive=limits.transfer_seconds,
-            timeout_graceful_shutdown=limits.answer_seconds + limits.transfer_seconds,
+            **seconds,
         )
     )
     return server
@@ -151,8 +154,8 @@ def listen(host: str, port: int) -> socket.socket:
     except (OSError, OverflowError, UnicodeError) as error:
         why = str(error)
         if isinstance(error, socket.gaierror):
-            why = error.strerror
-        elif isinstance(error, OSError):
+            why = error.strerror or why
+        elif isinstance(error, OSError) and error.errno is not None:
             why = os.strerror(error.errno)
         raise InputError(
             f"cannot listen on {host}, port {port}: {why}; choose another"

@@ -154,7 +154,8 @@ def head_report(
     positions: collections.Counter[str] = collections.Counter()
     for start in range(0, len(pairs), _PAIRS_AT_ONCE):
         some = pairs[start : start + _PAIRS_AT_ONCE]
-        found = searcher.attention(*map(list, zip(*some, strict=True)), batch_size)
+        source_ids, target_ids = [ids for ids, _ in some], [ids for _, ids in some]
+        found = searcher.attention(source_ids, target_ids, batch_size)
         for place, maps in enumerate(found, start):
             for kind, weights in maps.items():
                 relations = corpus.relations(kind, place)
@@ -173,7 +174,9 @@ def head_report(
 # === Sentences ===
 
 
-def _encoded(translator, sources, targets) -> list[tuple[list[int], list[int]]]:
+def _encoded(
+    translator: Translator, sources: Sequence[str], targets: Any
+) -> list[tuple[list[int], list[int]]]:
     """Ids of the pairs that have text, with the end tokens of both sides."""
     lines = SourceLines(
         translator.tokenizer, translator.target_tokenizer, translator.model.config
@@ -202,7 +205,9 @@ class _Side:
 class _Corpus:
     """What the tokens of pairs are, seen from attention."""
 
-    def __init__(self, translator, pairs):
+    def __init__(
+        self, translator: Translator, pairs: list[tuple[list[int], list[int]]]
+    ) -> None:
         config = translator.model.config
         self._numbers: dict[str, int] = {}
         self._tokens = [

@@ -137,6 +137,15 @@ def test_an_address_that_is_none_is_named(host):
         servers.listen(host, 0)
 
 
+def test_an_error_of_listening_without_a_number_is_told(monkeypatch):
+    def refuse(*arguments, **options):
+        raise OSError("no such family")
+
+    monkeypatch.setattr(socket, "create_server", refuse)
+    with pytest.raises(InputError, match="port 0: no such family; choose another"):
+        servers.listen("127.0.0.1", 0)
+
+
 def test_one_connection_too_many_is_told_so_in_json(start_server):
     server = start_server(limits=Limits(connections=2))
     with contextlib.ExitStack() as stack:

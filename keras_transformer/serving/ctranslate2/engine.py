@@ -122,7 +122,8 @@ class CTranslate2Engine:
             if limit < longest and max(lengths) >= limit:
                 results[row] = self._translate_batch([sources[row]], limit, options)[0]
         return [
-            self._hypotheses(*row) for row in zip(sources, limits, results, strict=True)
+            self._hypotheses(source, limit, result)
+            for source, limit, result in zip(sources, limits, results, strict=True)
         ]
 
     def _translate_batch(
@@ -178,7 +179,9 @@ class CTranslate2Engine:
             "length_penalty": self._length_penalty,
         }
 
-    def _hypotheses(self, source, limit, result):
+    def _hypotheses(
+        self, source: list[str], limit: int, result: Any
+    ) -> list[Hypothesis]:
         attention = result.attention or [None] * len(result.hypotheses)
         end = self._description.ids.end
         if self.source_end:

@@ -33,7 +33,7 @@ _EARLIEST = ("beam_size", "length_penalty")
 _SEARCH = {name for name, option in OPTIONS.items() if option.exports == "every"}
 _SEARCH -= {"top_beams", "suppressed_tokens", "long_lines"}
 
-_TokenizerFile = Literal[TOKENIZER_FILES]
+_TokenizerFile = Literal[TOKENIZER_FILES]  # type: ignore[valid-type]  # kept once
 _Id = Annotated[int, pydantic.Field(ge=0, lt=2**31)]
 _Length = Annotated[int, pydantic.Field(ge=2, lt=2**31)]
 

@@ -16,9 +16,15 @@ import zlib
 from collections.abc import Callable
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 from typing import Any
 
 from keras_transformer.errors import InputError
+
+if TYPE_CHECKING:  # for which a reader names what it reads
+    BufferedFile = io.BufferedReader[Any]
+else:
+    BufferedFile = io.BufferedReader
 
 _BLOCK = 1 << 20  # bytes
 _MEMORY = 2**28  # bytes that unpacking xz may take; xz -9 takes 2**26
@@ -41,7 +47,7 @@ def packing(beginning: bytes) -> str | None:
     return next(names, None)
 
 
-def unpacked(file: io.BufferedReader[Any]) -> io.BufferedReader[Any]:
+def unpacked(file: BufferedFile) -> BufferedFile:
     """The file, or a file of what is packed in it.
 
     Args:

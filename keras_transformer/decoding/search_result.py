@@ -3,8 +3,6 @@
 B batch, R hypotheses a row, L most tokens.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 from typing import NamedTuple

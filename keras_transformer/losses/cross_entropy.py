@@ -3,8 +3,6 @@
 B batch, T target positions, V vocabulary.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from keras import ops

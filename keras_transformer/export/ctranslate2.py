@@ -55,10 +55,10 @@ def export(
         The path of the folder.
 
     Raises:
-        InputError: an unknown quantization, a model that CTranslate2 cannot
-            represent, an option that is not right or that it has not (coverage penalty,
-            groups of beams; samples, MBR, splitting long lines), a folder that cannot
-            be written, or no `ctranslate2`.
+        InputError: an unknown quantization, a model with a part that CTranslate2 does
+            not have (it is named), an option that is not right or that it has not
+            (coverage penalty, groups of beams; samples, MBR, splitting long lines), a
+            folder that cannot be written, or no `ctranslate2`.
 
     Reference: Klein et al., 2020, https://aclanthology.org/2020.ngt-1.25; the library
     is https://github.com/OpenNMT/CTranslate2.

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_transformer.errors import InputError
+from keras_transformer.models.positions import position_module
 
 _CHILD = "import sys; sys.path[:] = {path!r}; from {module} import main; main()"
 
@@ -32,13 +33,16 @@ def export(module: str, translator: Any, output: str | Path, **options: Any) -> 
         The path that was written.
 
     Raises:
-        InputError: what the export raised there.
+        InputError: what the export raised there; a positional encoding that the running
+            program registered itself, where no other process can import it from.
         RuntimeError: the process died, with the end of its messages.
     """
+    imports = _imports(translator.model.config)
     with tempfile.TemporaryDirectory(prefix="keras-transformer-") as temporary:
         translator.save(Path(temporary) / "model")
         task = {
             "module": module,
+            "imports": imports,
             "model": str(Path(temporary) / "model"),
             "output": str(output),
             "options": options,
@@ -55,6 +59,19 @@ def export(module: str, translator: Any, output: str | Path, **options: Any) -> 
     if "error" in result:
         raise InputError(result["error"])
     return Path(result["path"])
+
+
+def _imports(config: Any) -> list[str]:
+    """The modules that make what a config names known to a fresh process."""
+    position = getattr(config, "position", "none")
+    module = position_module(position)
+    if module == "__main__":
+        raise InputError(
+            f"position {position!r} is registered by the program that runs, and the "
+            f"TensorFlow process that writes this export cannot import it; register it "
+            f"in a module of its own, or export with KERAS_BACKEND=tensorflow"
+        )
+    return [] if module is None else [module]
 
 
 def _run(task: str) -> tuple[int, str]:
@@ -86,6 +103,8 @@ def main() -> None:
     from keras_transformer.translator import Translator
 
     try:
+        for name in task["imports"]:
+            importlib.import_module(name)
         translator = Translator.load(task["model"])
         module = importlib.import_module(task["module"])
         path = module.export(translator, task["output"], **task["options"])

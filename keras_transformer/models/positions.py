@@ -102,6 +102,16 @@ def register_position(
     add_position(name, num_weights)
 
 
+def position_module(name: str) -> str | None:
+    """The module that registered a name from outside; None for one of this package.
+
+    Another process imports it to know the name, too.
+    """
+    if name in _OF_THIS_PACKAGE:
+        return None
+    return getattr(_MAKERS[name], "__module__", None)
+
+
 def position_layer(config: Any, side: str, policy: Any, name: str) -> Any:
     """The layer of one side of a model, with its weights; None without positions."""
     layer = _MAKERS[config.position](config, side, dtype=policy, name=name)

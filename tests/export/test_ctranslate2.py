@@ -14,6 +14,7 @@ from keras_transformer.config import UNKNOWN_ID
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.errors import InputError
 from keras_transformer.export import ctranslate2
+from keras_transformer.export.ctranslate2_spec import check_config
 from keras_transformer.export.ctranslate2_spec import specification
 from keras_transformer.models.scoring import score
 from keras_transformer.models.search import search
@@ -26,6 +27,7 @@ from reference.sizes import SOURCE_LENGTHS
 from reference.sizes import TARGET_LENGTHS
 from reference.weights import ids
 from reference.weights import numpy
+from reference.weights import randomize
 
 pytest.importorskip("ctranslate2")
 pytestmark = [
@@ -35,10 +37,17 @@ pytestmark = [
     ),
 ]
 
+#: Fields that make of a model of `configs` one that the library can be given.
+CHANGES = {
+    "rotary, grouped, gated": {"query_key_norm": False},
+    "deep, additive, unlike sides": {
+        "query_key_norm": False,
+        "deep_norm": False,
+        "attention_scoring": "dot_product",
+    },
+}
 PORTABLE = [
-    name
-    for name, fields in configs.OPTIONS.items()
-    if "attention_window" not in fields and name not in configs.PARTS
+    name for name, fields in configs.OPTIONS.items() if "attention_window" not in fields
 ]
 LENGTH = 5
 
@@ -56,8 +65,22 @@ for task in json.load(open({path!r})):
         suppress_sequences=task["suppressed"],
     )
     scored = model.score_batch(task["sources"], task["targets"])
+    beam = model.translate_batch(
+        task["sources"],
+        beam_size=3,
+        length_penalty=0,
+        min_decoding_length=0,
+        max_decoding_length={length},
+        return_scores=True,
+    )
+    again = model.score_batch(task["sources"], [r.hypotheses[0] for r in beam])
     results.append(
-        ([r.hypotheses[0] for r in found], [sum(r.log_probs) for r in scored])
+        (
+            [r.hypotheses[0] for r in found],
+            [sum(r.log_probs) for r in scored],
+            [r.scores[0] for r in beam],
+            [sum(r.log_probs[:{length}]) for r in again],
+        )
     )
 print(json.dumps(results))
 """
@@ -77,7 +100,10 @@ def ended(rows, lengths, config):
 def task_and_truth(name, folder):
     """What the library is asked, and our own greedy translations and scores."""
     model = models.model(name)
+    if name in CHANGES:
+        model = randomize(models.build(name, **CHANGES[name]))
     config = model.config
+    check_config(config)
     vocabularies = (config.source_vocabulary_size, config.target_vocabulary_size)
     spec = specification(
         config,
@@ -119,11 +145,13 @@ def test_every_config_gives_the_same_translations_and_scores(tmp_path, run_pytho
     path.write_text(json.dumps([task for task, _ in pairs]))
     results = run_python(RUN.format(path=str(path), length=LENGTH), block=BLOCKED)
     results = json.loads(results.splitlines()[-1])
-    for name, (_, (found, scores)), (their_found, their_scores) in zip(
+    for name, (_, (found, scores)), theirs in zip(
         PORTABLE, pairs, results, strict=True
     ):
-        assert their_found == found, name
-        np.testing.assert_allclose(their_scores, scores, atol=1e-4, err_msg=name)
+        assert theirs[0] == found, name
+        np.testing.assert_allclose(theirs[1], scores, atol=1e-4, err_msg=name)
+        # Hypotheses of a beam are scored as they are alone.
+        np.testing.assert_allclose(*theirs[2:], atol=1e-4, err_msg=name)
 
 
 @pytest.fixture(scope="module")

@@ -13,10 +13,12 @@ from keras_transformer.export import checks
 from keras_transformer.export import litert
 from keras_transformer.export import process
 from keras_transformer.models.search import search
+from reference import configs
 from reference import models
 from reference import sizes
 from reference.fixture_folder import BLOCKED
 from reference.fixture_folder import lines
+from reference.weights import randomize
 from reference.weights import sources
 
 BACKEND = keras.backend.backend()
@@ -87,15 +89,24 @@ def test_the_description_is_true(folder):
 
 
 @on_tensorflow
-def test_a_search_inside_of_the_file_is_our_search():
+@pytest.mark.parametrize(
+    ("name", "fields", "beam_size"),
+    [
+        ("pre-norm", {}, sizes.BEAM_SIZE),
+        *((name, configs.ONE_LAYER, 1) for name in configs.EXPORTED_PARTS),
+    ],
+)
+def test_a_search_inside_of_the_file_is_our_search(name, fields, beam_size):
     """Also where no hypothesis ends, and of a model with gelu."""
     interpreter = pytest.importorskip("ai_edge_litert.interpreter")
-    model = models.model("pre-norm")
+    model = randomize(models.build(name, **fields))
     length, source = 5, sources()
     limits = np.array([5, 3, 4, 5, 1], "int32")
-    options = DecodingOptions(beam_size=sizes.BEAM_SIZE)
+    options = DecodingOptions(beam_size=beam_size)
     content = litert._convert(model, options, None)
-    runner = interpreter.Interpreter(model_content=content).get_signature_runner("beam")
+    runner = interpreter.Interpreter(model_content=content).get_signature_runner(
+        "greedy" if beam_size == 1 else "beam"
+    )
     found = runner(source=source, limits=limits, length=np.int32(length))
     expected = search(
         model,

@@ -12,11 +12,13 @@ from keras_transformer.export import checks
 from keras_transformer.export import onnx
 from keras_transformer.export import process
 from keras_transformer.export.description import describe_graphs
+from reference import configs
 from reference import models
 from reference import sizes
 from reference.fixture_folder import BLOCKED
 from reference.fixture_folder import lines
 from reference.weights import ids
+from reference.weights import randomize
 from reference.weights import sources
 
 BACKEND = keras.backend.backend()
@@ -97,13 +99,20 @@ def test_the_description_is_true(translator, folder):
 
 
 @on_tensorflow
-def test_a_step_gives_the_logits_of_the_model():
+@pytest.mark.parametrize(
+    ("name", "fields"),
+    [
+        ("learned, deep encoder", {}),
+        *((name, configs.ONE_LAYER) for name in configs.EXPORTED_PARTS),
+    ],
+)
+def test_a_step_gives_the_logits_of_the_model(name, fields):
     """With free sizes, reordered hypotheses and a cache that grows."""
     onnxruntime = pytest.importorskip("onnxruntime")
     from keras_transformer.export import onnx_graph
     from keras_transformer.export.decoding_graph import DecodingGraph
 
-    model = models.model("learned, deep encoder")
+    model = randomize(models.build(name, **fields))
     graphs, facts = DecodingGraph(model), describe_graphs(model.config, "a", "b")
     encoder, step = (
         onnxruntime.InferenceSession(

@@ -36,6 +36,61 @@ def exports(tmp_path_factory):
     }
 
 
+#: Parts of which an export holds numbers that the library trusts.
+PARTS = {
+    "rotary, grouped": {
+        "position": "rotary",
+        "num_heads": 4,
+        "num_key_value_heads": 2,
+        "head_dim": 6,
+        "value_dim": 8,
+        "feed_forward": "gated",
+        "normalization_layer": "rms",
+    },
+    "buckets": {
+        "position": "relative_buckets",
+        "num_heads": 3,
+        "decoder_num_heads": 2,
+        "feed_forward_bias": False,
+        "attention_scoring": "dot_product",
+        "scale_logits": True,
+    },
+    "nothing": {
+        "position": "none",
+        "num_key_value_heads": 1,
+        "tie_embeddings": "inputs",
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def exports_of_parts(tmp_path_factory):
+    """Untrained models of one layer, in each precision."""
+    import keras_transformer as kt
+    from keras_transformer.export import ctranslate2
+
+    tokenizer, folder = (
+        Tokenizer.load(FOLDER / "tokenizer.model"),
+        tmp_path_factory.mktemp("exports"),
+    )
+    folders = {}
+    for name, fields in PARTS.items():
+        config = kt.TransformerConfig(
+            vocabulary_size=400,
+            hidden_dim=24,
+            intermediate_dim=8,
+            num_encoder_layers=1,
+            num_decoder_layers=1,
+            **{"num_heads": 2, **fields},
+        )
+        translator = kt.Translator(kt.Transformer(config), tokenizer, beam_size=2)
+        for quantization in (None, "int8", "float16"):
+            folders[name, quantization] = ctranslate2.export(
+                translator, folder / f"{name} {quantization}", quantization=quantization
+            )
+    return folders
+
+
 @pytest.fixture
 def folder(exports, tmp_path):
     return shutil.copytree(exports[None], tmp_path / "model")
@@ -61,6 +116,13 @@ def test_a_whole_export_translates(exports):
         ((best,),) = engine.translate(lines("source")[:1], Options(1))
         assert best.finished
     assert len(engine.count_tokens(["a"])) == 1
+
+
+def test_exports_of_every_part_translate(exports_of_parts):
+    for folder in exports_of_parts.values():
+        engine = CTranslate2Engine(folder, Limits())
+        ((best,),) = engine.translate(lines("source")[:1], Options(2))
+        assert best.tokens
 
 
 @pytest.mark.parametrize(
@@ -234,6 +296,55 @@ def longer(content):
 def test_weights_that_are_not_the_models_are_refused(folder, change):
     content = bytearray((folder / "model.bin").read_bytes())
     change(content)
+    (folder / "model.bin").write_bytes(content)
+    refused(folder, r"model\.bin: ")
+
+
+@pytest.mark.parametrize(
+    ("model", "name", "value"),
+    [
+        ("rotary, grouped", "self_attention/num_heads_kv", 1),
+        ("rotary, grouped", "self_attention/num_heads_kv", 0),
+        ("rotary, grouped", "self_attention/num_heads_kv", -2),
+        ("rotary, grouped", "self_attention/num_heads_kv", 3),
+        ("rotary, grouped", "attention/num_heads_kv", 4),
+        ("rotary, grouped", "self_attention/head_dim", 9),
+        ("rotary, grouped", "attention/head_dim", 0),
+        ("rotary, grouped", "self_attention/rotary_dim", 0),
+        ("rotary, grouped", "self_attention/rotary_dim", 5),
+        ("rotary, grouped", "self_attention/rotary_dim", 10),
+        ("rotary, grouped", "self_attention/rotary_dim", -2),
+        ("buckets", "self_attention/relative_attention_max_distance", 0),
+        ("buckets", "self_attention/relative_attention_max_distance", 128),
+        ("buckets", "self_attention/relative_attention_max_distance", -5),
+    ],
+)
+def test_numbers_of_attention_that_do_not_fit_are_refused(
+    exports_of_parts, tmp_path, model, name, value
+):
+    folder = shutil.copytree(exports_of_parts[model, None], tmp_path / "model")
+    content = bytearray((folder / "model.bin").read_bytes())
+    name = f"decoder/layer_0/{name}"
+    struct.pack_into("<i", content, after(content, name) + 6, value)
+    (folder / "model.bin").write_bytes(content)
+    refused(folder, r"model\.bin: ")
+
+
+@pytest.mark.parametrize(
+    ("model", "name", "shape"),
+    [
+        ("buckets", "decoder/layer_0/self_attention/relative_attention_bias", (2, 256)),
+        ("buckets", "encoder/layer_0/self_attention/relative_attention_bias", (3, 512)),
+        ("rotary, grouped", "decoder/layer_0/attention/linear_0/weight", (24, 32)),
+        ("rotary, grouped", "decoder/layer_0/ffn/linear_0_noact/weight", (24, 8)),
+    ],
+)
+def test_other_shapes_of_parts_are_refused(
+    exports_of_parts, tmp_path, model, name, shape
+):
+    folder = shutil.copytree(exports_of_parts[model, None], tmp_path / "model")
+    content = bytearray((folder / "model.bin").read_bytes())
+    struct.pack_into("<BII", content, after(content, name), 2, *shape)
     (folder / "model.bin").write_bytes(content)
     refused(folder, r"model\.bin: ")
 

@@ -66,6 +66,10 @@ PARTS = {
     },
 }
 
+#: Those that differ most, and what makes them cheap to compile.
+EXPORTED_PARTS = tuple(name for name in PARTS if name != "no positions")
+ONE_LAYER = {"num_encoder_layers": 1, "num_decoder_layers": 1}
+
 OPTIONS = {
     "paper": {},
     "pre-norm": {

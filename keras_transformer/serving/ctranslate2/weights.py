@@ -3,12 +3,15 @@
 The library takes the shapes of the arrays for granted, and with others would read
 memory that is not theirs.
 
-D hidden_dim, F intermediate_dim, A heads times their size, V vocabulary.
+D hidden_dim, F intermediate_dim, H heads, G heads of keys and values, K size of a head,
+V vocabulary.
 """
 
 import math
 import struct
 from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from typing import BinaryIO
@@ -18,14 +21,19 @@ from keras_transformer.errors import InputError
 
 _LAYOUT = 6
 _INT8 = 1
-#: Number of a type -> how `struct` reads one: int8, int16; float32, float16, bfloat16.
-_WHOLE = {_INT8: "b", 2: "h"}
+#: Number of a type -> how `struct` reads one: int8, int16, int32; float32, float16,
+#: bfloat16.
+_WHOLE = {_INT8: "b", 2: "h", 3: "i"}
 _FLOATS = {0: "f", 4: "e", 5: "H"}
 _TYPES = _WHOLE | _FLOATS
 
-#: Numbers that an export writes; a model has no others.
-_NUMBERS = {"activation": range(7), "pre_norm": (0, 1), "scale_embeddings": (0, 1)}
-_NUMBERS["alignment_heads"] = (0, 1)  # all; of older exports the first
+#: Numbers of a stack, by the values that an export writes.
+_NUMBERS: dict[str, Sequence[int]] = {
+    "activation": range(7),
+    "alignment_heads": (0, 1),  # all; of older exports the first
+    "pre_norm": (0, 1),
+    "scale_embeddings": (0, 1),
+}
 
 
 class _Array(NamedTuple):
@@ -119,73 +127,159 @@ def _number(file: BinaryIO, form: str) -> Any:
 # === What it must hold ===
 
 
+class _Layout(NamedTuple):
+    """What a model needs and what it may have: shapes, and the values of numbers."""
+
+    needed: dict[str, tuple[int, ...]]
+    allowed: dict[str, tuple[int, ...]]
+    numbers: dict[str, Sequence[int]]
+
+
+class _Stack(NamedTuple):
+    """The sizes of the blocks of a stack."""
+
+    dim: int  # D
+    inner: int  # F
+    heads: int  # H
+    groups: int  # G
+    size: int  # K
+
+
 def _faults(
     arrays: dict[str, _Array], vocabulary_sizes: tuple[int, int], longest: int
 ) -> Iterator[str]:
-    needed, allowed = _shapes(arrays, vocabulary_sizes, longest)
-    yield from (f"it has no {name}" for name in needed if name not in arrays)
-    shapes = needed | allowed
+    layout = _layout(arrays, vocabulary_sizes, longest)
+    yield from (f"it has no {name}" for name in layout.needed if name not in arrays)
+    shapes = layout.needed | layout.allowed
     for name, array in arrays.items():
-        if name in shapes:
+        if name in layout.numbers:
+            if _whole(array) not in layout.numbers[name]:
+                yield f"{name} is {array.value}, which is nothing that fits the model"
+        elif name in shapes:
             if array.shape != shapes[name]:
                 yield (
                     f"{name} has shape {array.shape}, but its place in the model needs "
                     f"{shapes[name]}"
                 )
             yield from _type_faults(name, arrays)
-        elif not (
-            name.removesuffix("_scale") in shapes
-            or _is_number_of_an_export(name, arrays)
-        ):
+        elif not (name.removesuffix("_scale") in shapes or _is_off(name, array)):
             yield f"{name} is nothing that an export writes"
 
 
-def _shapes(
+def _layout(
     arrays: dict[str, _Array], vocabulary_sizes: tuple[int, int], longest: int
-) -> tuple[dict[str, tuple[int, ...]], dict[str, tuple[int, ...]]]:
-    """`{name: shape}` of what a model with these sizes needs, and of what it may have.
-
-    D, F and A are those of one array each.
-    """
+) -> _Layout:
     source, target = vocabulary_sizes
     dim = arrays["decoder/embeddings/weight"].shape[1]
-    inner = arrays["encoder/layer_0/ffn/linear_0/weight"].shape[0]
-    heads = arrays["encoder/layer_0/self_attention/linear_1/weight"].shape[1]
-    if min(dim, inner, heads) < 1:
-        raise ValueError
     needed: dict[str, tuple[int, ...]] = {
         "encoder/embeddings_0/weight": (source, dim),
         "decoder/embeddings/weight": (target, dim),
         "decoder/projection/weight": (target, dim),
     }
-    allowed: dict[str, tuple[int, ...]] = {"decoder/projection/bias": (target,)}
-    blocks = {
-        "self_attention": [(3 * heads, dim), (dim, heads)],
-        "ffn": [(inner, dim), (dim, inner)],
+    allowed: dict[str, tuple[int, ...]] = {
+        "decoder/projection/bias": (target,),
+        "decoder/scale_outputs": (),
     }
-    for stack in ("encoder", "decoder"):
-        table = f"{stack}/position_encodings/encodings"
+    layout = _Layout(needed, allowed, {})
+    for name in ("encoder", "decoder"):
+        _add_stack(layout, arrays, name, _stack(arrays, name, dim), longest)
+    return layout
+
+
+def _stack(arrays: dict[str, _Array], name: str, dim: int) -> _Stack:
+    """What the first block of a stack says of them all."""
+    attention = f"{name}/layer_0/self_attention"
+    inner = arrays[f"{name}/layer_0/ffn/linear_0/weight"].shape[0]
+    width = arrays[f"{attention}/linear_1/weight"].shape[1]
+    heads = groups = _whole(arrays[f"{name}/num_heads"])
+    if f"{attention}/num_heads_kv" in arrays:
+        groups = _whole(arrays[f"{attention}/num_heads_kv"])
+    if min(dim, inner, width, heads, groups) < 1 or width % heads or heads % groups:
+        raise ValueError
+    return _Stack(dim, inner, heads, groups, width // heads)
+
+
+def _add_stack(
+    layout: _Layout, arrays: dict[str, _Array], name: str, stack: _Stack, longest: int
+) -> None:
+    needed, allowed, numbers = layout
+    dim, inner = stack.dim, stack.inner
+    for norm in ("layer_norm", "layernorm_embedding"):
+        for part in ("gamma", "beta"):
+            allowed[f"{name}/{norm}/{part}"] = (dim,)
+    layers = 0
+    while f"{name}/layer_{layers}/ffn/linear_0/weight" in arrays:
+        path = f"{name}/layer_{layers}"
+        _add_attention(layout, arrays, f"{path}/self_attention", stack)
+        if name == "decoder":
+            _add_attention(layout, arrays, f"{path}/attention", stack)
+        linears = {"linear_0": (inner, dim), "linear_1": (dim, inner)}
+        if f"{path}/ffn/linear_0_noact/weight" in arrays:
+            linears["linear_0_noact"] = (inner, dim)
+        _add_sublayer(layout, f"{path}/ffn", dim, linears)
+        layers += 1
+    table = f"{name}/position_encodings/encodings"
+    attention = f"{name}/layer_0/self_attention"
+    in_attention = ("rotary_dim", "relative_attention_bias")
+    if not any(f"{attention}/{part}" in arrays for part in in_attention):
         needed[table] = (max(arrays[table].shape[0], longest), dim)
-        for norm in ("layer_norm", "layernorm_embedding"):
-            allowed |= _norm(f"{stack}/{norm}", dim)
-        layer = 0
-        while f"{stack}/layer_{layer}/ffn/linear_0/weight" in arrays:
-            for block, linears in blocks.items():
-                path = f"{stack}/layer_{layer}/{block}"
-                needed |= _norm(f"{path}/layer_norm", dim)
-                for number, shape in enumerate(linears):
-                    needed[f"{path}/linear_{number}/weight"] = shape
-                    biases = needed if block == "ffn" else allowed
-                    biases[f"{path}/linear_{number}/bias"] = shape[:1]
-                if block != "ffn":
-                    needed[f"{path}/queries_scale"] = ()
-            layer += 1
-        blocks["attention"] = [(heads, dim), (2 * heads, dim), (dim, heads)]
-    return needed, allowed
+    values = {**_NUMBERS, "num_heads": (stack.heads,)}
+    values["alignment_layer"] = range(-1, layers)  # -1, of older exports: the last
+    numbers |= {
+        f"{name}/{key}": allowed_values for key, allowed_values in values.items()
+    }
 
 
-def _norm(path: str, dim: int) -> dict[str, tuple[int, ...]]:
-    return {f"{path}/{name}": (dim,) for name in ("gamma", "beta")}
+def _add_attention(
+    layout: _Layout, arrays: dict[str, _Array], path: str, stack: _Stack
+) -> None:
+    needed, allowed, numbers = layout
+    dim, heads, groups, size = stack.dim, stack.heads, stack.groups, stack.size
+    queries, others = heads * size, 2 * groups * size
+    is_self = path.endswith("self_attention")
+    shapes = [(queries + others, dim)] if is_self else [(queries, dim), (others, dim)]
+    shapes.append((dim, queries))
+    linears = {f"linear_{number}": shape for number, shape in enumerate(shapes)}
+    _add_sublayer(layout, path, dim, linears)
+    needed[f"{path}/queries_scale"] = ()
+    numbers |= {f"{path}/num_heads_kv": (groups,), f"{path}/head_dim": (size,)}
+    if groups < heads:
+        needed |= {f"{path}/num_heads_kv": (), f"{path}/head_dim": ()}
+    if not is_self:
+        return
+    numbers[f"{path}/rotary_dim"] = range(2, size + 1, 2)
+    numbers[f"{path}/rotary_interleave"] = (0, 1)
+    allowed[f"{path}/rotary_base"] = ()
+    bias = f"{path}/relative_attention_bias"
+    if bias in arrays:
+        buckets = arrays[bias].shape[0]
+        # Half of those of a direction hold one distance each. From twice as many on,
+        # the library's logarithms cannot lead out of the others.
+        exact = buckets // (2 if path.startswith("decoder") else 4)
+        if exact < 1:
+            raise ValueError
+        needed |= {
+            bias: (buckets, heads),
+            f"{path}/relative_attention_max_distance": (),
+        }
+        numbers[f"{path}/relative_attention_max_distance"] = range(2 * exact, 2**31)
+
+
+def _add_sublayer(
+    layout: _Layout, path: str, dim: int, linears: Mapping[str, tuple[int, ...]]
+) -> None:
+    """Its matrices, biases and normalization; RMS normalization has no `beta`."""
+    layout.needed[f"{path}/layer_norm/gamma"] = (dim,)
+    layout.allowed[f"{path}/layer_norm/beta"] = (dim,)
+    for name, shape in linears.items():
+        layout.needed[f"{path}/{name}/weight"] = shape
+        layout.allowed[f"{path}/{name}/bias"] = shape[:1]
+
+
+def _whole(array: _Array) -> int:
+    if array.shape or array.type not in _WHOLE or array.value is None:
+        raise ValueError
+    return int(array.value)
 
 
 def _type_faults(name: str, arrays: dict[str, _Array]) -> Iterator[str]:
@@ -200,19 +294,9 @@ def _type_faults(name: str, arrays: dict[str, _Array]) -> Iterator[str]:
         yield f"{name}_scale has shape {scale.shape}, not one for each row"
 
 
-def _is_number_of_an_export(name: str, arrays: dict[str, _Array]) -> bool:
-    array = arrays[name]
+def _is_off(name: str, array: _Array) -> bool:
+    """Whether it is the number of a part that a model of this package does not use."""
     stack, _, key = name.partition("/")
-    if stack not in ("encoder", "decoder") or array.type not in _WHOLE:
+    if stack not in ("encoder", "decoder") or "/" in key:
         return False
-    if key == "num_heads":
-        heads = arrays["encoder/layer_0/self_attention/linear_1/weight"].shape[1]
-        count = array.value or 0
-        return count > 0 and heads % count == 0
-    if key == "alignment_layer":  # -1, of older exports: the last
-        last = array.value == -1
-        return last or f"decoder/layer_{array.value}/ffn/linear_0/weight" in arrays
-    if key in _NUMBERS:
-        return array.value in _NUMBERS[key]
-    # What a model of this package does not use is turned off.
-    return "/" not in key and array.type == _INT8 and array.value == 0
+    return array.type == _INT8 and array.value == 0

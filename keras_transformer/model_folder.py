@@ -32,6 +32,7 @@ from keras_transformer.files.plain_file import plain_file
 from keras_transformer.layers import initial_values
 from keras_transformer.models import weights
 from keras_transformer.models.kinds import KINDS
+from keras_transformer.models.kinds import refuse_int8
 from keras_transformer.models.kinds import refuse_subclass
 from keras_transformer.models.translation_model import TranslationModel
 from keras_transformer.models.weights import assign
@@ -75,6 +76,7 @@ def write(folder: str | Path, contents: Contents, card: str) -> None:
             model is of a subclass, which a folder could not name.
     """
     refuse_subclass(contents.model, "a model folder holds")
+    refuse_int8(contents.model, "a model folder holds")
     markers = ("config.json", _WEIGHTS)
     others = ("README.md", KNOWN_WORDS, *TOKENIZER_FILES)
     with new_folder(folder, "a model folder", markers, others) as new:

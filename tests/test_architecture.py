@@ -322,7 +322,7 @@ FORWARD = {
     },
     "LayerNormalization": {"layers/normalization.py"},
     "RMSNormalization": {"layers/normalization.py"},
-    "self.inner_kernel": {"layers/feed_forward.py"},
+    "self._affine(inputs, 'inner')": {"layers/feed_forward.py"},
     "self.query_kernel": {"layers/multi_head_attention.py"},
 }
 

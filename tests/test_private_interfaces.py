@@ -18,7 +18,7 @@ ROWS = re.findall(
 )
 #: Documented by Python, or fields of a named tuple.
 PUBLIC = {"_exit", "_replace", "_asdict", "_fields"}
-PRIVATE_MODULE = re.compile(r"\.src\b|\._|^_(?!_)|^tensorflow\.python\b")
+PRIVATE_MODULE = re.compile(r"\.src\b|\._|^_(?!_|typeshed)|^tensorflow\.python\b")
 
 
 FOREIGN = {"jax", "keras", "tensor", "tf", "torch"}

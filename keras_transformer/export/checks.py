@@ -9,11 +9,12 @@ from keras_transformer.config.decoding import DecodingOptions
 from keras_transformer.decoding_options import OPTIONS
 from keras_transformer.errors import InputError
 from keras_transformer.models import Ensemble
+from keras_transformer.models.kinds import refuse_int8
 from keras_transformer.models.word_attention import require_attention
 
 
 def check_translator(translator: Any) -> None:
-    """Refuses an ensemble.
+    """Refuses an ensemble, and an int8 model.
 
     Raises:
         InputError: with what to do instead.
@@ -22,6 +23,7 @@ def check_translator(translator: Any) -> None:
         raise InputError(
             "an ensemble cannot be exported; export its members, each by itself"
         )
+    refuse_int8(translator.model, "an export takes")
 
 
 def decoding_options(

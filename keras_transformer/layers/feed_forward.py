@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Any
 
 import keras
-from keras import ops
 
 from keras_transformer.layers.activations import activation as make_activation
 from keras_transformer.layers.dropout import Dropout
@@ -18,12 +17,14 @@ from keras_transformer.layers.initial_values import given
 from keras_transformer.layers.initial_values import initializer
 from keras_transformer.layers.initial_values import scaled
 from keras_transformer.layers.initial_values import serialized
+from keras_transformer.layers.kernels import Kernels
+from keras_transformer.layers.kernels import float_policy
 from keras_transformer.tensors import Shape
 from keras_transformer.tensors import Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class FeedForward(keras.layers.Layer):
+class FeedForward(Kernels):
     """activation(x W_1 + b_1) W_2 + b_2, the same at every position.
 
     Gated, it is (activation(x W_g + b_g) * (x W_1 + b_1)) W_2 + b_2.
@@ -77,12 +78,14 @@ class FeedForward(keras.layers.Layer):
         self.activation = make_activation(activation)
         self.dropout = dropout
         self.gated = gated
+        gate = ("gate_kernel",) if gated else ()
+        self.kernel_names = ("inner_kernel", *gate, "outer_kernel")
         self.use_bias = use_bias
         self.initial_gain = initial_gain
         self.kernel_initializer = given(kernel_initializer)
         self.bias_initializer = given(bias_initializer)
         self.inner_dropout = Dropout(
-            dropout, dtype=self.dtype_policy, name="inner_dropout"
+            dropout, dtype=float_policy(self.dtype_policy), name="inner_dropout"
         )
 
     def build(self, inputs_shape: Shape) -> None:
@@ -91,6 +94,7 @@ class FeedForward(keras.layers.Layer):
         if self.gated:
             self._projection("gate", *inner)
         self._projection("outer", *inner[::-1])
+        self.build_quantized()
 
     def _projection(self, name: str, rows: int, columns: int) -> None:
         kernel = self.add_weight(
@@ -111,15 +115,20 @@ class FeedForward(keras.layers.Layer):
         setattr(self, f"{name}_bias", bias)
 
     def call(self, inputs: Tensor, training: bool | None = None) -> Tensor:
-        inner = _affine(inputs, self.inner_kernel, self.inner_bias)  # (B, T, F)
+        inner = self._affine(inputs, "inner")  # (B, T, F)
         if self.gated:
-            gate = _affine(inputs, self.gate_kernel, self.gate_bias)
+            gate = self._affine(inputs, "gate")
             inner = self.activation(gate) * inner
         else:
             inner = self.activation(inner)
         if self.dropout and training:
             inner = self.inner_dropout(inner, training=True)
-        return _affine(inner, self.outer_kernel, self.outer_bias)
+        return self._affine(inner, "outer")
+
+    def _affine(self, inputs: Tensor, name: str) -> Tensor:
+        outputs = self.multiply(inputs, f"{name}_kernel")
+        bias = getattr(self, f"{name}_bias")
+        return outputs if bias is None else outputs + bias
 
     def compute_output_shape(self, inputs_shape: Shape) -> Shape:
         return inputs_shape
@@ -136,8 +145,3 @@ class FeedForward(keras.layers.Layer):
             "kernel_initializer": serialized(self.kernel_initializer),
             "bias_initializer": serialized(self.bias_initializer),
         }
-
-
-def _affine(inputs: Tensor, kernel: Tensor, bias: Tensor | None) -> Tensor:
-    outputs = ops.matmul(inputs, kernel)
-    return outputs if bias is None else outputs + bias

@@ -22,6 +22,8 @@ from keras_transformer.layers.initial_values import given
 from keras_transformer.layers.initial_values import initializer
 from keras_transformer.layers.initial_values import scaled
 from keras_transformer.layers.initial_values import serialized
+from keras_transformer.layers.kernels import Kernels
+from keras_transformer.layers.kernels import float_policy
 from keras_transformer.layers.normalization import normalization
 from keras_transformer.tensors import Shape
 from keras_transformer.tensors import Tensor
@@ -31,7 +33,7 @@ SCORINGS = ("scaled_dot_product", "dot_product", "additive")
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class MultiHeadAttention(keras.layers.Layer):
+class MultiHeadAttention(Kernels):
     """Concat(head_1 .. head_H) W_O, head_i = Attention(Q W_i_Q, K W_i_K, V W_i_V).
 
     Each projection is one matrix for all heads, D x (H * head_dim), initialized with
@@ -162,13 +164,15 @@ class MultiHeadAttention(keras.layers.Layer):
         self.query_norm = self._norm("query_norm")
         self.key_norm = self._norm("key_norm")
         self.weights_dropout = Dropout(
-            dropout, dtype=self.dtype_policy, name="weights_dropout"
+            dropout, dtype=float_policy(self.dtype_policy), name="weights_dropout"
         )
 
     @property
     def scoring(self) -> str:
         """`attention_scoring`, under its old name."""
         return self.attention_scoring
+
+    kernel_names = ("query_kernel", "key_kernel", "value_kernel", "output_kernel")
 
     def build(
         self,
@@ -205,6 +209,7 @@ class MultiHeadAttention(keras.layers.Layer):
                 shape=(self.num_heads, 1, 1, self.head_dim),
                 initializer=initializer("glorot_uniform"),
             )
+        self.build_quantized()
 
     def call(
         self,
@@ -345,7 +350,10 @@ class MultiHeadAttention(keras.layers.Layer):
         if self.query_key_norm is None:
             return None
         return normalization(
-            self.query_key_norm, self.norm_epsilon, dtype=self.dtype_policy, name=name
+            self.query_key_norm,
+            self.norm_epsilon,
+            dtype=float_policy(self.dtype_policy),
+            name=name,
         )
 
     def _kernel(self, name: str, rows: int, columns: int, gain: float = 1.0) -> Any:
@@ -365,7 +373,7 @@ class MultiHeadAttention(keras.layers.Layer):
 
     def _project(self, inputs: Tensor, name: str) -> Tensor:
         """(..., T, D) -> (..., H or G, T, size of a head)."""
-        outputs = ops.matmul(inputs, getattr(self, f"{name}_kernel"))
+        outputs = self.multiply(inputs, f"{name}_kernel")
         if self.use_bias:
             outputs = outputs + getattr(self, f"{name}_bias")
         num_heads = self.num_heads if name == "query" else self.num_key_value_heads
@@ -395,14 +403,16 @@ class MultiHeadAttention(keras.layers.Layer):
             self.value_dim == self.head_dim
             and self.num_key_value_heads == self.num_heads
             and self.query_key_norm is None
+            and not self._is_int8
         )
 
     def _project_self(self, inputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The same of self-attention, by one product instead of three."""
         # Stacked, not joined end to end: heads may be split over devices.
-        kernels = (self.query_kernel, self.key_kernel, self.value_kernel)
+        kernels = [self.matrix(name) for name in self.kernel_names[:3]]
         # Values: TensorFlow stacks no Keras variables along the first axis.
-        kernels = ops.stack([kernel.value for kernel in kernels], axis=1)
+        kernels = [getattr(kernel, "value", kernel) for kernel in kernels]
+        kernels = ops.stack(kernels, axis=1)
         outputs = ops.tensordot(inputs, kernels, axes=1)
         if self.use_bias:
             biases = (self.query_bias, self.key_bias, self.value_bias)
@@ -424,7 +434,7 @@ class MultiHeadAttention(keras.layers.Layer):
             outputs = ops.swapaxes(outputs, -3, -2)
             width = self.num_heads * self.value_dim
             outputs = ops.reshape(outputs, (*ops.shape(outputs)[:-2], width))
-        outputs = ops.matmul(outputs, self.output_kernel)
+        outputs = self.multiply(outputs, "output_kernel")
         return outputs + self.output_bias if self.use_bias else outputs
 
     def _joined_bias(

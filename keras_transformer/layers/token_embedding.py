@@ -16,13 +16,15 @@ from keras_transformer.layers.initial_values import given
 from keras_transformer.layers.initial_values import initializer
 from keras_transformer.layers.initial_values import of_embeddings
 from keras_transformer.layers.initial_values import serialized
+from keras_transformer.layers.kernels import Kernels
+from keras_transformer.layers.kernels import int8_product
 from keras_transformer.layers.token_ids import whole_ids
 from keras_transformer.tensors import Shape
 from keras_transformer.tensors import Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class TokenEmbedding(keras.layers.Layer):
+class TokenEmbedding(Kernels):
     """E[ids] * √D; with `reverse=True`, hidden Eᵀ: the pre-softmax linear layer.
 
     Args:
@@ -80,6 +82,9 @@ class TokenEmbedding(keras.layers.Layer):
         self.bias_initializer = given(bias_initializer)
         self.autocast = False  # it would round ids that come as floats
 
+    kernel_names = ("embeddings",)
+    kernel_axis = -1
+
     def build(self, inputs_shape: Shape | None = None) -> None:
         self.embeddings = self.add_weight(
             name="embeddings",
@@ -96,22 +101,34 @@ class TokenEmbedding(keras.layers.Layer):
                 initializer=initializer(fresh(self.bias_initializer)),
                 autocast=False,  # logits are float32
             )
+        self.build_quantized()
 
     def call(self, inputs: Tensor, reverse: bool = False) -> Tensor:
         if reverse:
             return self._logits(inputs)
-        vectors = ops.take(self._matrix(), whole_ids(inputs, self.name), axis=0)
+        ids = whole_ids(inputs, self.name)
+        if self._is_int8:
+            vectors = ops.cast(ops.take(self.embeddings, ids, axis=0), "float32")
+            scales = ops.take(self.embeddings_scale, ids, axis=0)
+            vectors = vectors / ops.expand_dims(scales, -1)
+            vectors = ops.cast(vectors, self.compute_dtype)
+        else:
+            vectors = ops.take(self._matrix(), ids, axis=0)
         return vectors * math.sqrt(self.hidden_dim) if self.scale else vectors
 
     def _logits(self, hidden: Tensor) -> Tensor:
         hidden = ops.cast(hidden, self.compute_dtype)
-        logits = ops.matmul(hidden, ops.transpose(self._matrix()))
+        if self._is_int8:
+            kernel = ops.transpose(self.embeddings)
+            logits = int8_product(hidden, kernel, self.embeddings_scale)
+        else:
+            logits = ops.matmul(hidden, ops.transpose(self._matrix()))
         logits = ops.cast(logits, "float32")
         return logits if self.bias is None else logits + ops.cast(self.bias, "float32")
 
     def _matrix(self) -> Tensor:
         """The embeddings (V, D) in the compute dtype."""
-        matrix = self.embeddings
+        matrix = self.matrix("embeddings")
         if keras.backend.standardize_dtype(matrix.dtype) == self.compute_dtype:
             return matrix
         return ops.cast(matrix, self.compute_dtype)

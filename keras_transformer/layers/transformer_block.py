@@ -14,6 +14,8 @@ import keras
 from keras_transformer.layers import nested
 from keras_transformer.layers.activations import activation as make_activation
 from keras_transformer.layers.feed_forward import FeedForward
+from keras_transformer.layers.kernels import Kernels
+from keras_transformer.layers.kernels import float_policy
 from keras_transformer.layers.multi_head_attention import MultiHeadAttention
 from keras_transformer.layers.residual import Residual
 from keras_transformer.tensors import Shape
@@ -53,6 +55,7 @@ class TransformerBlock(keras.layers.Layer):
     Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.1.
     """
 
+    dtype_policy: Any  # Keras'
     part_names: tuple[str, ...] = (
         "self_attention",
         "self_attention_residual",
@@ -135,6 +138,25 @@ class TransformerBlock(keras.layers.Layer):
             },
         }
 
+    # === Quantization ===
+
+    def quantize(
+        self, mode: str | None = None, type_check: bool = True, config: Any = None
+    ) -> None:
+        """Makes attention and feed-forward network int8; see `Kernels.quantize`."""
+        layers = self._flatten_layers(include_self=False)
+        for layer in layers:
+            if isinstance(layer, Kernels):
+                layer.quantize(mode, config=config)
+        self._is_quantized = True
+        if self.dtype_policy.quantization_mode is None:
+            name = f"int8_from_{self.dtype_policy.name}"
+            self.dtype_policy = keras.dtype_policies.get(name)
+
+    def quantized_call(self, *arguments: Any, **options: Any) -> Any:
+        """The call of a block whose dtype policy says int8."""
+        return self.call(*arguments, **options)
+
     # === Parts ===
 
     def build_attention(
@@ -176,7 +198,7 @@ class TransformerBlock(keras.layers.Layer):
                 self.normalize_first,
                 self.dropout,
                 self.layer_norm_epsilon,
-                dtype=self.dtype_policy,
+                dtype=float_policy(self.dtype_policy),
                 name=name,
             )
             setattr(self, name, residual)

@@ -10,6 +10,7 @@ from typing import Any
 import keras
 
 from keras_transformer import backends
+from keras_transformer.errors import InputError
 from keras_transformer.losses import LabelSmoothedCrossEntropy
 from keras_transformer.models.checked_data import CheckedData
 
@@ -26,8 +27,13 @@ class CheckedModel(keras.Model):
 
     A subclass has a `config`.
 
+    Attributes:
+        is_int8: whether `quantize` has made its matrices int8.
+
     Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.4.
     """
+
+    is_int8 = False
 
     def fit(
         self,
@@ -45,6 +51,7 @@ class CheckedModel(keras.Model):
                 lack labels, or have other shapes than they must.
         """
         backends.note_work()
+        self._refuse_int8()
         checked = self._checked_data(supervised=True)
         x = checked.of(x, y, options.get("sample_weight"))
         if isinstance(validation_data, (tuple, list)) and len(validation_data) > 1:
@@ -82,6 +89,7 @@ class CheckedModel(keras.Model):
         **options: Any,
     ) -> Any:
         """`keras.Model.train_on_batch`; see `fit`."""
+        self._refuse_int8()
         self._checked_data(supervised=True).of(x, y, sample_weight)
         return super().train_on_batch(x, y, sample_weight, *arguments, **options)
 
@@ -100,6 +108,12 @@ class CheckedModel(keras.Model):
     def predict_on_batch(self, x: Any) -> Any:
         """`keras.Model.predict_on_batch`; see `fit`."""
         return super().predict_on_batch(self._checked_data().of(x))
+
+    def _refuse_int8(self) -> None:
+        if self.is_int8:
+            raise InputError(
+                "an int8 model does not learn; train the float model, then quantize it"
+            )
 
     def _checked_data(self, supervised: bool = False) -> CheckedData:
         own_loss = type(self).compute_loss.__module__.startswith(_PACKAGE)

@@ -70,6 +70,7 @@ class ConvolutionalModel(TranslationModel):
     """
 
     config_class = ConvolutionalConfig
+    int8_hindrance = "Keras has no int8 convolution"
 
     @staticmethod
     def make_layers(config: ConvolutionalConfig, policy: Any) -> dict[str, Any]:

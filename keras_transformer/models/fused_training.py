@@ -190,6 +190,8 @@ class FusedTraining(CheckedModel):
 
     def _hindrance(self, loss: Any, metrics: Any, loss_weights: Any) -> str | None:
         """What of `compile` or of a subclass turns the fusion off; None if nothing."""
+        if self.is_int8:
+            return "int8"
         if self.compute_dtype == "float16":
             # Gradients underflow before a loss scale could save them.
             return "float16"
@@ -230,7 +232,7 @@ class FusedTraining(CheckedModel):
             return super().compute_loss(x, y, y_pred, sample_weight, training)
         loss, statistics = self.loss.fused(
             y_pred,
-            self.output_embedding.embeddings,
+            self.output_embedding.matrix("embeddings"),
             self.output_embedding.bias,
             y,
             sample_weight,

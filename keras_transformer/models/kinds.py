@@ -19,6 +19,23 @@ _MODELS: dict[type[config.TranslationConfig], type[TranslationModel]] = {
 KINDS = {kind: _MODELS[config_class] for kind, config_class in config.KINDS.items()}
 
 
+def refuse_int8(model: Any, what: str) -> None:
+    """Refuses an int8 model.
+
+    Args:
+        model: of this package; an ensemble has none.
+        what: the beginning of the message, such as "a model folder holds".
+
+    Raises:
+        InputError: naming what to do instead.
+    """
+    if getattr(model, "is_int8", False):
+        raise InputError(
+            f"{what} float models alone, not int8; save this one with model.save "
+            f"(.keras), or give the float model"
+        )
+
+
 def refuse_subclass(model: Any, what: str) -> None:
     """Refuses a model whose class a file of its kind would not bring back.
 

@@ -73,6 +73,7 @@ class RecurrentModel(TranslationModel):
     """
 
     config_class = RecurrentConfig
+    int8_hindrance = "Keras has no int8 recurrent layer"
 
     @staticmethod
     def make_layers(config: RecurrentConfig, policy: Any) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import abc
 import inspect
+from collections.abc import Iterable
 from typing import Any
 from typing import ClassVar
 from typing import Self
@@ -20,6 +21,10 @@ from keras import ops
 from keras_transformer import backends
 from keras_transformer.config import TranslationConfig
 from keras_transformer.decoding.beam_groups import gather_all
+from keras_transformer.layers import MultiHeadAttention
+from keras_transformer.layers.kernels import Kernels
+from keras_transformer.layers.kernels import check_mode
+from keras_transformer.layers.kernels import float_policy
 from keras_transformer.layers.token_ids import whole_ids
 from keras_transformer.models.checked_data import check_ids
 from keras_transformer.models.checked_data import check_inputs
@@ -162,6 +167,7 @@ class TranslationModel(FusedTraining):
             config = self.config_class.from_dict(fields)
         policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
         _check_precision(policy)
+        mode, policy = policy.quantization_mode, float_policy(policy)
         # Keras' own __setattr__ requires `super().__init__` to have run; weights are
         # tracked through the functional graph.
         self.__dict__.update(config=config, **self.make_layers(config, policy))
@@ -174,6 +180,102 @@ class TranslationModel(FusedTraining):
             **kwargs,
         )
         self.dtype_policy = policy
+        if mode is not None:
+            self.quantize(mode)
+
+    #: What of this kind has no int8; None where all matrices have it.
+    int8_hindrance: ClassVar[str | None] = None
+
+    def quantize(
+        self,
+        mode: str | None = None,
+        config: Any = None,
+        filters: Any = None,
+        type_check: bool = True,
+    ) -> None:
+        """Makes the matrices of attention, feed-forward networks and embeddings int8.
+
+        Weights take a quarter of the memory; positions, normalizations and biases stay
+        as they are. The model translates and evaluates, but does not learn any more;
+        `compile` it anew, and make its `Translator` after this. `model.save` (.keras)
+        keeps it; model folders and exports take float models alone.
+
+        Args:
+            mode: `"int8"`.
+            config: that of Keras for this mode, or None.
+
+        Raises:
+            ValueError: another mode or option, a kind of model without int8, adapters
+                (LoRA), or float16.
+
+        Reference: Jacob et al., 2018, https://arxiv.org/abs/1712.05877.
+        """
+        check_mode(mode, config)
+        if filters is not None:
+            raise ValueError("filters are not supported; quantize layers one by one")
+        if self.int8_hindrance is not None:
+            raise ValueError(
+                f"{type(self).__name__} cannot be int8: {self.int8_hindrance}; "
+                f"quantize a Transformer, or use the dtype bfloat16"
+            )
+        layers = self._kernel_layers()
+        if any(layer.lora_kernels for layer in layers):
+            raise ValueError(
+                "the model has adapters (LoRA); save it, which merges them, load it "
+                "and quantize that"
+            )
+        for layer in layers:
+            layer.quantize(mode)
+        self.is_int8, self.compiled = True, False
+
+    def enable_lora(
+        self,
+        rank: int,
+        lora_alpha: float | None = None,
+        kernels: Iterable[str] = ("query_kernel", "value_kernel"),
+    ) -> None:
+        """Freezes the model and gives its attentions low-rank adapters, to be trained.
+
+        `compile` the model after this. What is saved, as .keras file or model folder,
+        is a plain model, each matrix with its adapter added.
+
+        Args:
+            rank: R; matrices (D, F) get A (D, R) and B (R, F).
+            lora_alpha: the adapters are scaled by `lora_alpha` / R; default R.
+            kernels: which matrices of each attention, of `"query_kernel"`,
+                `"key_kernel"`, `"value_kernel"` and `"output_kernel"`.
+
+        Raises:
+            ValueError: the model is int8, or has adapters already.
+
+        Reference: Hu et al., 2021, https://arxiv.org/abs/2106.09685.
+        """
+        if self.is_int8 or any(layer.lora_kernels for layer in self._kernel_layers()):
+            what = "is int8" if self.is_int8 else "has adapters already"
+            raise ValueError(f"the model {what}; enable_lora once, of a float model")
+        for weight in self.weights:
+            weight.trainable = False
+        for layer in self._kernel_layers():
+            if isinstance(layer, MultiHeadAttention):
+                layer.enable_lora(rank, lora_alpha, kernels=kernels)
+        self.compiled = False
+
+    def merged_weights(self) -> dict[str, Any]:
+        """`{path: tensor}` of all weights, the matrices with their adapters added."""
+        merged: dict[str, Any] = {}
+        adapters: set[str] = set()
+        for layer in self._kernel_layers():
+            merged |= layer.merged()
+            adapters |= layer.adapter_paths
+        return {
+            weight.path: merged.get(weight.path, weight)
+            for weight in self.weights
+            if weight.path not in adapters
+        }
+
+    def _kernel_layers(self) -> list[Kernels]:
+        layers = self._flatten_layers(include_self=False)
+        return [layer for layer in layers if isinstance(layer, Kernels)]
 
     def call(
         self, inputs: Any, training: bool | None = None, mask: Any = None
@@ -219,9 +321,12 @@ class TranslationModel(FusedTraining):
 
     def get_config(self) -> dict[str, Any]:
         self._check_arguments()
+        policy = self.dtype_policy
+        if self.is_int8:
+            policy = keras.dtype_policies.get(f"int8_from_{policy.name}")
         return {
             "config": self.config.model_dump(),
-            "dtype": keras.dtype_policies.serialize(self.dtype_policy),
+            "dtype": keras.dtype_policies.serialize(policy),
             "name": self.name,
             "trainable": self.trainable,
         }

@@ -32,7 +32,7 @@ def weight_values(model: Any) -> dict[str, np.ndarray]:
     """`{path: float32 array}`, copies."""
     return {
         path: backends.to_numpy(weight).astype("float32")
-        for path, weight in named_weights(model).items()
+        for path, weight in model.merged_weights().items()
     }
 
 

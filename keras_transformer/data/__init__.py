@@ -1,4 +1,4 @@
-"""Text to ids to batches; the embedded phrasebook."""
+"""Data pipeline: text to token ids to batches; and the embedded phrasebook."""
 
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from keras_transformer.data.token_rows import TokenRows as TokenRows
     from keras_transformer.data.tokenizer import Tokenizer as Tokenizer
 
-# On first use: only `batching` needs Keras.
+# Loaded on first use: only `batching` needs Keras.
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submodules=["phrasebook"],

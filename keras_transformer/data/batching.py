@@ -1,4 +1,4 @@
-"""Sentence pairs to batches: a budget of tokens, few shapes, little padding.
+"""Token batches of sentence pairs: a token budget, few shapes, little padding.
 
 B batch, T target positions, S source positions.
 """
@@ -22,7 +22,7 @@ from keras_transformer.data.token_rows import EncodedPairs
 from keras_transformer.data.token_rows import TokenRows
 from keras_transformer.errors import InputError
 
-#: How new runs plan their batches; see `TokenBatches`.
+#: The version of the batch plan that new runs use; see `TokenBatches`.
 RULE = 2
 
 _SPECIAL_IDS = {"pad_id": 0, "start_id": 1, "end_id": 2}
@@ -33,7 +33,7 @@ Batch = tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]
 def pad_rows(
     rows: TokenRows | Sequence[Sequence[int]], length: int, pad_id: int = 0
 ) -> np.ndarray:
-    """Rows of ids side by side, filled up with `pad_id`: (B, length) int32.
+    """Rows of ids as one array, padded with `pad_id`: (B, length) int32.
 
     Raises:
         InputError: where a row has more than `length` ids.
@@ -63,62 +63,62 @@ class TokenBatches(keras.utils.PyDataset):
 
     Pairs of similar length share a batch. All batches of one bucket have the same
     shape (rows, S, T), so a compiled step is compiled at most `max_buckets` times. The
-    weights of a batch sum to 1: a loss that sums is the mean over its tokens, however
-    the batch is split over devices. Which pairs share a batch does not depend on how
-    many devices there are: `rows_multiple_of` adds rows.
+    weights of a batch sum to 1: a summed loss is the mean over its tokens, however the
+    batch is split over devices. Which pairs share a batch does not depend on the number
+    of devices: `rows_multiple_of` only adds rows of padding.
 
     A batch is `({"source": (B, S), "target": (B, T)}, labels (B, T), weights (B, T))`,
     int32 and float32: source x1..xn `</s>`, target `<s>` y1..ym, labels y1..ym `</s>`.
-    Rows that fill a batch up hold padding alone and weigh nothing.
+    Rows that fill up a batch hold only padding and have weight 0.
 
-    The order is a pure function of `seed` and `epoch`. An index behind the last batch
-    is a batch of a following epoch, so that step k of a whole training is
-    `batches[k]`. `fit` draws another order of the batches from Python's global
-    random state; `fit(..., shuffle=False)` keeps the one of this class. Keras' epochs
-    of `steps_per_epoch` steps are not epochs of the corpus: see `from_step`.
+    The order is a pure function of `seed` and `epoch`. An index beyond the last batch
+    is a batch of a later epoch, so that step k of a whole training is `batches[k]`. By
+    default `fit` shuffles the batches again with Python's global random state;
+    `fit(..., shuffle=False)` keeps the order of this class. Keras' epochs of
+    `steps_per_epoch` steps are not epochs of the corpus: see `from_step`.
 
-    The ids may be mapped from a file: what is held in memory is 12 bytes a pair.
+    The ids may be memory-mapped from a file: 12 bytes per pair are held in memory.
 
     Args:
         pairs: the sentence pairs.
-        batch_tokens: the most target positions of a batch, padding included; a longer
-            sentence is a batch of its own.
-        shuffle: False gives one order for every epoch, by falling length but for the
-            second batch, which is the shortest.
-        seed: of the order.
-        max_buckets: the most shapes.
+        batch_tokens: the maximum number of target positions of a batch, padding
+            included; a longer sentence forms a batch alone.
+        shuffle: False gives the same order in every epoch: longest first, except for
+            the second batch, which is the shortest.
+        seed: the seed of the order.
+        max_buckets: the maximum number of shapes.
         rows_multiple_of: the number of devices that share a batch, times their
-            micro-batches; rows of padding make up for what it does not divide.
-        pad_id: fills the rows. Default, as of `start_id` and `end_id`: that of the
-            pairs' tokenizer, where `encode_pairs` made them, else 0, 1 and 2.
-        start_id: begins the decoder's input.
-        end_id: ends labels and source.
+            micro-batches; rows of padding fill up a remainder.
+        pad_id: the padding id. Default, as for `start_id` and `end_id`: that of the
+            tokenizer, where `encode_pairs` made the pairs, otherwise 0, 1 and 2.
+        start_id: the first id of the decoder's input.
+        end_id: the last id of labels and source.
         source_end: whether the source ends with `end_id`.
-        shares: where `pairs` are those of several corpora one after the other: of each
-            how many pairs it has, and how often an epoch sees each of them. Of a
-            corpus with 0.25 every epoch sees another quarter.
-        bpe_dropout: segments the pairs anew each time they are used, as a function of
-            `seed`, epoch and batch. The shapes leave room for most segmentations; a
-            row that does not fit is used in its plain one.
-        batch_source_tokens: the most source positions of a batch, padding included;
-            None for as many as `batch_tokens`.
-        rule: how batches are planned. 2, or 1 for what earlier versions began: then
-            the plan itself makes the rows a multiple of `rows_multiple_of`, and the
-            source has no bound by default.
+        shares: `(num_pairs, weight)` of each corpus, where `pairs` concatenates
+            several. With weight 0.25, each epoch sees a different quarter of that
+            corpus.
+        bpe_dropout: segments the pairs again each time they are used, as a function of
+            `seed`, epoch and batch. The shapes leave room for most segmentations; a row
+            that does not fit keeps its plain segmentation.
+        batch_source_tokens: the maximum number of source positions of a batch, padding
+            included; None for `batch_tokens`.
+        rule: the version of the batch plan. 2, or 1 for runs that earlier versions
+            began: rule 1 rounds the planned rows to a multiple of `rows_multiple_of`,
+            and does not bound the source by default.
 
     Attributes:
-        special_ids: `pad_id`, `start_id` and `end_id`, which a model of this package
-            compares with its own before it learns from the batches.
-        epoch: the number of the epoch that index 0 begins, from 0; may be set. The end
-            of an epoch moves it by one, and so does the start of `fit`, because
-            Keras announces an epoch's end there too.
+        special_ids: `pad_id`, `start_id` and `end_id`; a model of this package compares
+            them with its config before it trains.
+        epoch: the number of the epoch that starts at index 0, from 0; may be set. The
+            end of an epoch increases it by one, and so does the start of `fit`, because
+            Keras also calls `on_epoch_end` there.
         shapes: (rows, S, T) of each bucket, the longest first.
-        num_tokens: target tokens in an epoch, end tokens included, in the plain
-            segmentation; a mean where `shares` let the epochs differ.
-        padding: the share of the target positions that holds none of these tokens.
+        num_tokens: target tokens of an epoch, end tokens included, in the plain
+            segmentation; the mean where epochs differ because of `shares`.
+        padding: the share of target positions that are padding.
 
     Raises:
-        InputError: where there are no pairs, or a number is not one above 0.
+        InputError: where there are no pairs, or a number is not positive.
 
     Example:
 
@@ -206,38 +206,37 @@ class TokenBatches(keras.utils.PyDataset):
         first, end = self._plan.cuts[batch : batch + 2]
         rows, (B, S, T) = slots[first:end], self.shapes[self._plan.buckets[batch]]
         part, parts = self._part
-        own = slice(part * (B // parts), (part + 1) * (B // parts))
+        part_rows = slice(part * (B // parts), (part + 1) * (B // parts))
         if self.bpe_dropout is None:
             tokens = int(self.pairs.target.lengths_of(rows).sum()) + len(rows)
-            pairs = self.pairs.take(rows[own])
+            pairs = self.pairs.take(rows[part_rows])
         else:
-            # Whole: only this tells how many tokens the other parts have.
+            # All rows are segmented: the number of tokens of the other parts is needed.
             pairs = self.bpe_dropout(
                 self.pairs.take(rows),
                 (S - self.source_end, T - 1),
                 (self.seed, epoch, batch),
             )
             tokens = len(pairs.target.ids) + len(rows)
-            pairs = pairs.take(np.arange(len(rows))[own])
+            pairs = pairs.take(np.arange(len(rows))[part_rows])
         return self._batch(pairs, (B // parts, S, T), tokens)
 
     def on_epoch_end(self) -> None:
         self.epoch += 1
 
     def part(self, index: int, count: int) -> TokenBatches:
-        """Of each batch the rows that belong to part `index` of `count` equal ones.
+        """The rows of each batch that belong to part `index` of `count` equal parts.
 
-        For one of `count` processes that train together. Parts one after the other are
-        the batch, in its order, on which the masks of dropout depend. The weights are
-        those of the whole batch: they sum to 1 over all parts. No row of another part
-        is built.
+        For one of `count` processes that train together. The concatenated parts are the
+        batch, in its order, on which dropout masks depend. The weights are those of the
+        whole batch: they sum to 1 over all parts. Rows of other parts are not built.
 
         Raises:
             InputError: where `rows_multiple_of` is not a multiple of `count`.
         """
         if not 0 <= index < count or self.rows_multiple_of % count:
             raise InputError(
-                f"part {index} of {count} does not go with rows_multiple_of "
+                f"part {index} of {count} does not fit rows_multiple_of "
                 f"{self.rows_multiple_of}; give a multiple of the number of parts"
             )
         part = copy.copy(self)
@@ -256,13 +255,13 @@ class TokenBatches(keras.utils.PyDataset):
     ) -> keras.utils.PyDataset:
         """The batches `self[step]`, `self[step + 1]`, ... without end.
 
-        For training by steps, and for resuming it in the middle of an epoch:
-        `fit(batches.from_step(done), steps_per_epoch=..., shuffle=False)` goes on with
-        the next step from one of Keras' epochs to the following.
+        For training by steps, and for resuming in the middle of an epoch:
+        `fit(batches.from_step(done), steps_per_epoch=..., shuffle=False)` continues
+        with the next step across Keras' epochs.
 
         Args:
-            step: of the first batch.
-            part: index and count of `part`, for one of several processes.
+            step: the step of the first batch.
+            part: the arguments index and count of `part`, for one of several processes.
         """
         return _Endless(self.part(*part), step)
 
@@ -300,8 +299,8 @@ class TokenBatches(keras.utils.PyDataset):
         tokens = 0.0
         for stratum in (s for bucket in self._plan.strata for s in bucket):
             lengths = self.pairs.target.lengths_of(stratum.pairs)
-            once = int(lengths.sum()) + len(lengths)
-            tokens += once * stratum.slots / len(lengths)
+            epoch_tokens = int(lengths.sum()) + len(lengths)
+            tokens += epoch_tokens * stratum.slots / len(lengths)
         return round(tokens)
 
 
@@ -326,7 +325,7 @@ def _checked(shares: Sequence[Share], pairs: int) -> list[Share]:
 
 
 class _Endless(keras.utils.PyDataset):
-    """Batches from a step on; `num_batches` None is Keras' sign for "without end"."""
+    """Batches from a step on; `num_batches` None means "infinite" in Keras."""
 
     num_batches = None
 
@@ -338,8 +337,8 @@ class _Endless(keras.utils.PyDataset):
         self.begun = False
 
     def __getitem__(self, index: int) -> Batch:
-        # Before an epoch begins Keras reads batches for their shapes alone, and the
-        # first ones of an epoch are made for that.
+        # Before an epoch begins, Keras reads batches only for their shapes: the first
+        # batches of an epoch serve that.
         return self.batches[self.step + index if self.begun else index]
 
     def on_epoch_begin(self) -> None:

@@ -1,4 +1,4 @@
-"""Subword regularisation: a text is segmented anew each time it is trained on."""
+"""Subword regularization (BPE-dropout): a new segmentation each time a text is used."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from keras_transformer.data.token_rows import TokenRows
 from keras_transformer.data.tokenizer import Tokenizer
 from keras_transformer.errors import InputError
 
-_SAMPLE = 1000  # rows whose growth is measured
+_SAMPLE = 1000  # number of rows whose growth is measured
 
 
 class BPEDropout:
-    """A new segmentation of sentence pairs, with merges left out at random.
+    """BPE-dropout: a new segmentation of sentence pairs, skipping merges at random.
 
     For the `bpe_dropout` of `TokenBatches`; a pure function of pairs and seed. See
     `BPEMerges.join`.
 
     Args:
-        source_tokenizer: of the source.
-        target_tokenizer: of the target; the same for a shared vocabulary.
-        dropout: the probability with which a merge is left out.
-        max_length: the most tokens that a row may grow to, with the end token, such as
-            the learned positions of a model; None for any.
+        source_tokenizer: the tokenizer of the source.
+        target_tokenizer: the tokenizer of the target; the same for a shared vocabulary.
+        dropout: the probability that a merge is skipped.
+        max_length: the maximum number of tokens that a row may grow to, with the end
+            token, such as the learned positions of a model; None for no limit.
         split_symbols: see `BPEMerges`.
 
     Raises:
@@ -59,7 +59,7 @@ class BPEDropout:
         split_symbols: bool = False,
     ) -> None:
         if not 0 < dropout < 1:
-            raise InputError(f"dropout {dropout} of BPE must lie between 0 and 1")
+            raise InputError(f"the BPE dropout {dropout} must be between 0 and 1")
         source = BPEMerges(source_tokenizer, split_symbols=split_symbols)
         target = source
         if target_tokenizer is not source_tokenizer:
@@ -75,8 +75,8 @@ class BPEDropout:
 
         Args:
             pairs: in their plain segmentation.
-            longest: the most tokens of a source and of a target; a row that becomes
-                longer stays as it is.
+            longest: the maximum number of tokens of a source and of a target; a row
+                that would become longer keeps its plain segmentation.
             seed: integers from 0.
         """
         random = np.random.default_rng(tuple(seed))
@@ -86,29 +86,31 @@ class BPEDropout:
         )
 
     def room(self, pairs: EncodedPairs) -> tuple[np.ndarray, np.ndarray]:
-        """How many tokens most rows will have at most, (pairs,) int32 a side.
+        """Estimated maximum length of each row after dropout, (pairs,) int32 per side.
 
-        Of `_SAMPLE` rows the mean growth m and its variance v a token are measured; a
-        row of n tokens gets m n + sqrt(v n) / 2 of them, half a standard deviation
-        above what is expected, and never fewer than n. On Multi30k with dropout 0.1
-        the padding is then 22 % of the target (14 % without dropout), and 6 % of the
-        rows do not fit; of a whole deviation it would be 26 % and 3 %.
+        The mean growth m per token and its variance v are measured on `_SAMPLE` rows. A
+        row of n tokens gets room for m n + sqrt(v n) / 2, half a standard deviation
+        above the expected length, and at least n. On Multi30k with dropout 0.1, padding
+        is then 22 % of the target (14 % without dropout), and 6 % of the rows do not
+        fit; with a whole deviation it would be 26 % and 3 %.
         """
         return self._room(0, pairs.source), self._room(1, pairs.target)
 
     def _anew(
         self, side: int, rows: TokenRows, longest: int, random: np.random.Generator
     ) -> TokenRows:
-        anew = self._merges[side].join(rows, self.dropout, random)
+        segmented = self._merges[side].join(rows, self.dropout, random)
         places = np.arange(len(rows))
-        places[anew.lengths > longest] += len(rows)
-        return TokenRows.concatenate([anew, rows]).take(places)
+        places[segmented.lengths > longest] += len(rows)
+        return TokenRows.concatenate([segmented, rows]).take(places)
 
     def _room(self, side: int, rows: TokenRows) -> np.ndarray:
         places = np.linspace(0, len(rows) - 1, min(_SAMPLE, len(rows))).astype(int)
         sample = rows.take(places)
-        anew = self._merges[side].join(sample, self.dropout, np.random.default_rng(0))
-        before, after = sample.lengths, anew.lengths
+        segmented = self._merges[side].join(
+            sample, self.dropout, np.random.default_rng(0)
+        )
+        before, after = sample.lengths, segmented.lengths
         tokens = max(before.sum(), 1)
         mean = after.sum() / tokens
         variance = ((after - mean * before) ** 2).sum() / tokens

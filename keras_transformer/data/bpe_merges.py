@@ -1,7 +1,7 @@
-"""Byte-pair encoding on arrays of ids, from the characters up, with merges left out.
+"""Byte-pair encoding (BPE) on arrays of ids, with merges skipped at random.
 
-SentencePiece can do this as well, but its random numbers differ from one process to
-the next whatever the seed: a run that was killed could not be gone on with as it was.
+SentencePiece can do this as well, but its random numbers differ between processes
+whatever the seed: a killed run could not be resumed exactly.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ class BPEMerges:
     """The merges of a tokenizer.
 
     Args:
-        tokenizer: of byte-pair encoding.
-        split_symbols: whether user-defined symbols come apart as other pieces do; they
-            did in runs that were begun when nothing kept them whole.
+        tokenizer: a byte-pair encoding tokenizer.
+        split_symbols: whether user-defined symbols are split as other pieces are, as in
+            runs of earlier versions, which did not protect them.
 
     Raises:
-        InputError: where the tokenizer is something else.
+        InputError: where the tokenizer is not byte-pair encoding.
 
     Example:
 
@@ -52,30 +52,29 @@ class BPEMerges:
             for cut in range(1, len(piece))
             if piece[:cut] in ids and piece[cut:] in ids
         }
-        # Two neighbours as one number, sorted, and the rank of what they become. The
-        # last one is larger than any.
+        # Each pair of neighbours as one number, sorted, and the rank of its merge. The
+        # last number is larger than any pair.
         self._pairs = np.array([*sorted(merges), self._size**2], int)
         self._ranks = np.array([*(merges[pair] for pair in self._pairs[:-1]), 0], int)
         inside = {ids[letter] for piece in ids for letter in piece[1:] if letter in ids}
-        self._begins = np.ones(self._size, bool)  # no merge joins it to what is before
+        self._begins = np.ones(self._size, bool)  # no merge joins it to its predecessor
         self._begins[list(inside)] = False
         self._characters = self._split(pieces, ids)
 
     def join(
         self, rows: TokenRows, dropout: float, random: np.random.Generator
     ) -> TokenRows:
-        """Segments rows anew from their characters.
+        """Segments rows again, starting from their characters.
 
-        Again and again each word, as long as it can, makes its best merge (the first
-        one of the best) out of those that are not left out this time; a word of which
-        all are left out is done. What is no text, such as a byte or an unknown
-        character, stays as it is.
+        In each round, each word makes its best merge (the first of equal ones) among
+        those that are not skipped in this round; a word whose merges are all skipped is
+        finished. Bytes and unknown characters stay as they are.
 
         Args:
-            rows: ids of the tokenizer.
-            dropout: the probability with which a merge is left out; 0 gives the
-                tokenizer's own segmentation.
-            random: gives a number for each possible merge.
+            rows: rows of the tokenizer's ids.
+            dropout: the probability that a merge is skipped; 0 gives the tokenizer's
+                plain segmentation.
+            random: the generator of a number for each possible merge.
 
         Reference: Provilkov et al., 2020, https://arxiv.org/abs/1910.13267,
         algorithm 1.
@@ -97,9 +96,9 @@ class BPEMerges:
         dropout: float,
         random: np.random.Generator,
     ) -> np.ndarray:
-        """Joins in place; returns which places hold an id in the end."""
+        """Merges in place; returns a mask of the places that hold an id at the end."""
         kept = np.ones(len(ids), bool)
-        places = np.arange(len(ids))  # of the words that are not done
+        places = np.arange(len(ids))  # of the unfinished words
         while len(places):
             now, word = ids[places], words[places]
             ranks = self._possible(now, word)
@@ -107,26 +106,26 @@ class BPEMerges:
             starts = np.flatnonzero(np.diff(word, prepend=-1))
             lengths = np.diff(starts, append=len(word))
             best = np.repeat(np.minimum.reduceat(ranks, starts), lengths)
-            going = best < self._size
-            merged = np.flatnonzero(going & (ranks == best))
-            merged = merged[np.diff(word[merged], prepend=-1) > 0]  # one a word
+            active = best < self._size
+            merged = np.flatnonzero(active & (ranks == best))
+            merged = merged[np.diff(word[merged], prepend=-1) > 0]  # one per word
             ids[places[merged]] = self._by_rank[ranks[merged]]
             kept[places[merged + 1]] = False
-            going[merged + 1] = False
-            places = places[going]
+            active[merged + 1] = False
+            places = places[active]
         return kept
 
     def _possible(self, ids: np.ndarray, words: np.ndarray) -> np.ndarray:
-        """The rank of the merge of each id with the next; their number where none."""
+        """The rank of each id's merge with the next; `self._size` for none."""
         ranks = np.full(len(ids), self._size)
         pairs = ids[:-1] * self._size + ids[1:]
-        found = np.searchsorted(self._pairs, pairs)
-        possible = (self._pairs[found] == pairs) & (words[:-1] == words[1:])
-        ranks[:-1][possible] = self._ranks[found[possible]]
+        positions = np.searchsorted(self._pairs, pairs)
+        possible = (self._pairs[positions] == pairs) & (words[:-1] == words[1:])
+        ranks[:-1][possible] = self._ranks[positions[possible]]
         return ranks
 
     def _split(self, pieces: list[str], ids: dict[str, int]) -> TokenRows:
-        """The characters of each id; itself, where merges do not lead back to it."""
+        """The characters of each id; the id itself where they merge differently."""
         split = [
             [ids[letter] for letter in piece]
             if piece in ids and all(letter in ids for letter in piece)
@@ -134,8 +133,8 @@ class BPEMerges:
             for i, piece in enumerate(pieces)
         ]
         self._characters = TokenRows.from_lists(split)
-        own = TokenRows.from_lists([[i] for i in range(self._size)])
-        joined = self.join(own, 0.0, np.random.default_rng(0))
+        single_ids = TokenRows.from_lists([[i] for i in range(self._size)])
+        joined = self.join(single_ids, 0.0, np.random.default_rng(0))
         return TokenRows.from_lists(
             [
                 letters if back.tolist() == [i] else [i]

@@ -1,4 +1,4 @@
-"""Buckets of sentence pairs of similar length, and the batches that they are cut into.
+"""Buckets of sentence pairs of similar length, and the plan of their batches.
 
 S source positions, T target positions.
 """
@@ -13,7 +13,7 @@ import numpy as np
 
 Shape = tuple[int, int, int]  # rows, S, T
 
-#: How many pairs one corpus has, and how often an epoch sees each.
+#: The number of pairs of a corpus, and how often an epoch sees each pair.
 Share = tuple[int, float]
 
 
@@ -22,8 +22,8 @@ class Stratum:
     """The pairs of one corpus in one bucket.
 
     Args:
-        pairs: their numbers, longest first, (pairs,) int32.
-        slots: how many of them, with repetitions, an epoch sees.
+        pairs: the indices of the pairs, longest first, (pairs,) int32.
+        slots: how many pairs an epoch sees, repetitions included.
     """
 
     pairs: np.ndarray
@@ -32,13 +32,13 @@ class Stratum:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class BatchPlan:
-    """What all epochs have in common.
+    """The plan of batches that all epochs share.
 
     Args:
-        strata: of each bucket, longest bucket first, its strata. An epoch is a row of
-            slots, bucket after bucket, each with as many as its strata say.
-        cuts: where each batch begins in the slots, and the end, (batches + 1,).
-        buckets: which of the shapes each batch has, (batches,).
+        strata: the strata of each bucket, longest bucket first. An epoch is a row of
+            slots, bucket after bucket, with the slots of all its strata.
+        cuts: the first slot of each batch, and the end, (batches + 1,).
+        buckets: the index of each batch's shape, (batches,).
         shapes: (rows, S, T) of each bucket that has batches.
     """
 
@@ -59,9 +59,9 @@ def plan_batches(
 ) -> BatchPlan:
     """Cuts the pairs, sorted by length, into buckets and these into batches.
 
-    A bucket whose last batch is not full takes pairs of the next shorter bucket into
-    it, so that no step of the training follows the gradient of a handful of
-    sentences; the shortest bucket spreads its pairs evenly over its batches.
+    A bucket fills its last batch with pairs of the next shorter bucket, so that no
+    training step uses the gradient of a handful of sentences; the shortest bucket
+    spreads its pairs evenly over its batches.
     """
     # One length for both sides, the source scaled to the target.
     ratio = target_lengths.sum(dtype=np.int64) / source_lengths.sum(dtype=np.int64)
@@ -75,7 +75,7 @@ def plan_batches(
         np.maximum.reduceat(target_lengths[ascending], starts),
         max_buckets,
     )
-    # From here on the longest comes first, so that it can take what it lacks.
+    # From here on the longest bucket comes first, so that it can take shorter pairs.
     strata = [
         _strata(ascending[start:end][::-1], shares)
         for start, end in zip([0, *ends[:-1]], ends, strict=True)
@@ -85,21 +85,21 @@ def plan_batches(
     total, start, end = sum(slots), 0, 0
     cuts, buckets = [], []
     shapes: list[tuple[int, int, int]] = []
-    for own, (S, T) in zip(slots, sizes, strict=True):
-        end += own
-        if start >= end:  # longer buckets took all of it
+    for bucket_slots, (S, T) in zip(slots, sizes, strict=True):
+        end += bucket_slots
+        if start >= end:  # longer buckets took all of its pairs
             continue
         rows = batch_tokens // T
         if batch_source_tokens is not None:
             rows = min(rows, batch_source_tokens // S)
         rows = max(rows // rows_multiple_of * rows_multiple_of, rows_multiple_of)
         batches = -(-(end - start) // rows)
-        taken = min(batches * rows, total - start)
-        rows = -(-taken // (batches * rows_multiple_of)) * rows_multiple_of
-        cuts.append(start + np.arange(batches) * taken // batches)
+        slots_taken = min(batches * rows, total - start)
+        rows = -(-slots_taken // (batches * rows_multiple_of)) * rows_multiple_of
+        cuts.append(start + np.arange(batches) * slots_taken // batches)
         buckets.append(np.full(batches, len(shapes)))
         shapes.append((int(rows), int(S), int(T)))
-        start += taken
+        start += slots_taken
     return BatchPlan(
         strata=strata,
         cuts=np.append(np.concatenate(cuts), total),
@@ -111,7 +111,7 @@ def plan_batches(
 def _sorted(*keys: np.ndarray) -> np.ndarray:
     """Row numbers sorted by the first key, then by the second, ..., (rows,) int32.
 
-    One stable sort a key; of 16 bits NumPy sorts in linear time.
+    One stable sort per key; NumPy sorts 16-bit keys in linear time.
     """
     order = np.arange(len(keys[0]), dtype=np.int32)
     for key in reversed(keys):
@@ -121,15 +121,17 @@ def _sorted(*keys: np.ndarray) -> np.ndarray:
 
 
 def _strata(pairs: np.ndarray, shares: Sequence[Share]) -> list[Stratum]:
-    """The pairs of a bucket by corpus; of each pair every epoch sees some slots."""
+    """The pairs of a bucket by corpus, with the slots that an epoch gives them."""
     strata, first = [], 0
     for count, weight in shares:
-        own = pairs
+        corpus_pairs = pairs
         if len(shares) > 1:
-            own = pairs[(pairs >= first) & (pairs < first + count)]
-        if len(own):
-            # Rounded up, so that a rare pair comes at times; 0.7 * 10 is 7.000...1.
-            strata.append(Stratum(own, math.ceil(len(own) * weight - 1e-6)))
+            corpus_pairs = pairs[(pairs >= first) & (pairs < first + count)]
+        if len(corpus_pairs):
+            # Rounded up, so that rare pairs are seen at all; 0.7 * 10 is 7.000...1.
+            strata.append(
+                Stratum(corpus_pairs, math.ceil(len(corpus_pairs) * weight - 1e-6))
+            )
         first += count
     return strata
 
@@ -137,19 +139,19 @@ def _strata(pairs: np.ndarray, shares: Sequence[Share]) -> list[Stratum]:
 def _buckets(
     ends: np.ndarray, sources: np.ndarray, targets: np.ndarray, max_buckets: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Where to cut pairs sorted by length so that padding is least.
+    """Buckets with the least padding, for pairs sorted by length.
 
-    Dynamic programming over the distinct lengths: `cost[j, i]` is what one bucket of
-    lengths j to i costs, its pairs times its S + T positions.
+    Dynamic programming over the distinct lengths: `cost[j, i]` is the cost of one
+    bucket of lengths j to i: its pairs times its S + T positions.
 
     Args:
         ends: 0, and where each length ends in the sorted pairs, (lengths + 1,).
         sources: the longest source of each length.
         targets: the longest target of each length.
-        max_buckets: the most buckets.
+        max_buckets: the maximum number of buckets.
 
     Returns:
-        Of each bucket: its end in the sorted pairs, S and T.
+        For each bucket its end in the sorted pairs, S and T.
     """
     sources, targets = np.maximum.accumulate(sources), np.maximum.accumulate(targets)
     starts, ends = ends[:-1], ends[1:]

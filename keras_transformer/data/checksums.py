@@ -9,12 +9,12 @@ import numpy as np
 
 from keras_transformer.errors import InputError
 
-#: Bytes. A batch touches a block for each of its rows; all are read once in an epoch.
+#: In bytes. A batch touches one block per row; an epoch reads each block once.
 BLOCK_BYTES = 1 << 16
 
 
 class ChecksumWriter:
-    """The CRC-32 of each block of a file that is written piece by piece."""
+    """CRC-32 checksums of the blocks of a file that is written in parts."""
 
     def __init__(self) -> None:
         self._whole: list[int] = []
@@ -22,7 +22,7 @@ class ChecksumWriter:
         self._filled = 0
 
     def add(self, content: bytes) -> None:
-        """Takes what follows in the file."""
+        """Adds the next bytes of the file."""
         rest = memoryview(content)
         while len(rest):
             room = BLOCK_BYTES - self._filled
@@ -34,21 +34,21 @@ class ChecksumWriter:
                 self._crc = self._filled = 0
 
     def checksums(self) -> np.ndarray:
-        """Those of all blocks, the last one shorter: (blocks,) little-endian uint32."""
+        """The checksum of each block, (blocks,) little-endian uint32."""
         rest = [self._crc] if self._filled else []
         return np.array([*self._whole, *rest], "<u4")
 
 
 class CheckedBlocks:
-    """The blocks of an array that is mapped from a file.
+    """The blocks of a memory-mapped array, verified on first read.
 
     Args:
-        path: of the file, for messages.
-        array: its content, of one axis.
-        checksums: of `ChecksumWriter`.
+        path: the path of the file, for messages.
+        array: its content, with one axis.
+        checksums: the result of `ChecksumWriter`.
 
     Attributes:
-        fault: the error of the first block that is damaged; None so far.
+        fault: the error of the first damaged block; None so far.
     """
 
     def __init__(self, path: Path, array: np.ndarray, checksums: np.ndarray) -> None:
@@ -61,7 +61,7 @@ class CheckedBlocks:
         self._left = len(checksums)
 
     def check(self, starts: np.ndarray, ends: np.ndarray) -> None:
-        """Verifies what has not been read yet of the items from starts to ends.
+        """Verifies the blocks of the items from starts to ends on first read.
 
         Raises:
             InputError: naming the file, where a block is damaged.
@@ -79,7 +79,7 @@ class CheckedBlocks:
             first, last = first[longer] + 1, last[longer]
 
     def check_all(self) -> None:
-        """Verifies the whole file; errors as of `check`."""
+        """Verifies the whole file; raises as `check` does."""
         for block in np.flatnonzero(self._unread).tolist():
             self._verify(block)
 
@@ -87,10 +87,10 @@ class CheckedBlocks:
         content = self._bytes[block * BLOCK_BYTES : (block + 1) * BLOCK_BYTES]
         if zlib.crc32(content.data) != self._checksums[block]:
             self.fault = InputError(
-                f"{self.path} is damaged, near byte {block * BLOCK_BYTES}; remove the "
-                f"folder {self.path.parent}, and start again: the text is then encoded "
-                f"anew"
+                f"{self.path} is damaged, near byte {block * BLOCK_BYTES}; remove "
+                f"the folder {self.path.parent} and start again to encode the text "
+                "again"
             )
             raise self.fault
         self._unread[block] = False
-        self._left = int(np.count_nonzero(self._unread))  # other threads may read, too
+        self._left = int(np.count_nonzero(self._unread))  # threads may race

@@ -1,4 +1,4 @@
-"""The two of a row's cells, or of an object's keys, that are a sentence pair."""
+"""Columns of a sentence pair: two cells of a row, or two keys of a JSON object."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Any
 from keras_transformer.data.line_faults import LineFault
 from keras_transformer.errors import InputError
 
-#: Of the source and of the target: numbers from 1, or names.
+#: The columns of source and target: numbers from 1, or names.
 Columns = tuple[int, int] | tuple[str, str]
 
-#: What holds sentence pairs in one file.
+#: The formats that hold sentence pairs in one file.
 FORMATS = ("tsv", "csv", "jsonl", "parquet", "tmx")
 
 _SIDES = ("source", "target")
 
 
 def columns_fault(format: str, columns: Sequence[Any] | None) -> str | None:
-    """What is wrong with the columns of a format; None where nothing is.
+    """The fault of the columns of a format; None where there is none.
 
     Args:
         format: one of `FORMATS`.
@@ -45,14 +45,14 @@ def columns_fault(format: str, columns: Sequence[Any] | None) -> str | None:
 
 
 class Cells:
-    """The two cells of each row of a table that are a pair.
+    """The two cells of each row of a table that form a pair.
 
-    Names are those of the first row; where columns have numbers, it is a pair, too.
+    Names refer to the first row; with numbered columns, the first row is a pair too.
 
     Args:
         path: of the file, for messages.
         columns: None for the format's own.
-        default: the format's own.
+        default: the default columns of the format.
     """
 
     def __init__(
@@ -68,11 +68,11 @@ class Cells:
             self._said = " (source, tab, target)"
 
     def pair(self, row: Sequence[str]) -> tuple[str, str] | None:
-        """Source and target; None for the row of names.
+        """The source and target of a row; None for the row of names.
 
         Raises:
             LineFault: where the row is longer or shorter than the first.
-            InputError: where the first row has not the columns.
+            InputError: where the first row lacks the columns.
         """
         places = self._places
         if places is None:
@@ -81,8 +81,8 @@ class Cells:
                 return None
         if len(row) != self._width:
             raise LineFault(
-                f"expected {self._width} columns{self._said}, found {len(row)}; mend "
-                f"or remove them, or choose two by columns"
+                f"expected {self._width} columns{self._said}, found {len(row)}; fix "
+                "or remove these lines, or set 'columns' to two of them"
             )
         source, target = places
         return row[source], row[target]
@@ -105,19 +105,19 @@ class Cells:
 def missing_columns(
     path: str | Path, columns: Columns, names: Sequence[str]
 ) -> InputError:
-    """The error of a file that has not the columns."""
+    """The error of a file that lacks the columns."""
     known = ", ".join(repr(name[:40]) for name in names[:20])
     return InputError(
-        f"{path} has not the columns {columns[0]} and {columns[1]}, but {len(names)}: "
-        f"{known}; choose two of them by columns"
+        f"{path} has no columns {columns[0]} and {columns[1]}; its {len(names)} "
+        f"columns are: {known}; set 'columns' to two of them"
     )
 
 
 def from_object(row: Any, columns: Columns | None) -> tuple[str, str]:
-    """Source and target of an object of JSON; a dot in a name leads into an object.
+    """Source and target of a JSON object; a dot in a name leads into a nested object.
 
     Raises:
-        LineFault: where it has not both as text.
+        LineFault: where one of them is missing or not text.
     """
     source, target = (_value(row, str(name)) for name in columns or _SIDES)
     return source, target
@@ -128,14 +128,14 @@ def _value(row: Any, name: str) -> str:
     while rest:
         if not isinstance(value, Mapping):
             raise LineFault(
-                f"is no object with a key {name}; choose two keys by columns"
+                f"is not an object with a key {name}; set columns to two keys"
             )
         key = rest if rest in value else rest.partition(".")[0]
         if key not in value:
-            raise LineFault(f"has no key {name}; choose two keys by columns")
+            raise LineFault(f"has no key {name}; set columns to two keys")
         value, rest = value[key], rest[len(key) + 1 :]
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise LineFault(f"{name} is no text; choose two keys by columns")
+        raise LineFault(f"{name} is not text; set columns to two keys")
     return value

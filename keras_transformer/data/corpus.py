@@ -1,6 +1,6 @@
-"""Corpus files to sentence pairs, whole or as a stream that is never held whole.
+"""Corpus readers: files to sentence pairs, in memory or as a stream.
 
-Nothing else in the package reads corpus files.
+No other module reads corpus files.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from keras_transformer.data.parallel_text import ParallelText
 from keras_transformer.data.parquet import ParquetReader
 from keras_transformer.errors import InputError
 
-#: Of each format what reads it, and what finds the pairs.
+#: For each format its reader class, and the function that yields its pairs.
 _FORMATS: dict[str, tuple[type[LineReader], Callable[..., Iterator[ParallelText]]]] = {
     "tsv": (LineReader, tsv_pairs),
     "csv": (LineReader, csv_pairs),
@@ -44,9 +44,9 @@ class Shard:
     """Files that are read together: two of lines, or one of pairs.
 
     Args:
-        readers: that have not begun.
-        format: of one file; None for two.
-        columns: of one file; None for the format's own.
+        readers: unopened readers.
+        format: the format of one file; None for two files of lines.
+        columns: the columns of one file; None for the default of the format.
     """
 
     readers: tuple[LineReader, ...]
@@ -58,15 +58,15 @@ class Shard:
 
     @property
     def settings(self) -> list[Any]:
-        """Its paths, and how they are read where that is not the oldest way."""
+        """Its paths, and how they are read where that is not as in version 1."""
         paths: list[Any] = [os.path.abspath(reader.path) for reader in self.readers]
         if self.format not in (None, "tsv") or self.columns:
-            columns = self.columns and list(self.columns)  # as JSON gives it back
+            columns = self.columns and list(self.columns)  # as JSON returns it
             paths.append({"format": self.format, "columns": columns})
         return paths
 
     def pairs(self, chunk: int) -> Iterator[ParallelText]:
-        """The pairs, at most `chunk` at once; see `read_shards`."""
+        """Chunks of at most `chunk` pairs; see `read_shards`."""
         with contextlib.ExitStack() as stack:
             for reader in self.readers:
                 stack.enter_context(reader)
@@ -84,18 +84,18 @@ class CorpusFiles:
     """The files of one corpus: of lines in pairs, or of pairs.
 
     Args:
-        source: files of lines, packed or not.
+        source: files of lines, compressed or not.
         target: their translations, in the same order.
         tsv: or instead of these, files of `source<TAB>target` lines.
-        csv: or of cells with commas between, in quotes where need be.
-        jsonl: or of JSON objects, one a line.
+        csv: or of comma-separated cells, quoted where necessary.
+        jsonl: or of JSON objects, one per line.
         parquet: or of Parquet.
         tmx: or translation memories.
-        columns: which two of each such file; see `columns_fault`. None for the first
-            two of TSV, and for those named source and target of the others.
+        columns: the two columns of each such file; see `columns_fault`. None for the
+            first two of TSV, and for the names source and target in other formats.
 
     Raises:
-        InputError: where the numbers of files differ, or the columns are no such.
+        InputError: where the numbers of files differ, or the columns are not valid.
     """
 
     source: tuple[Path, ...] = ()
@@ -127,7 +127,7 @@ class CorpusFiles:
         return [Path(reader.path) for shard in self.shards() for reader in shard]
 
     def shards(self) -> list[Shard]:
-        """What `read_shards` reads, of which nothing has begun."""
+        """The unopened shards, for `read_shards`."""
         pairs = zip(self.source, self.target, strict=True)
         shards = [
             Shard(tuple(LineReader(path, refuses_nul=True) for path in pair))
@@ -146,18 +146,18 @@ class CorpusFiles:
 
 
 def read_shards(shards: Iterable[Shard], chunk: int = CHUNK) -> Iterator[ParallelText]:
-    """The pairs of one shard after the other, at most `chunk` at once.
+    """Chunks of at most `chunk` pairs, shard after shard.
 
     Raises:
-        InputError: where a file cannot be read, files do not match, or lines are not
-            right, all of which it names; as late as the stream meets the first.
+        InputError: where a file cannot be read, files do not match, or lines are
+            faulty, all of which it names; raised when the stream reaches the first.
     """
     for shard in shards:
         yield from filter(len, shard.pairs(chunk))
 
 
 def read_lines(path: str | Path) -> list[str]:
-    r"""The lines of a UTF-8 file, packed (gzip, bzip2, xz, zstd) or not.
+    r"""The lines of a UTF-8 file, compressed (gzip, bzip2, xz, zstd) or not.
 
     Only `\n` ends a line, so that no other character of the text can shift source
     against target; a byte order mark and one `\r` before each `\n` are dropped.
@@ -173,7 +173,7 @@ def read_lines(path: str | Path) -> list[str]:
 
 
 def read_together(paths: Sequence[str | Path]) -> list[list[str]]:
-    """The lines of several files, each of which has a line for every one of the first.
+    """The lines of several files with equal numbers of lines.
 
     Raises:
         InputError: where a file cannot be read, or has more or fewer lines.
@@ -188,7 +188,7 @@ def read_together(paths: Sequence[str | Path]) -> list[list[str]]:
 def read_parallel(
     sources: Sequence[str | Path], targets: Sequence[str | Path]
 ) -> ParallelText:
-    """Reads pairs of files with equal numbers of lines, one after the other.
+    """Reads pairs of files with equal numbers of lines, in order.
 
     Raises:
         InputError: where a file cannot be read, or two files do not match.
@@ -202,14 +202,14 @@ def read_parallel(
 def read_tsv(
     paths: Sequence[str | Path], columns: Columns | None = None
 ) -> ParallelText:
-    """Reads files of `source<TAB>target` lines, one after the other.
+    """Reads files of `source<TAB>target` lines, in order.
 
     Args:
         paths: the files.
         columns: see `read_pairs`.
 
     Raises:
-        InputError: where a file cannot be read, or lines have not two columns.
+        InputError: where a file cannot be read, or lines lack two columns.
     """
     return read_pairs(paths, "tsv", columns)
 
@@ -217,20 +217,20 @@ def read_tsv(
 def read_pairs(
     paths: Sequence[str | Path], format: str, columns: Columns | None = None
 ) -> ParallelText:
-    """Reads files that hold both sides of a corpus, one after the other.
+    """Reads files that hold both sides of a corpus, in order.
 
     Args:
-        paths: the files, packed or not.
+        paths: the files, compressed or not.
         format: `"tsv"`, `"csv"`, `"jsonl"`, `"parquet"` (needs pyarrow) or `"tmx"`.
-        columns: those of source and target. Of TSV and CSV two numbers from 1, or two
-            names, which the first line then has; of JSON lines two keys, with dots
-            into objects within (`"translation.en"`); of Parquet two names; of TMX two
-            languages, which must be given. None for the first two of TSV, and for
-            those named `"source"` and `"target"`.
+        columns: the columns of source and target. For TSV and CSV two numbers from 1,
+            or two names of the first line; for JSON lines two keys, with dots into
+            nested objects (`"translation.en"`); for Parquet two names; for TMX two
+            languages, which are required. None for the first two of TSV, and for the
+            names `"source"` and `"target"` otherwise.
 
     Raises:
-        InputError: where a file cannot be read, has not the columns, or has lines that
-            are not right, all of which it names.
+        InputError: where a file cannot be read, lacks the columns, or has faulty lines,
+            all of which it names.
 
     Example:
 
@@ -254,7 +254,7 @@ def _line_pairs(
     lines, others = source.read(chunk), target.read(chunk)
     while count := min(len(lines), len(others)):
         yield ParallelText(lines[:count], others[:count])
-        # Of long lines a reader gives fewer at once than the other.
+        # With long lines, one reader returns fewer lines at once than the other.
         lines = lines[count:] or source.read(chunk)
         others = others[count:] or target.read(chunk)
     if lines or others:

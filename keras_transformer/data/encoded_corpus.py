@@ -1,4 +1,4 @@
-"""Corpora encoded once, and mapped into memory from then on.
+"""Encoded corpora: token ids written once, and memory-mapped from then on.
 
 A cache folder holds one folder for each set of files, tokenizers and filters:
 `manifest.json`, and of either side `source.ids` and `source.offsets`, the arrays of
@@ -51,13 +51,13 @@ _REPORTS = pydantic.TypeAdapter(tuple[CorpusReport, ...])
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class EncodedCorpora:
-    """Corpora as ids, one after the other.
+    """The ids of corpora, concatenated.
 
     Args:
-        pairs: of all corpora, mapped from files.
-        reports: of each corpus, what became of it; `kept` says how many are its pairs.
-        files: the files as they were when they were encoded, in order.
-        digest: the SHA-256 of the checksums of all blocks, by which other ids show;
+        pairs: the pairs of all corpora, memory-mapped from files.
+        reports: the filter report of each corpus; `kept` is its number of pairs.
+        files: the records of the files when they were encoded, in order.
+        digest: the SHA-256 of the checksums of all blocks, which reveals other ids;
             None where an earlier version encoded them.
     """
 
@@ -68,7 +68,7 @@ class EncodedCorpora:
 
     @property
     def report(self) -> CorpusReport:
-        """What became of all corpora together."""
+        """The filter report of all corpora together."""
         return CorpusReport.total(self.reports)
 
 
@@ -83,22 +83,22 @@ def encode_corpora(
 ) -> EncodedCorpora:
     """Opens the encoded corpora of a cache folder, or encodes them into it.
 
-    Nothing is held whole in memory but 8 bytes a pair where pairs must be unique; then
-    a pair that another corpus had before is dropped as well. A cache of other files,
-    tokenizers or filters is not used; where only the time of a file differs, its
-    content decides. Of several processes one encodes and the others wait.
+    Memory holds only 8 bytes per pair, where pairs must be unique; then a pair of an
+    earlier corpus is dropped as well. A cache of other files, tokenizers or filters is
+    not used; where only the time of a file differs, its content decides. One of several
+    processes encodes while the others wait.
 
     Args:
-        folder: of the cache; made where it is missing.
-        corpora: their files.
+        folder: the cache folder; created where it is missing.
+        corpora: the files of each corpus.
         encoder: tokenizers and filters.
-        workers: processes; None for one on each core, 1 for this process alone.
-        say: is given a line of progress now and then.
-        records: what is known of the files already, by their absolute paths; of others
-            size and times are compared with those of then.
+        workers: number of worker processes; None for one per core, 1 for this process.
+        say: a function that receives lines of progress.
+        records: known records of files, by absolute path; for other files, size and
+            times are compared with those in the cache.
 
     Raises:
-        InputError: where a file cannot be read, a corpus has no pair to use, or the
+        InputError: where a file cannot be read, a corpus has no usable pair, or the
             folder cannot be written.
     """
     settings = _settings(corpora, encoder)
@@ -112,11 +112,11 @@ def encode_corpora(
         path.parent.mkdir(parents=True, exist_ok=True)
         with filelock.FileLock(path.with_name(f".{key}.lock")):
             if (found := _open(path, settings, records)) is not None:
-                return found  # another process was waited for
+                return found  # another process has encoded meanwhile
             if os.path.lexists(path):
                 say(
-                    f"the text has changed since {path} was written, or that is "
-                    f"damaged: encoding it again"
+                    f"the text has changed since {path} was written, or the cache is "
+                    "damaged: encoding the text again"
                 )
             with _replacing(path) as new:
                 manifest = write_corpora(new, corpora, encoder, workers, say)
@@ -129,12 +129,13 @@ def encode_corpora(
             f"set data.cache to another folder"
         ) from None
     raise InputError(
-        "the text changed while it was encoded; start again when it is whole"
+        "the text changed while it was being encoded; start again once its files "
+        "are complete"
     )
 
 
 def _settings(corpora: Sequence[CorpusFiles], encoder: PairEncoder) -> dict[str, Any]:
-    """All that decides what is written, but for the content of the files."""
+    """The settings that decide what is written, besides the content of the files."""
     return {
         "format_version": _FORMAT_VERSION,
         "corpora": [
@@ -151,7 +152,7 @@ def _settings(corpora: Sequence[CorpusFiles], encoder: PairEncoder) -> dict[str,
 def _open(
     path: Path, settings: dict[str, Any], records: Mapping[str, FileRecord]
 ) -> EncodedCorpora | None:
-    """What lies there; None where it is missing, damaged, or of other content."""
+    """The corpora of a cache; None where it is missing, damaged or outdated."""
     try:
         manifest = json.loads(plain_file(path, MANIFEST).read_bytes())
         if manifest["settings"] != settings:
@@ -175,7 +176,8 @@ def _open(
         return None
     kept = [dataclasses.asdict(record) for record in now]
     if kept != [dataclasses.asdict(record) for record in files]:
-        # Of another time: the next start need not read them.
+        # The time has changed: record it, so that the next start need not read the
+        # file.
         manifest["files"] = kept
         with contextlib.suppress(OSError):
             write_manifest(path, manifest)
@@ -184,7 +186,7 @@ def _open(
 
 
 def _now(then: FileRecord, known: Mapping[str, FileRecord]) -> FileRecord | None:
-    """The record of a file today; None where it has other content than then."""
+    """The current record of a file; None where its content has changed."""
     now = known.get(then.path)
     if now is None:
         return same_content_now(then)
@@ -192,7 +194,7 @@ def _now(then: FileRecord, known: Mapping[str, FileRecord]) -> FileRecord | None
 
 
 def _map(path: Path, manifest: dict[str, Any]) -> EncodedPairs:
-    """The arrays of a folder; `ValueError` where one cannot be what was written."""
+    """The arrays of a folder; `ValueError` where one is not as it was written."""
     arrays, counts = [], []
     for name in FILES:
         side, kind = name.split(".")
@@ -201,7 +203,7 @@ def _map(path: Path, manifest: dict[str, Any]) -> EncodedPairs:
         file = plain_file(path, name)
         if file.stat().st_size != count * dtype.itemsize:
             raise ValueError(f"{file} is cut off")
-        # As a plain array, which is indexed three times faster.
+        # A plain array is indexed three times faster than a memmap.
         arrays.append(np.asarray(np.memmap(file, dtype, "r", shape=(count,))))
         counts.append(-(-count * dtype.itemsize // BLOCK_BYTES))
     blocks: list[CheckedBlocks | None] = [None] * len(FILES)
@@ -218,7 +220,7 @@ def _map(path: Path, manifest: dict[str, Any]) -> EncodedPairs:
         if whole is not None:
             whole.check_all()  # every start reads all of them
         elif offsets[0] or offsets[-1] != len(ids) or (np.diff(offsets) < 0).any():
-            raise ValueError(f"{path} has offsets that are none")
+            raise ValueError(f"{path} has offsets that are not valid")
         sides.append(TokenRows(ids, offsets, own))
     source, target = sides
     return EncodedPairs(source, target)
@@ -236,7 +238,7 @@ def _read_checksums(path: Path, manifest: dict[str, Any]) -> np.ndarray:
 
 @contextlib.contextmanager
 def _replacing(path: Path) -> Iterator[Path]:
-    """A new folder that becomes `path` if all goes well, and nothing if not."""
+    """A new folder that replaces `path` on success, and is removed on failure."""
     new, old = path.with_name(f".{path.name}.new"), path.with_name(f".{path.name}.old")
     for left in (new, old):  # by a process that was killed
         remove(left)

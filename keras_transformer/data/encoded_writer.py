@@ -1,4 +1,4 @@
-"""The files of an `EncodedCorpora`, written while the corpora are read."""
+"""Writer of the files of an `EncodedCorpora`, while the corpora are read."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from keras_transformer.files.whole_file import write_whole
 
 MANIFEST = "manifest.json"
 SIDES = ("source", "target")
-CHECKSUMS = "checksums"  # of all blocks of the files in `FILES`, one after the other
+CHECKSUMS = "checksums"  # of all blocks of the files in `FILES`, in order
 FILES = tuple(f"{side}.{kind}" for side in SIDES for kind in ("ids", "offsets"))
 
 _INTERVAL = 10.0  # seconds between two lines of progress
@@ -47,10 +47,10 @@ def write_corpora(
     """Writes the ids of corpora into a folder; see `encode_corpora`.
 
     Returns:
-        What the manifest says of them.
+        The content of the manifest.
 
     Raises:
-        InputError: where a file cannot be read, or a corpus has no pair to use.
+        InputError: where a file cannot be read, or a corpus has no usable pair.
         OSError: where the folder cannot be written.
     """
     tokenizers = (encoder.source_tokenizer, encoder.target_tokenizer)
@@ -90,13 +90,13 @@ def write_corpora(
 
 
 def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
-    """Writes the manifest of a folder, whole or not at all, with its own SHA-256."""
+    """Writes the manifest of a folder, whole or not at all, with its SHA-256."""
     manifest = {**manifest, "sha256": manifest_digest(manifest)}
     write_whole(folder / MANIFEST, json.dumps(manifest, indent=1).encode())
 
 
 def manifest_digest(manifest: dict[str, Any]) -> str:
-    """The SHA-256 of what a manifest says, but for the key `sha256`."""
+    """The SHA-256 of a manifest without its key `sha256`."""
     content = {key: value for key, value in manifest.items() if key != "sha256"}
     return sha256_of_json(content)
 
@@ -138,7 +138,7 @@ class _Side:
 
 
 class _Progress:
-    """How far the readers are, told now and then."""
+    """Progress lines of the readers, at intervals."""
 
     def __init__(
         self, readers: Sequence[LineReader], say: Callable[[str], None]
@@ -165,5 +165,5 @@ class _Progress:
 def _size(path: str | Path) -> int:
     try:
         return os.stat(path).st_size
-    except OSError:  # the reader will say it
+    except OSError:  # the reader will report it
         return 0

@@ -1,4 +1,4 @@
-"""Sentence pairs to token ids, in this process or in several."""
+"""Encoding of sentence pairs to token ids, in one process or several."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from keras_transformer.data.tokenizer import count_space_marks
 from keras_transformer.errors import InputError
 from keras_transformer.processors import num_processors
 
-_FEW = 8  # chunks that are encoded sooner than other processes start
+_FEW = 8  # chunks that are encoded faster than worker processes start
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -38,9 +38,10 @@ class EncodedChunk:
     """The pairs of a text that the filters keep.
 
     Args:
-        pairs: their ids, in order.
-        report: what became of the text.
-        hashes: of each pair's ids, (pairs,) uint64; None unless pairs must be unique.
+        pairs: the ids of the pairs, in order.
+        report: the filter report of the text.
+        hashes: a hash of each pair's ids, (pairs,) uint64; None unless pairs must be
+            unique.
     """
 
     pairs: EncodedPairs
@@ -48,7 +49,7 @@ class EncodedChunk:
     hashes: np.ndarray | None
 
     def only_new(self, seen: SeenPairs) -> EncodedChunk:
-        """Without the pairs that were seen before; these ones then have been."""
+        """The chunk without pairs that were seen before; adds its pairs to `seen`."""
         if self.hashes is None:
             return self
         new = seen.add(self.hashes)
@@ -58,12 +59,12 @@ class EncodedChunk:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class PairEncoder:
-    """The way from texts to ids, filtered; it goes to other processes whole.
+    """Encoder of filtered sentence pairs; it is pickled to worker processes.
 
     Args:
         source_tokenizer: of the source.
         target_tokenizer: of the target; the same for a shared vocabulary.
-        filters: which pairs to keep.
+        filters: the filters of pairs.
     """
 
     source_tokenizer: Tokenizer
@@ -71,7 +72,7 @@ class PairEncoder:
     filters: Filters
 
     def __call__(self, text: ParallelText, first_line: int = 1) -> EncodedChunk:
-        """Encodes a text; `first_line` is its number, for messages.
+        """Encodes a text; `first_line` is the number of its first line, for messages.
 
         Raises:
             InputError: where a line holds a lone surrogate, with its number.
@@ -107,19 +108,19 @@ def encode_pairs(
     max_ratio: float | None = None,
     unique: bool = False,
 ) -> tuple[EncodedPairs, CorpusReport]:
-    """Sentence pairs as ids, without the pairs that no batch should hold.
+    """Sentence pairs as ids, filtered.
 
     Args:
         text: the sentence pairs.
         source_tokenizer: of the source.
         target_tokenizer: of the target; the same for a shared vocabulary.
-        max_length: the most tokens of either side, with the end token.
+        max_length: the maximum number of tokens of either side, with the end token.
         min_length: see `Filters`, as are `max_ratio` and `unique`.
         max_ratio: see `min_length`.
         unique: see `min_length`.
 
     Returns:
-        The pairs that remain, in order, and the report of what was dropped.
+        The pairs that are kept, in order, and the report of those dropped.
 
     Raises:
         InputError: where no pair remains.
@@ -138,7 +139,7 @@ def encode_pairs(
     filters = Filters(max_length, min_length, max_ratio, unique)
     encode, seen = PairEncoder(source_tokenizer, target_tokenizer, filters), SeenPairs()
     encoded, first_line = [], 1
-    # Lists of ids take nine times the memory of an array: never all at once.
+    # Lists of ids take nine times the memory of an array: encode in chunks.
     for part in text.chunks() if len(text) else [text]:
         encoded.append(encode(part, first_line).only_new(seen))
         first_line += len(part)
@@ -150,29 +151,29 @@ def encode_pairs(
 
 
 def check_not_empty(name: str, report: CorpusReport) -> None:
-    """Refuses a corpus of which nothing remains.
+    """Refuses a corpus without any pair that is kept.
 
     Raises:
         InputError: with the report.
     """
     if not report.kept:
         raise InputError(
-            f"{name} has no pair to use ({report}); check its files and the filters"
+            f"{name} has no usable pair ({report}); check its files and the filters"
         )
 
 
 def encode_stream(
     texts: Iterable[ParallelText], encoder: PairEncoder, workers: int | None = None
 ) -> Iterator[EncodedChunk]:
-    """Encodes texts in order, in several processes where there are many.
+    """Encodes texts in order, in several processes where that pays off.
 
     Args:
-        texts: a stream; no more of it is read than the workers need.
-        encoder: what to do with each.
+        texts: a stream, read only as fast as the workers need it.
+        encoder: the encoder of each text.
         workers: processes; None for one on each core, 1 for this process alone.
 
     Raises:
-        InputError: where a process ends by itself.
+        InputError: where a worker process dies.
     """
     texts = iter(texts)
     workers = workers or num_processors()
@@ -188,7 +189,7 @@ def encode_stream(
 def _encode_elsewhere(
     texts: Iterator[ParallelText], encoder: PairEncoder, workers: int
 ) -> Iterator[EncodedChunk]:
-    # Started afresh: a fork of a process with the threads of a framework may hang.
+    # Spawned: a fork of a process with a framework's threads may hang.
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(
         workers, mp_context=context, initializer=_begin_work, initargs=(encoder,)
@@ -203,25 +204,25 @@ def _encode_elsewhere(
             yield waiting.popleft().result()
     except BrokenProcessPool:
         raise InputError(
-            "a process that encodes ended by itself, for want of memory or because the "
-            'program has no `if __name__ == "__main__":`; set data.workers to 1'
+            "a process that encodes text died: out of memory, or the program has "
+            'no `if __name__ == "__main__":`; set data.workers to 1'
         ) from None
     finally:
         pool.shutdown(cancel_futures=True)
 
 
-_encoder: PairEncoder  # of a process that encodes
+_encoder: PairEncoder  # of a worker process
 
 
 def _begin_work(encoder: PairEncoder) -> None:
     global _encoder
     _encoder = encoder
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # ctrl-C is for the parent to handle
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles ctrl-C
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
 def _end_with_parent() -> None:
-    """A parent that is killed cannot say so: its processes would wait for ever."""
+    """Ends a worker when its parent was killed: it would wait for ever otherwise."""
     if parent := multiprocessing.parent_process():
         parent.join()
     os._exit(1)

@@ -9,18 +9,18 @@ from keras_transformer.data.buckets import Stratum
 
 
 class EpochOrder:
-    """Fills the slots of a plan anew for each epoch.
+    """The pairs in the slots of a plan, shuffled for each epoch.
 
-    The pairs of a stratum are an endless cycle, in a fixed random order, from which
-    each epoch takes its slots where the last one ended: after any number of epochs no
-    pair was seen twice more often than another one of its corpus and length. Then the
-    slots of a bucket are mixed, and the batches.
+    The pairs of a stratum form an endless cycle in a fixed random order. Each epoch
+    continues the cycle where the last one ended, so pairs of one corpus and length are
+    seen equally often, up to one time. Then the slots of each bucket are shuffled, and
+    the batches.
 
     Args:
-        plan: what the epochs have in common.
-        shuffle: False gives one order for every epoch, by falling length but for the
-            second batch, which is the shortest.
-        seed: of the order.
+        plan: the plan of batches.
+        shuffle: False gives the same order in every epoch: longest first, except for
+            the second batch, which is the shortest.
+        seed: the seed of the order.
     """
 
     def __init__(self, plan: BatchPlan, shuffle: bool, seed: int) -> None:
@@ -38,7 +38,7 @@ class EpochOrder:
         self._current: tuple[np.ndarray, np.ndarray] | None = None
 
     def __call__(self, epoch: int) -> tuple[np.ndarray, np.ndarray]:
-        """The pair in each slot, (slots,) int32, and the numbers of the batches."""
+        """The pair in each slot, (slots,) int32, and the order of the batches."""
         epoch = epoch if self._shuffle else 0
         if self._current is None or self._epoch != epoch:
             self._current = self._draw(epoch)
@@ -50,7 +50,7 @@ class EpochOrder:
         batches = self._batches.copy()
         slots = []
         for bucket in self._strata:
-            # Within its bucket only, and so always in a bucket that is long enough.
+            # Only within its bucket, so that every pair fits its batch.
             filled = np.concatenate([_fill(stratum, epoch) for stratum in bucket])
             if self._shuffle:
                 random.shuffle(filled)
@@ -72,10 +72,10 @@ def _fill(stratum: Stratum, epoch: int) -> np.ndarray:
 
 
 def _longest_and_shortest_first(batches: np.ndarray) -> np.ndarray:
-    """Puts the last batch, the shortest, behind the first, the longest.
+    """Moves the last batch, the shortest, behind the first, the longest.
 
-    Keras with TensorFlow reads two batches and takes a size for fixed where both agree:
-    these two differ in S and in T unless all batches agree. And what does not fit into
-    memory fails in the first step.
+    With TensorFlow, Keras reads two batches and treats a size as fixed where both
+    agree: these two differ in S and T unless all batches agree. Also, a batch that does
+    not fit into memory fails in the first step.
     """
     return np.concatenate([batches[:1], batches[1:][-1:], batches[1:-1]])

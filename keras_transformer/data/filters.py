@@ -1,4 +1,4 @@
-"""Filters of sentence pairs, and the report of what they leave out."""
+"""Filters of sentence pairs, and the report of the pairs they drop."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _KEPT, _EMPTY, _LONG, _SHORT, _UNBALANCED = range(5)
 
 @dataclasses.dataclass(frozen=True)
 class Filters:
-    """What a pair must be like to be kept. Tokens are those of the plain segmentation.
+    """Conditions for keeping a sentence pair, in tokens of the plain segmentation.
 
     Args:
-        max_length: the most tokens of either side, with the end token.
-        min_length: the fewest tokens of either side, without the end token.
-        max_ratio: the most tokens of one side for each token of the other, either way
-            round; None for any.
-        unique: whether a pair is dropped whose texts were there before, as the
-            tokenizer normalizes them; `SeenPairs` remembers 8 bytes of each.
+        max_length: the maximum number of tokens of either side, with the end token.
+        min_length: the minimum number of tokens of either side, without the end token.
+        max_ratio: the largest length ratio of the sides, in either direction; None for
+            any.
+        unique: whether to drop duplicates, compared after the tokenizer's
+            normalization; `SeenPairs` remembers 8 bytes per pair.
     """
 
     max_length: int
@@ -33,7 +33,7 @@ class Filters:
     def reasons(
         self, filled: np.ndarray, source_lengths: np.ndarray, target_lengths: np.ndarray
     ) -> np.ndarray:
-        """Why each pair is dropped, by the first filter that drops it; 0 if it is not.
+        """The number of the first filter that drops each pair; 0 where it is kept.
 
         Args:
             filled: whether neither side is empty, see `Tokenizer.is_empty`, (pairs,)
@@ -57,7 +57,7 @@ class Filters:
         )
 
     def report(self, reasons: np.ndarray, space_marks: int) -> CorpusReport:
-        """The account of the pairs of which `reasons` speaks."""
+        """The report of the pairs with these `reasons`."""
         counts = np.bincount(reasons, minlength=5).tolist()
         return CorpusReport(
             kept=counts[_KEPT],
@@ -74,19 +74,18 @@ class Filters:
 
 @dataclasses.dataclass(frozen=True)
 class CorpusReport:
-    """What became of the pairs of a corpus.
+    """The numbers of kept and dropped pairs of a corpus.
 
     Args:
-        kept: pairs that remain.
-        empty: pairs dropped because a side holds nothing but white space, or what the
-            tokenizer's normalization leaves out.
+        kept: pairs that are kept.
+        empty: pairs dropped because a side holds only white space or characters that
+            the tokenizer's normalization removes.
         too_long: pairs dropped because a side has more than `max_length` tokens.
         max_length: in tokens, with the end token.
-        space_marks: lines of either side with U+2581, which reads as a space.
+        space_marks: lines of either side with U+2581, which becomes a space.
         too_short: pairs dropped because a side has fewer than `min_length` tokens.
         min_length: in tokens, without the end token.
-        unbalanced: pairs dropped because a side has more than `max_ratio` tokens for
-            each of the other.
+        unbalanced: pairs dropped because their length ratio is above `max_ratio`.
         max_ratio: None for any.
         duplicates: pairs dropped because an earlier one is equal.
     """
@@ -116,7 +115,7 @@ class CorpusReport:
         return dataclasses.replace(self, **sums)
 
     def without_duplicates(self, duplicates: int) -> CorpusReport:
-        """The report after so many of the kept pairs were dropped as duplicates."""
+        """The report after `count` kept pairs were dropped as duplicates."""
         return dataclasses.replace(
             self,
             kept=self.kept - duplicates,
@@ -128,7 +127,7 @@ class CorpusReport:
             "empty": self.empty,
             f"longer than {self.max_length} tokens": self.too_long,
             f"shorter than {self.min_length} tokens": self.too_short,
-            f"of a length ratio above {self.max_ratio}": self.unbalanced,
+            f"with a length ratio above {self.max_ratio}": self.unbalanced,
             "duplicates": self.duplicates,
         }
         text = f"{self.kept} pairs kept, {sum(dropped.values())} dropped"
@@ -141,21 +140,21 @@ class CorpusReport:
 
 
 class SeenPairs:
-    """Which pairs a stream had before: a set of 64-bit hashes that grows.
+    """A growing set of 64-bit hashes of the pairs of a stream.
 
     The hashes lie in sorted arrays, each more than twice as long as the next; 8 bytes
-    a pair. Among n pairs about n² / 2^65 are taken for another one: of ten million
-    pairs none, of a billion one in thirty streams.
+    per pair. Among n pairs about n² / 2^65 are mistaken for another: none of ten
+    million pairs, and one in thirty streams of a billion.
     """
 
     def __init__(self) -> None:
         self._runs: list[np.ndarray] = []
 
     def add(self, hashes: np.ndarray) -> np.ndarray:
-        """Remembers the pairs; says which are new, (pairs,) bool.
+        """Adds the pairs; returns which are new, (pairs,) bool.
 
         Args:
-            hashes: of each pair, (pairs,) uint64.
+            hashes: the hash of each pair, (pairs,) uint64.
         """
         new = np.zeros(len(hashes), bool)
         new[np.unique(hashes, return_index=True)[1]] = True

@@ -1,6 +1,6 @@
-"""The words that a model has learned, and which of a text are not among them.
+"""Words that a model has learned, and the unknown words of a text.
 
-A file `known_words.json` of model folders and runs whose training text is a closed
+Stored in `known_words.json` of model folders and runs whose training text is a closed
 language, such as the embedded phrasebook.
 """
 
@@ -26,7 +26,7 @@ _APOSTROPHE, _HYPHEN = "'", "-"
 
 
 def _character(code: int) -> str | None:
-    """What becomes of a character where a text is cut into words; None for nothing."""
+    """What replaces a character before a text is split; None removes it."""
     character = chr(code)
     if character in "'\u2019":
         return _APOSTROPHE
@@ -39,7 +39,7 @@ def _character(code: int) -> str | None:
 
 
 class _Characters(dict[int, str | None]):
-    """A table for `str.translate` that asks `_character` for what it has not."""
+    """A table for `str.translate` that fills itself with `_character`."""
 
     def __missing__(self, code: int) -> str | None:
         return _character(code)
@@ -58,7 +58,7 @@ _Line = Annotated[str, pydantic.AfterValidator(_one_line)]
 
 
 class KnownWords(pydantic.BaseModel):
-    """The words of a training text that is all that a model has learned.
+    """The complete vocabulary of words of a model's training text.
 
     A word is known with a small and with a capital first letter, and so is one of known
     words with hyphens between. An apostrophe parts two words where one of them is known
@@ -66,10 +66,10 @@ class KnownWords(pydantic.BaseModel):
     letters and codes such as "H-6414" are no words.
 
     Args:
-        description: whose words, as "1,234 DESCRIPTION" would be read.
-        words: each as it is written within a sentence.
-        number_words: words of which numbers are strung together, as in German: one of
-            these, or several without a space, is known too.
+        description: what the words are, to be read as "1,234 DESCRIPTION".
+        words: the words, spelled as within a sentence.
+        number_words: parts of written numbers, as in German: one of them, or several
+            without a space, is known too.
         examples: some sentences of known words.
 
     Raises:
@@ -92,8 +92,8 @@ class KnownWords(pydantic.BaseModel):
 
     @property
     def summary(self) -> str:
-        """What a person would like to know, after "the model knows"."""
-        return f"{len(self.words):,} {self.description}; other words it has not learned"
+        """A sentence for people, to follow "the model knows"."""
+        return f"{len(self.words):,} {self.description}, and no other words"
 
     def info(self) -> dict[str, str]:
         """The same for a list of facts, with the examples."""
@@ -103,7 +103,7 @@ class KnownWords(pydantic.BaseModel):
         return facts
 
     def unknown_in(self, text: str) -> list[str]:
-        """The words of a text that are not known, each once, in their order.
+        """The unknown words of a text, each once, in order.
 
         Args:
             text: a sentence, or any other text.
@@ -155,14 +155,14 @@ class KnownWords(pydantic.BaseModel):
 
     @classmethod
     def load(cls, folder: Path) -> Self:
-        """Reads the file of a folder, which may come from anybody.
+        """Reads the file of a folder from an untrusted source.
 
         Args:
-            folder: where `known_words.json` lies.
+            folder: the folder of `known_words.json`.
 
         Raises:
-            InputError: where it is missing, damaged, too large or no plain file of the
-                folder.
+            InputError: where it is missing, damaged, too large or not a regular file of
+                the folder.
         """
         path = plain_file(folder, KNOWN_WORDS, MOST_CONFIG_BYTES)
         try:
@@ -174,16 +174,14 @@ class KnownWords(pydantic.BaseModel):
             ) from None
         except pydantic.ValidationError:
             raise InputError(
-                f"{path} is damaged, or is no list of known words; copy the folder "
-                f"again"
+                f"{path} is damaged or not a list of known words; copy the folder again"
             ) from None
 
 
 def parts(text: str) -> Iterator[tuple[str, str]]:
     """Each word of a text, with each of its parts between hyphens.
 
-    What has digits is no word, nor is what stands in capitals beside them, nor a single
-    letter.
+    Tokens with digits, capitals beside digits and single letters are not words.
 
     Args:
         text: any.

@@ -1,4 +1,4 @@
-"""Faults of the lines of a file: all of them in one error, by line numbers."""
+"""Faults of the lines of a file, collected in one error with line numbers."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ BEGINNING = 4096  # bytes of a file that show its encoding
 _SHOWN = 20  # ranges of line numbers, and kinds of faults
 
 NO_SENTENCE = (
-    f"longer than {LONGEST_LINE >> 20} MiB, which no sentence is; give a text file "
-    f"with one sentence a line"
+    f"longer than {LONGEST_LINE >> 20} MiB; give a text file with one sentence per line"
 )
 
 _MARKS = {
@@ -27,11 +26,11 @@ _FEW = 0.05  # of a file's bytes are NULs, where it has some by accident
 
 
 class LineFault(Exception):  # one of many, which become an error
-    """What is wrong with a line, in words that are the same for all such lines."""
+    """The fault of a line, in the same words for all lines that have it."""
 
 
 class LineFaults:
-    """The bad lines of a file, as they are met; any number takes little memory.
+    """Collector of the faulty lines of a file; takes little memory for any number.
 
     Args:
         path: the file, for the message.
@@ -43,7 +42,7 @@ class LineFaults:
         self._others = 0  # lines of further kinds
 
     def add(self, number: int, fault: LineFault | str) -> None:
-        """Notes a line; each kind of fault has its lines in order."""
+        """Adds a faulty line; lines of one kind of fault come in order."""
         kind = str(fault)
         if kind not in self._kinds:
             if len(self._kinds) == _SHOWN:
@@ -64,7 +63,7 @@ class LineFaults:
 
 
 class _Lines:
-    """Line numbers: the first ranges of them, and how many more."""
+    """Line numbers: the first ranges, and the number of further lines."""
 
     def __init__(self) -> None:
         self._ranges: list[list[int]] = []
@@ -93,12 +92,12 @@ class _Lines:
 
 
 def too_long(path: str | Path, number: int) -> InputError:
-    """The error of a line that has no end."""
+    """The error of a line without an end."""
     return InputError(f"{path}, line {number}: {NO_SENTENCE}")
 
 
 def utf8_fault(line: bytes) -> LineFault | None:
-    """What keeps a line from being UTF-8."""
+    """The fault of a line that is not UTF-8."""
     try:
         line.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -107,24 +106,26 @@ def utf8_fault(line: bytes) -> LineFault | None:
 
 
 def check_text(text: str) -> None:
-    """Refuses what no sentence holds.
+    """Refuses characters that no sentence holds.
 
     Raises:
         LineFault: for a NUL, or half a character of UTF-16.
     """
     if "\0" in text:
-        raise LineFault("holds a NUL (a byte 0), which no text has; remove it")
+        raise LineFault("holds a NUL character (byte 0); remove it")
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise LineFault("holds a lone surrogate, half a character; remove it") from None
+        raise LineFault(
+            "holds a lone surrogate, half of a character; remove it"
+        ) from None
 
 
 def check_encoding(path: str | Path, beginning: bytes) -> None:
-    """Refuses what begins like UTF-16 or UTF-32, with a byte order mark or without.
+    """Refuses UTF-16 and UTF-32, with or without a byte order mark.
 
     Raises:
-        InputError: naming it.
+        InputError: naming the encoding.
     """
     if name := wide_encoding(beginning):
         raise InputError(
@@ -134,7 +135,7 @@ def check_encoding(path: str | Path, beginning: bytes) -> None:
 
 
 def wide_encoding(beginning: bytes) -> str | None:
-    """`UTF-16LE` or the like, where text begins so."""
+    """The wide encoding that text begins in, as `UTF-16LE`; or None."""
     for mark, name in _MARKS.items():
         if beginning.startswith(mark):
             return name

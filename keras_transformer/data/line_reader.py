@@ -1,4 +1,4 @@
-"""The lines of one file, a few at a time, and what the file was when it was read."""
+"""Line reader of one file, a few lines at a time, and the record of the file read."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ from keras_transformer.errors import InputError
 
 _BLOCK = 1 << 20  # bytes
 _MANY = 10_000  # lines
-_MOST = 1 << 25  # bytes of the lines that are given at once
+_MOST = 1 << 25  # bytes of the lines that are returned at once
 
 
 @dataclasses.dataclass(frozen=True)
 class FileRecord:
-    """What a file was when it was read.
+    """The record of a file that was read: sizes, times and digest.
 
     Args:
         path: its path.
-        size: its bytes, packed as they are.
+        size: its bytes, compressed ones as they are.
         mtime_ns: the time of its last change.
         lines: its lines.
-        sha256: of its bytes.
-        ctime_ns: when it became what it is, which no program sets as it likes, unlike
-            `mtime_ns`; None in records of earlier versions.
+        sha256: the digest of its bytes.
+        ctime_ns: the time of its last change of content or attributes, which programs
+            cannot set, unlike `mtime_ns`; None in records of earlier versions.
     """
 
     path: str
@@ -51,11 +51,11 @@ class FileRecord:
     ctime_ns: int | None = dataclasses.field(default=None, compare=False)
 
     def same_content(self, other: FileRecord) -> bool:
-        """Whether both have the same bytes, wherever they lie and of any age."""
+        """Whether both have the same bytes, whatever their paths and times."""
         return (self.size, self.sha256) == (other.size, other.sha256)
 
     def is_untouched(self) -> bool:
-        """Whether the file still has its size and times; it is not read."""
+        """Whether the file still has this size and these times, without reading it."""
         try:
             status = os.stat(self.path)
         except OSError:
@@ -70,14 +70,14 @@ class FileRecord:
 
 
 class LineReader:
-    r"""The lines of a UTF-8 file, packed or not, read as they are asked for.
+    r"""The lines of a UTF-8 file, compressed or not, read on demand.
 
     A context manager; the file is opened when the context is entered. Only `\n` ends a
     line; a byte order mark and one `\r` before each `\n` are dropped.
 
     Args:
-        path: the file; whether and how it is packed is known by its content.
-        refuses_nul: whether a NUL in a line is a fault of it.
+        path: the file; compression is detected from its content.
+        refuses_nul: whether a NUL in a line is a fault.
 
     Attributes:
         path: the argument.
@@ -117,11 +117,11 @@ class LineReader:
 
         Args:
             count: how many.
-            parse: is given each line, and gives what stands for it in the list; raises
-                `LineFault` where the line is not right.
+            parse: maps each line to its item of the list; raises `LineFault` where the
+                line is faulty.
 
         Raises:
-            InputError: naming all lines from here to the end that are not right.
+            InputError: naming all faulty lines from here to the end.
         """
         found = self._read(count, parse)
         if self._faults:
@@ -131,7 +131,7 @@ class LineReader:
         return found
 
     def blocks(self) -> Iterator[bytes]:
-        """The rest of the file as it is, unpacked, piece by piece."""
+        """The rest of the file, decompressed, block by block."""
         while block := self._block():
             yield block
 
@@ -158,14 +158,14 @@ class LineReader:
         self.lines += len(texts)
         if not self.lines:
             raise InputError(
-                f"{self.path} is empty; give a file with one sentence a line"
+                f"{self.path} is empty; give a file with one sentence per line"
             )
         if parse is None:
             return texts
         return [self._applied(parse, *line) for line in enumerate(texts, first)]
 
     def _whole_lines(self) -> bytes:
-        """Some lines that have ended; at the end of the file the last of all."""
+        """Some complete lines; at the end of the file, the last line too."""
         while block := self._block():
             if not self._known and not self._begun:
                 check_encoding(self.path, block[:BEGINNING])
@@ -206,7 +206,7 @@ class LineReader:
         return None
 
     def record(self) -> FileRecord:
-        """What the file was; to be asked for when it was read to its end.
+        """The record of the file; available once it was read to its end.
 
         Raises:
             InputError: where the file changed while it was read.
@@ -217,16 +217,17 @@ class LineReader:
         record = FileRecord(path, size, time, self.lines, digest, changed)
         if self.bytes_read != size or not record.is_untouched():
             raise InputError(
-                f"{self.path} changed while it was read; start again when it is whole"
+                f"{self.path} changed while it was being read; start again once it "
+                "is complete"
             )
         return record
 
 
 def record_of(path: str | Path) -> FileRecord:
-    """Reads a file only for its record.
+    """The record of a file, which is read only for that.
 
     Raises:
-        InputError: where it is missing or cut off.
+        InputError: where it is missing or truncated.
     """
     with LineReader(path) as reader:
         reader.count()
@@ -234,9 +235,9 @@ def record_of(path: str | Path) -> FileRecord:
 
 
 def same_content_now(record: FileRecord) -> FileRecord | None:
-    """The file's record of today, where it still has the content of then.
+    """The current record of a file with unchanged content; None otherwise.
 
-    Where size and times are those of then, the file is not read.
+    Where size and times are unchanged, the file is not read.
     """
     if record.is_untouched():
         return record
@@ -250,7 +251,7 @@ def same_content_now(record: FileRecord) -> FileRecord | None:
 
 
 class _Watched(io.RawIOBase):
-    """A file whose bytes are counted and hashed as they pass."""
+    """A file whose bytes are counted and hashed as they are read."""
 
     def __init__(self, raw: io.FileIO, reader: LineReader) -> None:
         self._raw = raw

@@ -1,4 +1,4 @@
-"""Sentence pairs of one file: TSV, CSV, JSON lines and TMX."""
+"""Readers of sentence pairs in one file: TSV, CSV, JSON lines and TMX."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def one_line(text: str) -> str:
     """The text of a cell without its line breaks, checked.
 
     Raises:
-        LineFault: for what no sentence holds, or what is too long to be one.
+        LineFault: for characters that no sentence holds, or a text that is too long.
     """
     if len(text) > LONGEST_LINE:  # a cell of Parquet, which has no lines
         raise LineFault(NO_SENTENCE)
@@ -50,7 +50,7 @@ def _joined(text: str) -> str:
 def tsv_pairs(
     reader: LineReader, columns: Columns | None, chunk: int
 ) -> Iterator[ParallelText]:
-    """The pairs of lines of cells with tabs between; a blank line is an empty pair."""
+    """The pairs of tab-separated lines; a blank line is an empty pair."""
     cells = Cells(reader.path, columns, (1, 2))
 
     def parse(line: str) -> Pair | None:
@@ -62,7 +62,7 @@ def tsv_pairs(
 def jsonl_pairs(
     reader: LineReader, columns: Columns | None, chunk: int
 ) -> Iterator[ParallelText]:
-    """The pairs of objects, one a line; a blank line is an empty pair."""
+    """The pairs of JSON objects, one per line; a blank line is an empty pair."""
     yield from _by_lines(reader, partial(_of_object, columns), chunk)
 
 
@@ -72,7 +72,7 @@ def _of_object(columns: Columns | None, line: str) -> Pair:
     try:
         row = json.loads(line)
     except (ValueError, RecursionError):
-        raise LineFault("is no JSON; give one object a line") from None
+        raise LineFault("is not JSON; give one object per line") from None
     source, target = from_object(row, columns)
     return one_line(source), one_line(target)
 
@@ -87,7 +87,7 @@ def _by_lines(
 def csv_pairs(
     reader: LineReader, columns: Columns | None, chunk: int
 ) -> Iterator[ParallelText]:
-    """The pairs of rows of cells with commas between, in quotes where need be."""
+    """The pairs of comma-separated rows, quoted where necessary."""
     cells = Cells(reader.path, columns, ("source", "target"))
     faults = LineFaults(reader.path)
     pairs: list[Pair] = []
@@ -96,7 +96,7 @@ def csv_pairs(
             pair = cells.pair(list(map(one_line, row))) if row else _EMPTY
         except LineFault as fault:
             faults.add(number, fault)
-            pairs = []  # nobody gets them; only what else is wrong is looked for
+            pairs = []  # these pairs are dropped; only further faults are looked for
             continue
         if pair is not None and not faults:
             pairs.append(pair)
@@ -131,8 +131,8 @@ def _rows(reader: LineReader) -> Iterator[tuple[int, list[str]]]:
             return
         except csv.Error as error:
             raise InputError(
-                f"{reader.path}, line {first}: {error}; mend its quotes: a quote in a "
-                f"cell is written twice"
+                f"{reader.path}, line {first}: {error}; fix its quotes: a quote "
+                "inside a cell is written twice"
             ) from None
         yield first, row
 
@@ -140,10 +140,10 @@ def _rows(reader: LineReader) -> Iterator[tuple[int, list[str]]]:
 def tmx_pairs(
     reader: LineReader, columns: Columns, chunk: int
 ) -> Iterator[ParallelText]:
-    """The pairs of the units of a translation memory; what has no pair is empty.
+    """The pairs of a translation memory; a unit without both sides is an empty pair.
 
     Raises:
-        InputError: where it is no XML, declares entities, or has not the languages.
+        InputError: where it is not XML, declares entities, or lacks the languages.
     """
     units, some = TranslationUnits(columns), []
     try:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from keras_transformer.errors import InputError
 
-CHUNK = 10_000  # pairs read, and encoded, at once
+CHUNK = 10_000  # number of pairs that are read and encoded at once
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,7 +42,7 @@ class ParallelText:
 
     @classmethod
     def of_pairs(cls, pairs: Iterable[tuple[str, str]]) -> ParallelText:
-        """The text of sources and targets that come in pairs."""
+        """The text of an iterable of (source, target) pairs."""
         source, target = [], []
         for one, other in pairs:
             source.append(one)
@@ -53,17 +53,17 @@ class ParallelText:
         return len(self.source)
 
     def chunks(self, size: int = CHUNK) -> Iterator[ParallelText]:
-        """The pairs in order, at most `size` at once."""
+        """Chunks of at most `size` pairs, in order."""
         for start in range(0, len(self), size):
             part = slice(start, start + size)
             yield ParallelText(self.source[part], self.target[part])
 
 
 def spread(texts: Iterable[ParallelText], most: int) -> ParallelText:
-    """Pairs spread evenly over a stream of any length; all where they are few.
+    """A sample of pairs spread evenly over a stream; all of a short stream.
 
-    Every n-th pair is kept; n doubles, and every second of the kept ones goes,
-    whenever they become more than `most`.
+    Every n-th pair is kept. Whenever these exceed `most`, n doubles and every second
+    one is dropped.
 
     Example:
 

@@ -1,7 +1,7 @@
-"""Sentence pairs of Parquet files, which pyarrow reads.
+"""Reader of sentence pairs in Parquet files, with pyarrow.
 
-What is packed in such a file is unpacked by pyarrow, a page at a time, for which the
-format allows 2 GiB: take files of strangers in another one.
+pyarrow decompresses such a file page by page, and the format allows pages of 2 GiB:
+take untrusted files in another format.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from keras_transformer.errors import InputError
 
 
 class ParquetReader(LineReader):
-    """A file whose rows are read by pyarrow, not line by line.
+    """A Parquet file, read by rows instead of lines.
 
     Attributes:
         lines: rows read so far.
-        bytes_read: about as many of the file's bytes.
+        bytes_read: about how many of the file's bytes were read.
     """
 
     def __enter__(self) -> ParquetReader:
@@ -49,7 +49,7 @@ class ParquetReader(LineReader):
         return self
 
     def pairs(self, columns: Columns | None, chunk: int) -> Iterator[ParallelText]:
-        """The pairs of two columns of text; a dot in a name leads into a struct."""
+        """The pairs of two text columns; a dot in a name leads into a struct."""
         columns = columns or ("source", "target")
         wanted = [str(column) for column in columns]
         names = [
@@ -79,7 +79,7 @@ class ParquetReader(LineReader):
             raise faults.error()
 
     def record(self) -> FileRecord:
-        """What the file was, of which all is read once more.
+        """The record of the file, which is read once more for it.
 
         Raises:
             InputError: where the file changed while it was read.
@@ -88,7 +88,8 @@ class ParquetReader(LineReader):
         now = (record.size, record.mtime_ns, record.ctime_ns)
         if now != (then.st_size, then.st_mtime_ns, then.st_ctime_ns):
             raise InputError(
-                f"{self.path} changed while it was read; start again when it is whole"
+                f"{self.path} changed while it was being read; start again once it "
+                "is complete"
             )
         return record
 
@@ -112,8 +113,8 @@ class ParquetReader(LineReader):
 
     def _no_text(self, name: str, kind: Any) -> InputError:
         return InputError(
-            f"{self.path}: the column {name} holds {kind}, not text; choose two "
-            f"columns of text by columns"
+            f"{self.path}: the column {name} holds {kind}, not text; set 'columns' "
+            "to two columns of text"
         )
 
 
@@ -127,7 +128,7 @@ def _explained(path: str | Path) -> Iterator[None]:
         reason = " ".join(str(error).split())
         raise InputError(
             f"{path} cannot be read as Parquet ({reason[:200]}); copy it again, or "
-            f"name it under its own format"
+            "give it under its actual format"
         ) from None
     except OSError as error:
         raise InputError(

@@ -1,6 +1,6 @@
-"""The kind of each piece of a SentencePiece model, read from its bytes.
+"""Kinds of the pieces of a SentencePiece model, read from its bytes.
 
-SentencePiece's Python interface tells all kinds but the user-defined one.
+SentencePiece's Python interface gives every kind but the user-defined one.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ _USER_DEFINED = b"\4"
 
 
 def user_defined_ids(model: bytes) -> set[int]:
-    """The ids of the symbols that stay whole wherever they stand in a text.
+    """The ids of user-defined symbols, which are never split.
 
     Args:
-        model: serialized, as SentencePiece accepts it.
+        model: a serialized SentencePiece model.
     """
     pieces = [content for field, content in fields(model) if field == _PIECES]
     return {

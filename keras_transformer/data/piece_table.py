@@ -1,4 +1,4 @@
-"""The pieces of a SentencePiece model: their ids, their spelling, the special ones."""
+"""Subword vocabulary of a SentencePiece model: ids, spelling, special ids."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ SPACE_MARK = "\u2581"
 
 
 class PieceTable:
-    """The vocabulary of a SentencePiece model, with a padding where it has none.
+    """The vocabulary of a SentencePiece model, with padding added if it has none.
 
     Args:
-        model: serialized.
+        model: the serialized model.
 
     Raises:
         InputError: where `model` is none.
@@ -29,7 +29,7 @@ class PieceTable:
             if not model:  # an empty model loads, and fails at its first use
                 raise RuntimeError
             self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
-        # A model's bytes may spoil the text of the error that SentencePiece gives.
+        # The model's bytes may make the error message of SentencePiece unreadable.
         except (RuntimeError, UnicodeDecodeError):
             raise InputError(
                 "the tokenizer is not a SentencePiece model, or is cut off; "
@@ -38,18 +38,18 @@ class PieceTable:
 
     @property
     def vocabulary_size(self) -> int:
-        """V: the number of ids, special ids included, and an appended padding."""
+        """V: the number of ids, with special ids and an appended padding id."""
         return self._processor.vocab_size() + self._appends_padding
 
     @property
     def special_ids(self) -> dict[str, int]:
         """`pad_id`, `start_id` and `end_id`, as configs and `TokenBatches` take them.
 
-        A SentencePiece model without a padding gets one behind its last id, and one
-        without a start, such as T5's, starts with the padding.
+        A model without padding gets one after its last id; a model without a start id,
+        such as T5's, starts with the padding id.
 
         Raises:
-            InputError: where the model has no end.
+            InputError: where the model has no end id.
 
         Example:
 
@@ -61,7 +61,7 @@ class PieceTable:
         end = processor.eos_id()
         if end < 0:
             raise InputError(
-                "the tokenizer has no end (SentencePiece's eos_id), which every "
+                "the tokenizer has no end id (SentencePiece's eos_id), which every "
                 "translation needs; train it with one"
             )
         pad = size if self._appends_padding else processor.pad_id()
@@ -70,7 +70,7 @@ class PieceTable:
 
     @property
     def unknown_id(self) -> int:
-        """The id of what the tokenizer cannot spell; with byte fallback, of nothing."""
+        """The id of unknown characters; never used with byte fallback."""
         return self._processor.unk_id()
 
     @property
@@ -78,15 +78,15 @@ class PieceTable:
         return self._processor.pad_id() < 0
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        """How each id is spelled, for people: `▁` is a space, `<0xE2>` a byte.
+        """The spelling of each id: `▁` is a space, `<0xE2>` a byte.
 
         Raises:
-            InputError: where an id lies outside of the vocabulary.
+            InputError: where an id is outside of the vocabulary.
         """
         return [self._piece(token) for token in self._checked(ids)]
 
     def ids_of(self, pieces: Sequence[str | int]) -> list[int]:
-        """The ids of pieces, spelled as `pieces` does; ids, also in digits, stay ids.
+        """The ids of pieces spelled as by `pieces`; ids, also as digits, are kept.
 
         Raises:
             InputError: where the vocabulary has no such piece or id.
@@ -104,7 +104,7 @@ class PieceTable:
         processor = self._processor
         if token < processor.vocab_size():
             return processor.id_to_piece(token)
-        # A name that no other piece has.
+        # A name that no piece has.
         taken = processor.piece_to_id("<pad>") != processor.unk_id()
         return "<appended pad>" if taken else "<pad>"
 
@@ -130,17 +130,17 @@ class PieceTable:
         end_id: int,
         where: str,
     ) -> None:
-        """Refuses a tokenizer that is not the one of a config.
+        """Refuses a tokenizer that does not belong to a config.
 
         Args:
             vocabulary_size: V of the config.
-            pad_id: of the config, as are `start_id` and `end_id`.
+            pad_id: `pad_id` of the config, like `start_id` and `end_id`.
             start_id: see `pad_id`.
             end_id: see `pad_id`.
-            where: what the message begins with, such as the path of the folder.
+            where: the beginning of the message, such as the path of the folder.
 
         Raises:
-            InputError: where size or special ids differ, or it has no end.
+            InputError: where size or special ids differ, or there is no end id.
         """
         found = {"vocabulary_size": self.vocabulary_size, **self.special_ids}
         wanted = {"pad_id": pad_id, "start_id": start_id, "end_id": end_id}
@@ -149,7 +149,8 @@ class PieceTable:
                 raise InputError(
                     f"{where}: the tokenizer has {name} {found[name]} but the config "
                     f"says {expected}; use the tokenizer that the model was trained "
-                    f"with, or make the config of its vocabulary_size and special_ids"
+                    "with, or build the config with this tokenizer's "
+                    "vocabulary_size and special_ids"
                 )
 
     def _checked(self, ids: Sequence[int]) -> list[int]:

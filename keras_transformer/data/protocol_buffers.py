@@ -1,4 +1,4 @@
-"""Messages of Protocol Buffers, such as a SentencePiece model, field by field.
+"""Parser of Protocol Buffers messages, such as SentencePiece models, field by field.
 
 Reference: Protocol Buffers, Encoding,
 https://protobuf.dev/programming-guides/encoding/, as of 2024.
@@ -14,10 +14,10 @@ _MOST_BITS = 70  # of a number: ten bytes
 
 
 def fields(message: bytes) -> Iterator[tuple[int, bytes]]:
-    """The number and the content of each field; a plain number has its bytes.
+    """The number and the content of each field; of a number, its bytes.
 
     Raises:
-        ValueError: the bytes are no message.
+        ValueError: the bytes are not a message.
     """
     at = 0
     while at < len(message):
@@ -31,19 +31,19 @@ def fields(message: bytes) -> Iterator[tuple[int, bytes]]:
         elif kind in _FIXED:
             end = at + _FIXED[kind]
         else:
-            raise ValueError(f"a field of the kind {kind}, which there is not")
+            raise ValueError(f"a field of the unknown kind {kind}")
         if end > len(message):
-            raise ValueError("a field that is cut off")
+            raise ValueError("a truncated field")
         yield key >> 3, message[at:end]
         at = end
 
 
 def _number(message: bytes, at: int) -> tuple[int, int]:
-    """A number of seven bits a byte, the lowest first, and where it ends."""
+    """A varint (seven bits per byte, lowest first), and its end."""
     value = 0
     for shift in range(0, _MOST_BITS, 7):
         if at >= len(message):
-            raise ValueError("a number that is cut off")
+            raise ValueError("a truncated number")
         byte = message[at]
         value |= (byte & 127) << shift
         at += 1

@@ -1,7 +1,7 @@
-"""Translation memories (TMX) as pairs, while they are read.
+"""Parser of translation memories (TMX): sentence pairs as a stream.
 
-Expat parses; a file that declares anything of its own (entities that grow when they
-are read, defaults of attributes) is refused, and so are tags and texts without end.
+Expat parses. Files with declarations (entities that expand, default attributes) are
+refused, and so are tags and texts without end.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from keras_transformer.data.columns import Columns
 from keras_transformer.data.line_faults import LONGEST_LINE
 from keras_transformer.data.line_faults import LineFault
 
-_DEEPEST = 100  # elements in each other
+_DEEPEST = 100  # nesting depth of elements
 _MOST_LANGUAGES = 1000
-_OVERHEAD = 200  # bytes that a text takes in memory besides itself
+_OVERHEAD = 200  # bytes of overhead of a text in memory
 _LANGUAGE = ("xml:lang", "lang")  # the second is that of TMX 1.1
 
-#: What holds code of the document that was translated, not its text.
+#: Elements that hold markup of the translated document, not its text.
 _CODES = {"bpt", "ept", "it", "ph", "ut"}
 
 
 class TranslationUnits:
-    """The pairs of a TMX file that is fed in pieces.
+    """The pairs of a TMX file that is fed in blocks.
 
-    A language names its variants, too (`en` also en-US) where the unit has not the
-    language itself. A unit without one of both has an empty side.
+    A language includes its variants (`en` also en-US) where the unit lacks the language
+    itself. A unit without one of the languages has an empty side.
 
     Args:
         columns: the languages of source and target.
@@ -34,7 +34,7 @@ class TranslationUnits:
     Attributes:
         count: units so far.
         complete: those of them that have both sides.
-        languages: met so far.
+        languages: languages of the file so far.
     """
 
     def __init__(self, columns: Columns) -> None:
@@ -58,24 +58,24 @@ class TranslationUnits:
 
     @property
     def line(self) -> int:
-        """The number of the line that is parsed."""
+        """The number of the current line."""
         return self._parser.CurrentLineNumber
 
     def feed(self, block: bytes) -> None:
-        """Parses a piece of the file.
+        """Parses the next block of the file.
 
         Raises:
-            expat.ExpatError: where it is no XML.
-            LineFault: for what is refused.
+            expat.ExpatError: where it is not XML.
+            LineFault: where the content is refused.
         """
         self._fed += len(block)
         self._parser.Parse(block, False)
-        # Expat holds a tag until it ends.
+        # Expat keeps a tag in memory until it ends.
         if self._fed - max(self._parser.CurrentByteIndex, 0) > 2 * LONGEST_LINE:
             raise LineFault("has a tag without end")
 
     def end(self) -> None:
-        """Says that nothing follows; raises as `feed` does."""
+        """Ends the file; raises as `feed` does."""
         self._parser.Parse(b"", True)
 
     def taken(self) -> list[tuple[str, str]]:
@@ -87,17 +87,19 @@ class TranslationUnits:
         self, name: str, system: Any, public: Any, has_internal_subset: int
     ) -> None:
         if has_internal_subset:
-            raise LineFault("declares entities or the like, which may hide anything")
+            raise LineFault(
+                "declares entities or default attributes, which are not allowed"
+            )
 
     def _refuse_entity(self, name: str, is_parameter: int) -> None:
-        raise LineFault(f"has the entity {name[:40]}, which XML does not know")
+        raise LineFault(f"has the unknown entity {name[:40]}")
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         if not self._open and name != "tmx":
-            raise LineFault(f"begins with {name[:40]}, not tmx")
+            raise LineFault(f"begins with {name[:40]} instead of tmx")
         self._open.append(name)
         if len(self._open) > _DEEPEST:
-            raise LineFault(f"has more than {_DEEPEST} elements in each other")
+            raise LineFault(f"nests more than {_DEEPEST} elements")
         if name == "tu":
             self._texts, self._size = {}, 0
         elif name == "tuv":

@@ -1,4 +1,4 @@
-"""Rows of token ids of any lengths, in memory or mapped from a file."""
+"""Rows of token ids of different lengths, in memory or memory-mapped."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class TokenRows:
     """Rows of ids, end to end in one array.
 
     Args:
-        ids: all rows, (number of ids,), of an integer type that holds them.
+        ids: the concatenated rows, (number of ids,), of any integer dtype.
         offsets: row i is `ids[offsets[i]:offsets[i + 1]]`, (rows + 1,) int64.
-        blocks: verifies `ids` that are mapped from a file as their rows are read; None
-            where there is nothing to verify.
+        blocks: verifies memory-mapped `ids` as their rows are read; None where there is
+            nothing to verify.
     """
 
     ids: np.ndarray
@@ -32,7 +32,7 @@ class TokenRows:
 
     @classmethod
     def from_lists(cls, rows: Sequence[Sequence[int]]) -> TokenRows:
-        """Copies rows of ids as int32; later changes to `rows` do not matter."""
+        """Copies rows of ids as int32; later changes to `rows` have no effect."""
         lengths = np.fromiter(map(len, rows), np.int64, len(rows))
         ids = np.fromiter(chain.from_iterable(rows), np.int32, int(lengths.sum()))
         return cls(ids, _offsets(lengths))
@@ -67,7 +67,7 @@ class TokenRows:
         return lengths
 
     def lengths_of(self, rows: np.ndarray) -> np.ndarray:
-        """The number of ids of the rows with these numbers; reads none of them."""
+        """The lengths of the rows with these numbers, without reading the rows."""
         return self.offsets[np.add(rows, 1)] - self.offsets[rows]
 
     def take(self, rows: np.ndarray) -> TokenRows:
@@ -98,7 +98,7 @@ class EncodedPairs:
     Args:
         source: the ids of each source.
         target: the ids of its translation.
-        special_ids: of their tokenizer, see `Tokenizer`; None where nobody said.
+        special_ids: those of their tokenizer, see `Tokenizer`; None where not known.
     """
 
     source: TokenRows
@@ -117,15 +117,14 @@ class EncodedPairs:
         """All pairs of all parts, in order.
 
         Raises:
-            InputError: where their special ids are not the same, as far as they are
-                known.
+            InputError: where their known special ids differ.
         """
         known = [part.special_ids for part in parts if part.special_ids is not None]
         for ids in known:
             if ids != known[0]:
                 raise InputError(
-                    f"pairs with {known[0]} and with {ids} do not go together; encode "
-                    f"all of them with one tokenizer"
+                    f"pairs with the special ids {known[0]} and {ids} cannot be "
+                    "combined; encode all of them with one tokenizer"
                 )
         return cls(
             TokenRows.concatenate([part.source for part in parts]),
@@ -138,7 +137,7 @@ class EncodedPairs:
 
     @property
     def fault(self) -> InputError | None:
-        """What is damaged of files that the ids are mapped from; None so far."""
+        """The fault of the memory-mapped files; None while none is known."""
         blocks = (self.source.blocks, self.target.blocks)
         faults = (side.fault for side in blocks if side is not None)
         return next((fault for fault in faults if fault is not None), None)

@@ -1,4 +1,4 @@
-"""Text to token ids and back, with nothing lost on the way that shows."""
+"""Subword tokenizer: text to token ids and back, without visible loss."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ _NOTHING = re.compile(r"[\s\0\u200c\u200d]*")
 
 
 class Tokenizer(PieceTable):
-    """Byte-pair encoding with byte fallback: every text has ids, and ids give it back.
+    """Byte-pair encoding with byte fallback: every text has ids that decode to it.
 
-    A thin cover of SentencePiece. What comes back is the text as the tokenizer's own
-    normalization has it, see `train`: by default in single spaces and without
-    characters that show nothing. Under `normalization="identity"` two kinds of text
-    alone do not come back as they were: `SPACE_MARK` (U+2581) becomes a space, see
-    `count_space_marks`, and lone surrogates, which no UTF-8 file can hold, are refused.
+    A thin wrapper of SentencePiece. Decoding returns the text after the tokenizer's
+    normalization, see `train`: by default with single spaces and without invisible
+    characters. Even with `normalization="identity"` two kinds of characters are not
+    returned: `SPACE_MARK` (U+2581) becomes a space, see `count_space_marks`, and lone
+    surrogates, which no UTF-8 file can hold, are refused.
 
     Args:
-        model: a serialized SentencePiece model, of `train`, `load` or any other source.
+        model: a serialized SentencePiece model, from `train`, `load` or elsewhere.
 
     Raises:
         InputError: where `model` is none.
@@ -65,25 +65,25 @@ class Tokenizer(PieceTable):
         Args:
             lines: the text, source and target together for a shared vocabulary.
             vocabulary_size: V, with 4 special ids, 256 bytes and each character.
-            normalization: what of a text is content; the tokenizer keeps it. Under
-                `"whitespace"` every kind of white space is a space, spaces around the
-                text and repeated ones are none, and control and format characters that
-                show nothing go (zero-width space, byte order mark, soft hyphen,
-                direction marks), but not the joiners U+200C and U+200D. `"identity"`
-                keeps all. `"nfkc"` unifies what looks alike (Unicode NFKC), in single
-                spaces. `"nmt_nfkc"` is SentencePiece's own default: NFKC that also
-                drops some characters that show nothing, U+200C among them, on which
-                the spelling of Persian and some Indic languages depends.
-            split_digits: whether each digit is a token of its own.
+            normalization: the normalization of text, which is part of the tokenizer.
+                `"whitespace"` turns every kind of white space into single spaces,
+                strips the text, and removes invisible control and format characters
+                (zero-width space, byte order mark, soft hyphen, direction marks), but
+                not the joiners U+200C and U+200D. `"identity"` changes nothing.
+                `"nfkc"` applies Unicode NFKC, with single spaces. `"nmt_nfkc"`, the
+                default of SentencePiece, is NFKC that also removes some invisible
+                characters, among them U+200C, on which the spelling of Persian and some
+                Indic languages depends.
+            split_digits: whether each digit is a separate token.
             character_coverage: the share of the text, 0.98 to 1, whose characters get
-                pieces of their own; rarer ones are spelled in bytes. Below 1 for
-                writing systems of many characters, such as 0.9995 for Chinese.
-            user_defined_symbols: each always one token, whatever stands around it, such
-                as placeholders.
+                their own pieces; rarer ones are spelled in bytes. Below 1 for scripts
+                of many characters, such as 0.9995 for Chinese.
+            user_defined_symbols: symbols that are always one token, such as
+                placeholders.
 
         Raises:
-            InputError: where `lines` is one string, holds no text or cannot fill the
-                vocabulary, the vocabulary is too small, or an option is not right.
+            InputError: where `lines` is one string, holds no text or too little for the
+                vocabulary, the vocabulary is too small, or an option is invalid.
         """
         model = train_model(
             lines,
@@ -100,7 +100,7 @@ class Tokenizer(PieceTable):
         """Reads a SentencePiece model file.
 
         Raises:
-            InputError: where the file is missing, cut off or something else.
+            InputError: where the file is missing, truncated or something else.
         """
         try:
             model = Path(path).read_bytes()
@@ -137,7 +137,7 @@ class Tokenizer(PieceTable):
         Args:
             lines: any text, line ends included.
             first_line: the number of the first line, for messages.
-            numbers: the number of each line, where they do not follow each other.
+            numbers: the number of each line, where they are not consecutive.
 
         Raises:
             InputError: where `lines` is one string, or a line holds a lone surrogate,
@@ -147,13 +147,13 @@ class Tokenizer(PieceTable):
         return self._processor.encode(texts, out_type=int) if texts else []
 
     def scores(self, *, split_symbols: bool = False) -> list[float | None]:
-        """Merge priorities of the ids in byte-pair encoding; None where no merge is.
+        """BPE merge priority of each id; None where the id is not made by a merge.
 
-        Byte-pair encoding joins the two neighbours whose joint piece has the highest
-        score. Special ids, bytes and user-defined symbols are made by none.
+        BPE merges the two neighbours whose joint piece has the highest score. Special
+        ids, bytes and user-defined symbols are not made by merges.
 
         Args:
-            split_symbols: whether user-defined symbols count as pieces like others.
+            split_symbols: whether user-defined symbols count as ordinary pieces.
 
         Raises:
             InputError: where the tokenizer is not byte-pair encoding.
@@ -172,14 +172,14 @@ class Tokenizer(PieceTable):
                 for token in range(processor.vocab_size())
             ] + [None] * self._appends_padding
         raise InputError(
-            "the tokenizer is a unigram model, which has no merges to leave out; set "
-            "data.bpe_dropout to 0 or use a tokenizer of byte-pair encoding"
+            "the tokenizer is a unigram model, which has no merges for BPE-dropout; "
+            "set data.bpe_dropout to 0 or use a byte-pair encoding tokenizer"
         )
 
     def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
         """The text of each row of ids; special ids are dropped.
 
-        Bytes that are no UTF-8, which a model may produce, become U+FFFD.
+        Invalid UTF-8 bytes, which a model may produce, become U+FFFD.
 
         Raises:
             InputError: where `ids` is one row, or an id lies outside of the vocabulary.
@@ -191,7 +191,7 @@ class Tokenizer(PieceTable):
         return self._processor.decode(rows) if rows else []
 
     def normalize(self, line: str) -> str:
-        """What of a line is content, by the tokenizer's own rule.
+        """The line after the tokenizer's normalization.
 
         Example:
 
@@ -204,11 +204,11 @@ class Tokenizer(PieceTable):
         return self._processor.normalize(text.decode()).replace(SPACE_MARK, " ")
 
     def is_empty(self, line: str) -> bool:
-        """Whether nothing of a line is left, by the tokenizer's own rule.
+        """Whether a line is empty after the tokenizer's normalization.
 
-        White space is nothing under any rule, as are NUL and joiners that join nothing.
+        White space, NUL and joiners that join nothing count as empty under any rule.
         """
-        if line[:1].isalnum():  # as most lines begin
+        if line[:1].isalnum():  # most lines begin like this
             return False
         try:
             return _NOTHING.fullmatch(self.normalize(line)) is not None
@@ -216,10 +216,10 @@ class Tokenizer(PieceTable):
             return False
 
     def source_words(self, line: str) -> list[int]:
-        """The word of a line that each word of its pieces comes from, from 0.
+        """The word of the line, from 0, that each word of its pieces comes from.
 
-        These are the numbers from 0 on, unless the tokenizer's own normalization makes
-        several words of one, or none.
+        These are 0, 1, 2, ... unless the tokenizer's normalization splits a word or
+        removes one.
         """
         return [
             number
@@ -228,7 +228,7 @@ class Tokenizer(PieceTable):
         ]
 
     def to_keras_nlp(self) -> Any:
-        """The same tokenizer for `tf.data` pipelines and KerasHub, with equal ids.
+        """The same tokenizer, with equal ids, for `tf.data` pipelines and KerasHub.
 
         Returns a `keras_nlp.tokenizers.SentencePieceTokenizer`; needs `keras-nlp` and
         `tensorflow-text` (the extra `tensorflow`).
@@ -239,5 +239,5 @@ class Tokenizer(PieceTable):
 
 
 def count_space_marks(lines: Iterable[str]) -> int:
-    """How many lines hold U+2581, which a `Tokenizer` turns into a space."""
+    """The number of lines with U+2581, which a `Tokenizer` turns into a space."""
     return sum(SPACE_MARK in line for line in lines)

@@ -1,6 +1,6 @@
-"""The cost of a tokenizer file of a stranger, told before SentencePiece reads it.
+"""Cost limits of untrusted tokenizer files, checked before SentencePiece reads them.
 
-The file is a message of Protocol Buffers, in which two bytes can ask for a hundred.
+The file is a Protocol Buffers message, where two bytes can expand to a hundred.
 """
 
 from pathlib import Path
@@ -12,22 +12,22 @@ from keras_transformer.files.plain_file import MOST_BYTES
 from keras_transformer.files.plain_file import plain_file
 
 _PIECE, _NORMALIZER, _CHARACTER_MAP = 1, 3, 2  # numbers of fields
-_MOST_OTHER_BYTES = 8 * 2**20  # of all that is no piece
-#: Of what one character becomes; Unicode's own rules (NFKC) need 33.
+_MOST_OTHER_BYTES = 8 * 2**20  # of everything but pieces
+#: Of the replacement of one character; Unicode's own rules (NFKC) need 33.
 _LONGEST_REPLACEMENT = 1024
 
 
 def load_within_bounds(folder: Path, name: str, vocabulary_size: int) -> Tokenizer:
-    """The tokenizer of a folder that may come from anybody.
+    """The tokenizer of an untrusted folder.
 
     Args:
         folder: where it must lie.
         name: of the file.
-        vocabulary_size: V, the most pieces that it may have.
+        vocabulary_size: V, the maximum number of pieces.
 
     Raises:
         InputError: where it is missing, something else, leads out of the folder, or
-            would cost far more than a tokenizer of this size does.
+            would cost far more than a tokenizer of this size.
     """
     path = plain_file(folder, name, MOST_BYTES)
     _check_cost(path, vocabulary_size)
@@ -35,7 +35,7 @@ def load_within_bounds(folder: Path, name: str, vocabulary_size: int) -> Tokeniz
 
 
 def _check_cost(path: Path, vocabulary_size: int) -> None:
-    """Refuses a tokenizer that costs too much; what is none is left to its reader."""
+    """Refuses a tokenizer that costs too much; other faults are left to its reader."""
     try:
         model = path.read_bytes()
     except OSError:
@@ -55,13 +55,13 @@ def _check_cost(path: Path, vocabulary_size: int) -> None:
             if others > _MOST_OTHER_BYTES:
                 raise InputError(
                     f"{path}: the tokenizer has more than {_MOST_OTHER_BYTES} bytes "
-                    f"beside its pieces; train it again or copy it again"
+                    "besides its pieces; train it again or copy it again"
                 )
             if field == _NORMALIZER:
                 _check_replacements(content, path)
     except InputError:
         raise
-    except ValueError:  # no message at all
+    except ValueError:  # not a message at all
         return
 
 

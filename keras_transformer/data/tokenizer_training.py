@@ -1,10 +1,10 @@
-"""The training of a tokenizer: the options that SentencePiece is given, and why.
+"""Training of a tokenizer: the options of SentencePiece, and why.
 
 `whitespace.tsv` is the default normalization: which characters are white space, and
-which show nothing and go. It is compiled into the tokenizer, so that whatever reads
-the tokenizer follows it. Format characters that a text needs stay: the joiners of
-Persian, Indic scripts and emoji (U+200C, U+200D), the tags of flags, and those that
-show, such as U+06DD. NUL stays too: SentencePiece has no rule for it.
+which are invisible and removed. It is compiled into the tokenizer, so that every reader
+of the tokenizer follows it. Format characters that text needs are kept: the joiners of
+Persian, Indic scripts and emoji (U+200C, U+200D), the tags of flags, and visible ones
+such as U+06DD. NUL is kept too: SentencePiece cannot have a rule for it.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ _OPTIONS: dict[str, Any] = {
     "unk_id": UNKNOWN_ID,
     "pad_piece": "<pad>",
     "unk_surface": "",
-    # What follows makes text -> ids -> text lossless, in TensorFlow Text too, but for
-    # the normalization.
+    # These options make text -> ids -> text lossless but for the normalization, in
+    # TensorFlow Text too.
     "byte_fallback": True,
     "add_dummy_prefix": False,
-    # The largest value allowed: longer lines would be left out without a word.
+    # The largest allowed value: longer lines would be skipped silently.
     "max_sentence_length": 2**30,
     "minloglevel": 2,
 }
@@ -60,8 +60,8 @@ def train_model(
     """A serialized SentencePiece model; see `Tokenizer.train`.
 
     Raises:
-        InputError: where `lines` hold no text or cannot fill the vocabulary, the
-            vocabulary is too small, or an option is not right.
+        InputError: where `lines` hold no text or too little for the vocabulary, the
+            vocabulary is too small, or an option is invalid.
     """
     _check(normalization, character_coverage)
     check_symbols(user_defined_symbols)
@@ -95,11 +95,11 @@ def train_model(
 
 
 def check_symbols(symbols: Sequence[str]) -> None:
-    """Refuses user-defined symbols that could not stay whole.
+    """Refuses user-defined symbols that cannot be one token.
 
     Raises:
-        InputError: where they are one string, one is there twice, is no text, holds
-            white space, or is a special piece.
+        InputError: where they are one string, or one is repeated, not text, holds white
+            space, or is a special piece.
     """
     if isinstance(symbols, str | bytes):
         raise InputError(
@@ -107,11 +107,11 @@ def check_symbols(symbols: Sequence[str]) -> None:
         )
     for symbol, count in Counter(symbols).items():
         if not isinstance(symbol, str) or not symbol:
-            why = "is no text"
+            why = "is not text"
         elif count > 1:
-            why = "is there twice"
+            why = "is repeated"
         elif re.search(r"[\s\0\u2581]", symbol):
-            why = "holds white space, at which texts are divided"
+            why = "holds white space, at which text is split"
         elif _SPECIAL_PIECE.fullmatch(symbol):
             why = "is the name of a special piece"
         else:
@@ -126,13 +126,13 @@ def _check(normalization: str, character_coverage: float) -> None:
         )
     if not LEAST_COVERAGE <= character_coverage <= 1:
         raise InputError(
-            f"character_coverage {character_coverage} must lie between "
+            f"character_coverage {character_coverage} must be between "
             f"{LEAST_COVERAGE} and 1"
         )
 
 
 def _explain(message: str, vocabulary_size: int) -> str:
-    """What the trainer's message means for somebody who knows only our arguments."""
+    """The error of SentencePiece's trainer, explained in terms of our arguments."""
     if limit := re.search(r"set it to a value <= (\d+)", message):
         return (
             f"vocabulary_size {vocabulary_size} is more than the text supports; "

@@ -1,6 +1,6 @@
-"""Packed files as the bytes that are in them, of which no more is unpacked than read.
+"""Decompression of files (gzip, bzip2, xz, zstd) as a stream, on demand.
 
-Whether and how a file is packed is known by its content.
+The compression is detected from the content of a file.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ else:
     BufferedFile = io.BufferedReader
 
 _BLOCK = 1 << 20  # bytes
-_MEMORY = 2**28  # bytes that unpacking xz may take; xz -9 takes 2**26
-_WINDOW = 27  # zstd may look back so many bits of bytes, as its program allows
+_MEMORY = 2**28  # memory limit of xz, in bytes; xz -9 takes 2**26
+_WINDOW = 27  # window of zstd, as log2 of bytes; its program's limit
 
-#: How a file begins. Text may begin with the letters BZh, too.
+#: The first bytes of compressed files. Text may begin with the letters BZh, too.
 _BEGINNINGS = {
     "gzip": re.compile(rb"\x1f\x8b"),
     "bzip2": re.compile(rb"BZh[1-9](1AY&SY|\x17rE8P\x90)"),
     "xz": re.compile(rb"\xfd7zXZ\x00"),
     "zstd": re.compile(rb"\x28\xb5\x2f\xfd"),
 }
-#: Bytes that tell them apart.
+#: Number of bytes that distinguish them.
 LONGEST_BEGINNING = 10
 
 
 def packing(beginning: bytes) -> str | None:
-    """The name of what packed a file that begins so; None for nothing that is known."""
+    """The compression of a file with these first bytes; None for none that is known."""
     names = (name for name, form in _BEGINNINGS.items() if form.match(beginning))
     return next(names, None)
 
 
 def unpacked(file: BufferedFile) -> BufferedFile:
-    """The file, or a file of what is packed in it.
+    """The file itself, or a file of its decompressed content.
 
     Args:
         file: at its beginning.
@@ -66,21 +66,21 @@ def unpacked(file: BufferedFile) -> BufferedFile:
 
 @contextlib.contextmanager
 def explained(path: str | Path) -> Iterator[None]:
-    """Turns what reading and unpacking raise into one error.
+    """Turns the errors of reading and decompressing into an `InputError`.
 
     Raises:
-        InputError: where the file cannot be read, or is cut off or damaged.
+        InputError: where the file cannot be read, or is truncated or damaged.
     """
     try:
         yield
     except _MemoryError:
         raise InputError(
-            f"{path} needs very much memory to unpack; pack it anew, with xz -9 or "
-            f"zstd -19 or less"
+            f"{path} needs too much memory to decompress; compress it again, with xz "
+            "-9 or zstd -19 at most"
         ) from None
     except (EOFError, gzip.BadGzipFile, zlib.error, _DamagedError):
         raise InputError(
-            f"{path} is a packed file that is cut off or damaged; copy it again"
+            f"{path} is a compressed file that is truncated or damaged; copy it again"
         ) from None
     except OSError as error:
         raise InputError(
@@ -97,10 +97,10 @@ class _MemoryError(Exception):
 
 
 class Pieces(io.RawIOBase):
-    """A file of pieces of bytes, each made when it is read.
+    """A binary file over an iterator of byte chunks.
 
     Args:
-        pieces: in order; empty ones are passed over.
+        pieces: the chunks in order; empty ones are skipped.
     """
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
@@ -112,7 +112,7 @@ class Pieces(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Reads a part of one piece."""
+        """Reads a part of one chunk."""
         room = memoryview(buffer)
         while not self._piece:
             piece = next(self._pieces, None)
@@ -128,7 +128,7 @@ class Pieces(io.RawIOBase):
 def _streams(
     file: io.BufferedReader, start: Callable[[], Any], padding: bytes = b""
 ) -> Iterator[bytes]:
-    """What is in the streams that follow each other in a file of bzip2 or xz."""
+    """The content of the concatenated streams of a bzip2 or xz file."""
     data = file.read(_BLOCK)
     while data:
         stream = start()
@@ -145,9 +145,9 @@ def _streams(
 
 
 def _frames(file: io.BufferedReader) -> Iterator[bytes]:
-    """What is in the frames of a file of zstd."""
+    """The content of the frames of a zstd file."""
     start, frame = _zstd_frame(), None
-    # A piece of a thousand bytes may hold 32 MiB: never many at once.
+    # A thousand bytes may expand to 32 MiB: decompress little at once.
     while data := file.read(1024):
         while data:
             frame = frame or start()
@@ -169,7 +169,7 @@ def _decompressed(stream: Any, data: bytes, *most: int) -> bytes:
 
 
 def _zstd_frame() -> Callable[[], Any]:
-    """What starts a frame of zstd."""
+    """The decompressor of a zstd frame."""
     if sys.version_info >= (3, 14):
         from compression import zstd
 
@@ -179,7 +179,8 @@ def _zstd_frame() -> Callable[[], Any]:
         import zstandard
     except ModuleNotFoundError:
         raise InputError(
-            "zstandard, which unpacks .zst, is not installed; run pip install zstandard"
+            "zstandard, which decompresses .zst, is not installed; run pip install "
+            "zstandard"
         ) from None
     return zstandard.ZstdDecompressor(max_window_size=2**_WINDOW).decompressobj
 

@@ -1,4 +1,4 @@
-"""Lines of text as UTF-8, the one form in which SentencePiece reads them."""
+"""Lines of text as UTF-8, the only form that SentencePiece reads."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ def utf8_lines(
     Args:
         lines: any text.
         first_line: the number of the first line, for messages.
-        numbers: the number of each line, where they do not follow each other.
+        numbers: the number of each line, where they are not consecutive.
 
     Raises:
-        InputError: where `lines` is one string, whose letters would be the lines, or
-            holds something else than text, or a lone surrogate, with its number.
+        InputError: where `lines` is one string, whose letters would be the lines, or a
+            line is not text or holds a lone surrogate, with its number.
     """
     if isinstance(lines, str | bytes):
         raise InputError(
@@ -38,12 +38,12 @@ def _encoded(
         number = first_line + row if numbers is None else numbers[row]
         if not isinstance(line, str):
             raise InputError(
-                f"line {number} is no text, but {type(line).__name__}; give strings"
+                f"line {number} is not text but {type(line).__name__}; give strings"
             )
         try:
             yield line.encode()
         except UnicodeEncodeError as error:
             raise InputError(
                 f"line {number} holds the lone surrogate "
-                f"U+{ord(line[error.start]):04X}, which is no character; remove it"
+                f"U+{ord(line[error.start]):04X}, which is not a character; remove it"
             ) from None

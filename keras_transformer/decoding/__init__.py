@@ -1,4 +1,4 @@
-"""Searches: `decode_step` in, sequences and scores out. They know no model."""
+"""Search algorithms: from `decode_step` to sequences and scores, for any model."""
 
 from keras_transformer.config.decoding import DecodingOptions
 from keras_transformer.decoding.beam_search import beam_search

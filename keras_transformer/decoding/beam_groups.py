@@ -1,4 +1,4 @@
-"""Diverse beam search: groups of beams, each shunning what the others have chosen.
+"""Diverse beam search: groups of beams, each penalized for tokens of earlier groups.
 
 B batch, W beam width, G groups, M = W / G beams of a group, C continuations, V
 vocabulary. With one group, nothing here adds an operation.
@@ -40,7 +40,7 @@ def views(
 
 
 def of_all(beams: Tensor, num_groups: int) -> Tensor:
-    """Beams of groups (B * G, M), counted in each from 0, as beams of rows (B, W)."""
+    """Beam indices within groups (B * G, M) as beam indices within rows (B, W)."""
     if num_groups == 1:
         return beams
     _, join = views(num_groups)
@@ -56,25 +56,25 @@ def repeat(limits: Tensor, num_groups: int) -> Tensor:
 
 
 def in_all(flags: Tensor, num_groups: int) -> Tensor:
-    """Of flags (B * G,), whether all groups of a row have theirs: (B * G,)."""
+    """Whether the flags (B * G,) of all groups of a row are set: (B * G,)."""
     if num_groups == 1:
         return flags
-    whole = ops.all(ops.reshape(flags, (-1, num_groups)), axis=1)
-    return repeat(whole, num_groups)
+    all_set = ops.all(ops.reshape(flags, (-1, num_groups)), axis=1)
+    return repeat(all_set, num_groups)
 
 
 def best(scores: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
-    """The highest of scores (B, W, V): values, tokens and beams, (B, C) each."""
-    # First within each hypothesis, then among them: the same as over all W * V at
-    # once, ties included, for less sorting.
-    each = min(count, scores.shape[-1])
-    scores, ids = backends.top_k(scores, each)  # (B, W, each)
+    """The highest scores of (B, W, V): values, tokens and beams, (B, C) each."""
+    # First within each hypothesis, then among them: the same as over all W * V at once,
+    # ties included, with less sorting.
+    per_beam = min(count, scores.shape[-1])
+    scores, ids = backends.top_k(scores, per_beam)  # (B, W, per_beam)
     rows, width = ops.shape(scores)[0], scores.shape[1]
-    scores = ops.reshape(scores, (rows, width * each))
-    ids = ops.reshape(ids, (rows, width * each))
-    scores, places = backends.top_k(scores, min(count, width * each))  # (B, C)
+    scores = ops.reshape(scores, (rows, width * per_beam))
+    ids = ops.reshape(ids, (rows, width * per_beam))
+    scores, places = backends.top_k(scores, min(count, width * per_beam))  # (B, C)
     last = ops.take_along_axis(ids, places, axis=1)
-    return scores, last, ops.floor_divide(places, each)
+    return scores, last, ops.floor_divide(places, per_beam)
 
 
 def choose(
@@ -86,57 +86,61 @@ def choose(
     end_id: int,
     done: Tensor,
 ) -> tuple[Tensor, ...]:
-    """Continuations of each group, knowing those of the groups before it.
+    """Continuations of each group, given those of earlier groups.
 
-    From the score of a token is taken `penalty`, for each hypothesis of an earlier
-    group that goes on with it at this step (Hamming diversity). It decides what is
-    chosen, and is no part of a log-probability.
+    The score of a token is reduced by `penalty` for each hypothesis of an earlier group
+    that continues with it at this step (Hamming diversity). The penalty affects the
+    choice only, not log-probabilities.
 
     Args:
         scores: (B * G, M, V), log-probabilities of the continued hypotheses.
         count: C.
         num_groups: G.
         penalty: lambda.
-        end_id: ends a hypothesis, which then does not go on.
-        done: (B * G,) bool: groups that go on with nothing.
+        end_id: the id that ends a hypothesis.
+        done: (B * G,) bool: groups that have ended.
 
     Returns:
-        What they were chosen by, their scores, tokens and beams, (B * G, C) each.
+        Penalized scores, scores, tokens and beams, (B * G, C) each.
 
     Reference: Vijayakumar et al., 2016, https://arxiv.org/abs/1610.02424, section 4.
     """
     _, width, vocabulary_size = scores.shape
     grouped = ops.reshape(scores, (-1, num_groups, width, vocabulary_size))
     done = ops.reshape(done, (-1, num_groups))
-    taken = ops.zeros_like(grouped[:, 0, 0])  # (B, V)
-    found = []
+    penalties = ops.zeros_like(grouped[:, 0, 0])  # (B, V)
+    group_results = []
     for group in range(num_groups):
-        own = grouped[:, group]
-        ranks, last, beams = best(own - penalty * ops.expand_dims(taken, 1), count)
-        flat = ops.reshape(own, (-1, width * vocabulary_size))
+        group_scores = grouped[:, group]
+        ranks, last, beams = best(
+            group_scores - penalty * ops.expand_dims(penalties, 1), count
+        )
+        flat = ops.reshape(group_scores, (-1, width * vocabulary_size))
         places = beams * vocabulary_size + last
-        found.append((ranks, ops.take_along_axis(flat, places, axis=1), last, beams))
-        going, places = backends.top_k(
+        group_results.append(
+            (ranks, ops.take_along_axis(flat, places, axis=1), last, beams)
+        )
+        continued, places = backends.top_k(
             ops.where(last == end_id, NEVER, ranks), min(width, ranks.shape[1])
         )
-        goes = ops.logical_and(
-            going > NEVER, ops.logical_not(done[:, group : group + 1])
+        continues = ops.logical_and(
+            continued > NEVER, ops.logical_not(done[:, group : group + 1])
         )
-        chosen = ops.take_along_axis(last, places, axis=1)
-        marks = ops.one_hot(chosen, vocabulary_size, dtype="float32")
-        taken = taken + ops.sum(
-            marks * ops.expand_dims(ops.cast(goes, "float32"), 2), 1
+        next_tokens = ops.take_along_axis(last, places, axis=1)
+        marks = ops.one_hot(next_tokens, vocabulary_size, dtype="float32")
+        penalties = penalties + ops.sum(
+            marks * ops.expand_dims(ops.cast(continues, "float32"), 2), 1
         )
 
     def together(parts: Sequence[Tensor]) -> Tensor:  # G times (B, C)
         stacked = ops.stack(parts, axis=1)
         return ops.reshape(stacked, (-1, stacked.shape[2]))
 
-    return tuple(together(parts) for parts in zip(*found, strict=True))
+    return tuple(together(parts) for parts in zip(*group_results, strict=True))
 
 
 def chooser(num_groups: int, end_id: int) -> Callable[..., Any]:
-    """What gives ranks, scores, tokens and beams, (B, C) each, of (B, W, V)."""
+    """The function from (B, W, V) to ranks, scores, tokens and beams, (B, C) each."""
 
     def chosen(
         scores: Tensor, count: int, done: Tensor, penalty: float | Tensor
@@ -156,29 +160,29 @@ def chooser(num_groups: int, end_id: int) -> Callable[..., Any]:
     return chosen
 
 
-def merge(found: SearchResult, num_groups: int) -> SearchResult:
+def merge(result: SearchResult, num_groups: int) -> SearchResult:
     """A `SearchResult` (B * G, M, ...) as one of all groups (B, W, ...), best first.
 
-    What several groups have found is one hypothesis: its repeats become none.
+    A hypothesis of several groups counts once: its repeats are removed.
     """
     if num_groups == 1:
-        return found
+        return result
     _, join = views(num_groups)
-    found = each(join, found)
-    scores = _once(found.tokens, found.scores)
+    result = each(join, result)
+    scores = _once(result.tokens, result.scores)
     _, places = backends.top_k(scores, scores.shape[1])
-    found = found._replace(scores=scores)
-    return each(lambda tensor: gather(tensor, places), found)
+    result = result._replace(scores=scores)
+    return each(lambda tensor: gather(tensor, places), result)
 
 
 def _once(tokens: Tensor, scores: Tensor) -> Tensor:
-    """The scores (B, W), minus infinity where the tokens (B, W, L) come again."""
+    """The scores (B, W), minus infinity where tokens (B, W, L) repeat."""
     pairs = ops.expand_dims(tokens, 2), ops.expand_dims(tokens, 1)
     same = ops.all(ops.equal(*pairs), axis=3)  # (B, W, W)
     places = ops.arange(scores.shape[1], dtype="int32")
     earlier = places < ops.expand_dims(places, 1)  # (W, W)
-    there = ops.expand_dims(scores > NEVER, 1)  # a place without one has any tokens
-    repeated = ops.logical_and(ops.logical_and(same, earlier), there)
+    is_filled = ops.expand_dims(scores > NEVER, 1)  # empty places have any tokens
+    repeated = ops.logical_and(ops.logical_and(same, earlier), is_filled)
     return ops.where(ops.any(repeated, axis=2), NEVER, scores)
 
 

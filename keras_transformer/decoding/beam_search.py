@@ -1,17 +1,16 @@
-"""Beam search with a pool of finished hypotheses. Knows no model.
+"""Beam search with a pool of finished hypotheses, independent of the model.
 
 B batch, W beam width, R hypotheses returned a row, L most tokens, V vocabulary, G
 groups of beams.
 
 Live and finished hypotheses are kept apart: a finished one is never scored again. At
-each step every live hypothesis has V continuations, of which the best 2W go on: at most
-W of them end, so that W stay alive. A row stops when no live hypothesis can still beat
-its R-th best finished one, or at its limit, where those still alive compete with the
-finished ones by their scores; what happens to other rows of the batch does not change
-it.
+each step the best 2W of all continuations are kept: at most W of them end, so that W
+stay alive. A row stops when no live hypothesis can still beat its R-th best finished
+one, or at its limit, where live hypotheses compete with the finished ones by their
+scores. Rows do not depend on other rows of the batch.
 
-Groups of beams are rows of their own, (B * G, W / G), but for two things: the model
-sees them together, and the choice of continuations in one group knows those before it.
+Groups of beams are separate rows, (B * G, W / G), with two exceptions: the model sees
+them together, and the choice in a group depends on the groups before it.
 """
 
 from __future__ import annotations
@@ -82,52 +81,52 @@ def beam_search(
     process: Callable[..., Tensor] | None = None,
     prefix: bool = False,
 ) -> SearchResult:
-    """The best hypotheses by score: log-probability, made comparable between lengths.
+    """The best hypotheses by score: log-probability, normalized for length.
 
-    The search of a row ends where no better result can come. All log-probabilities are
-    at most 0 and fall as tokens are added, each `normalization` divides by what grows
-    with the length, and a coverage penalty is at most 0: so no continuation of a live
-    hypothesis, nor of their continuations, scores above the best live log-probability
-    normalized at the row's limit. Once R finished ones reach that, they stay.
+    The search of a row ends where no better result is possible. Log-probabilities are
+    at most 0 and fall as tokens are added, each `normalization` divides by a number
+    that grows with the length, and a coverage penalty is at most 0. So no continuation
+    of a live hypothesis can score above the best live log-probability normalized at the
+    row's limit. Once R finished hypotheses reach that bound, they are final.
 
     Args:
         decode_step: `(tokens (B, W), position, constants, cache) -> logits
             (B, W, V), cache`.
-        constants: nested tensors, once a row, handed to `decode_step`. Scalars in
-            `constants["numbers"]` take the place of `length_penalty`,
-            `diversity_penalty` and `patience` (there: how many hypotheses have to end),
-            which then only say that they are used.
-        cache: nested tensors, reordered as hypotheses are.
-        limits: (B,) int32, the most tokens of each row, end token included; 0 for a
-            row that only fills the batch.
+        constants: nested tensors, one per row, passed to `decode_step`. Scalars in
+            `constants["numbers"]` replace `length_penalty`, `diversity_penalty` and
+            `patience` (there: how many hypotheses have to end); the arguments then only
+            say that they are used.
+        cache: nested tensors, reordered with the hypotheses.
+        limits: (B,) int32, the maximum number of tokens of each row, end token
+            included; 0 for a row that only fills the batch.
         beam_size: W.
-        length: L, the most steps taken, an int, or a scalar tensor where shapes may be
-            found while a program runs; at least the largest limit.
-        top_beams: R, hypotheses returned, at most W.
+        length: L, the maximum number of steps, an int, or a scalar tensor where shapes
+            may be dynamic; at least the largest limit.
+        top_beams: R, the number of hypotheses returned, at most W.
         normalization: see `normalized`.
         length_penalty: alpha, at least 0, see `length_penalty`.
-        patience: ends a row, too, once patience * W hypotheses have ended, and at least
-            R; with groups, in each group for its own part of W. One that ends counts
-            if it is among the best W continuations of its step.
-        coverage: a function of cache and constants, after a step, that gives what is
-            added to the score of each hypothesis (B, W), at most 0.
+        patience: also ends a row once patience * W hypotheses have ended, and at least
+            R; with groups, each group counts for its part of W. An ending hypothesis
+            counts if it is among the best W continuations of its step.
+        coverage: a function of cache and constants after a step, whose value (B, W), at
+            most 0, is added to the score of each hypothesis.
         reorder: `(cache, beams (B, W)) -> cache` after which hypothesis w continues
             `beams[:, w]`.
         num_beam_groups: G; must divide W.
         diversity_penalty: see `beam_groups.choose`.
-        start_id: the first input.
-        end_id: ends a hypothesis.
-        pad_id: fills the tokens after it.
-        suppressed: ids that are never chosen. They keep their share of probability.
-        process: what changes the scores of the next token, see
+        start_id: the first input token.
+        end_id: the id that ends a hypothesis.
+        pad_id: the id of positions after the end.
+        suppressed: ids that are never chosen; other probabilities are not renormalized.
+        process: a function that changes the scores of the next token, see
             `logits_processors.chain`; instead of `suppressed`.
         prefix: whether `constants["prefix"]` holds the first tokens of each row, (B, P)
             int32, see `logits_processors.force_prefix`; `process` forces them.
 
     Returns:
-        `SearchResult` with R hypotheses a row; what several groups have found counts
-        once. Of what the limit cut, `finished` is False. Exact ties go to what ended
-        first, then to the lower beam, then to the lower id.
+        `SearchResult` with R hypotheses per row; duplicates of several groups count
+        once. `finished` is False where the limit cut a hypothesis. Exact ties go to the
+        hypothesis that ended first, then to the lower beam, then to the lower id.
 
     Raises:
         ValueError: `top_beams` above `beam_size`, or a negative `length_penalty`.
@@ -176,9 +175,9 @@ def beam_search(
         return state._replace(done=_done(state, settled, ended, num_beam_groups))
 
     state = search_loop(body, state, (limits, constants), rows=rows, length=length)
-    found = _hypotheses(state, limits, partial(score, constants=constants))
-    found = beam_groups.merge(found, num_beam_groups)
-    return _result(found, state, top_beams, pad_id)
+    hypotheses = _hypotheses(state, limits, partial(score, constants=constants))
+    hypotheses = beam_groups.merge(hypotheses, num_beam_groups)
+    return _result(hypotheses, state, top_beams, pad_id)
 
 
 def _check(beam_size: int, top_beams: int, length_penalty: float) -> None:
@@ -194,7 +193,7 @@ def _start(
     width: int, length: int | Tensor, limits: Tensor, cache: Tensors, pad_id: int
 ) -> _State:
     rows = ops.shape(limits)[0]
-    first = ops.arange(width) == 0  # all beams begin alike: only one may go on
+    first = ops.arange(width) == 0  # all beams start equal: only one may continue
     return _State(
         position=ops.zeros((), "int32"),
         done=limits <= 0,
@@ -212,7 +211,7 @@ def _start(
 def _with_sums(
     state: _State, rows: int | Tensor, coverage: bool, patience: bool, prefix: bool
 ) -> _State:
-    """The state with those of its optional tensors that are asked for."""
+    """The state with the optional tensors that are needed."""
     return state._replace(
         coverage=ops.zeros_like(state.log_probabilities) if coverage else OFF,
         num_ended=ops.zeros_like(state.lengths) if patience else OFF,
@@ -221,7 +220,7 @@ def _with_sums(
 
 
 class _Candidates(NamedTuple):
-    """The best 2W continuations of each row, in the order in which they go on."""
+    """The best 2W continuations of each row, best first."""
 
     tokens: Tensor  # (B, 2W, L) int32
     last: Tensor  # (B, 2W) int32, their newest token
@@ -248,8 +247,10 @@ def _continue(
     scores = ops.expand_dims(state.log_probabilities, 2) + log_probabilities
     ranks, scores, last, beams = choose(scores)
     length = ops.shape(state.tokens)[2]
-    here = ops.arange(length, dtype="int32") == state.position  # (L,)
-    tokens = ops.where(here, ops.expand_dims(last, 2), gather(state.tokens, beams))
+    is_current = ops.arange(length, dtype="int32") == state.position  # (L,)
+    tokens = ops.where(
+        is_current, ops.expand_dims(last, 2), gather(state.tokens, beams)
+    )
     if coverage is not OFF:
         coverage = ops.take_along_axis(coverage, beams, axis=1)
     return _Candidates(tokens, last, ranks, scores, beams, coverage)
@@ -258,13 +259,13 @@ def _continue(
 def _keep_finished(
     state: _State, candidates: _Candidates, end_id: int, score: Callable[..., Tensor]
 ) -> _State:
-    """The best W of those finished before and those that end now."""
+    """The best W of the finished hypotheses and those that end at this step."""
     width = state.finished_scores.shape[1]
     length = state.position + 1
     alive = ops.logical_not(ops.expand_dims(state.done, 1))
     ends = ops.logical_and(candidates.last == end_id, alive)
     log_probabilities = ops.where(ends, candidates.log_probabilities, NEVER)
-    # Not of `NEVER`: LiteRT makes a finite number of minus infinity.
+    # Not computed from `NEVER`: LiteRT turns minus infinity into a finite number.
     scores = score(candidates.log_probabilities, length)
     if state.coverage is not OFF:
         scores = scores + candidates.coverage
@@ -293,16 +294,18 @@ def _keep_finished(
 def _keep_live(
     state: _State, candidates: _Candidates, end_id: int, nan: Tensor
 ) -> tuple[_State, Tensor]:
-    """The best W continuations that have not ended; rows that are done stay.
+    """The best W continuations that have not ended; finished rows stay unchanged.
 
-    Also which hypotheses (B, W) they continue. A NaN of any of them is one of all.
+    Also which hypotheses (B, W) they continue. A NaN in one makes all of them NaN.
     """
     width = state.log_probabilities.shape[1]
-    going = ops.where(candidates.last == end_id, NEVER, candidates.ranks)
-    log_probabilities, places = backends.top_k(going, width)  # (B, W)
+    live_ranks = ops.where(candidates.last == end_id, NEVER, candidates.ranks)
+    log_probabilities, places = backends.top_k(live_ranks, width)  # (B, W)
     if candidates.ranks is not candidates.log_probabilities:
-        chosen = ops.take_along_axis(candidates.log_probabilities, places, axis=1)
-        log_probabilities = ops.where(log_probabilities > NEVER, chosen, NEVER)
+        log_probability = ops.take_along_axis(
+            candidates.log_probabilities, places, axis=1
+        )
+        log_probabilities = ops.where(log_probabilities > NEVER, log_probability, NEVER)
     log_probabilities = log_probabilities + ops.sum(nan, axis=1, keepdims=True)
     beams = ops.take_along_axis(candidates.beams, places, axis=1)
     done = ops.expand_dims(state.done, 1)
@@ -323,12 +326,12 @@ def _keep_live(
 def _done(
     state: _State, settled: Tensor, enough: int | Tensor | None, num_groups: int
 ) -> Tensor:
-    """Which groups (B,) end: one by patience, else those of a row together."""
+    """Which groups (B,) end: each by patience, otherwise those of a row together."""
     done = state.done
     if enough is not None:
         done = ops.logical_or(done, state.num_ended >= enough)
-    # A settled group goes on until its whole row ends, since later groups are still
-    # penalized for its tokens.
+    # A settled group keeps searching until its whole row ends, because later groups are
+    # still penalized for its tokens.
     settled = beam_groups.in_all(ops.logical_or(done, settled), num_groups)
     return ops.logical_or(done, settled)
 
@@ -336,7 +339,7 @@ def _done(
 def _hypotheses(
     state: _State, limits: Tensor, score: Callable[..., Tensor]
 ) -> SearchResult:
-    """The best W of those that have ended and, at the limit, those that are alive.
+    """The best W of the finished hypotheses and, at the limit, the live ones.
 
     A `SearchResult` of each group (B, W).
     """
@@ -370,16 +373,16 @@ def _hypotheses(
 
 
 def _result(
-    found: SearchResult, state: _State, top_beams: int, pad_id: int
+    hypotheses: SearchResult, state: _State, top_beams: int, pad_id: int
 ) -> SearchResult:
-    """The best R of what is found, and nothing in the places that hold nothing."""
-    there = found.scores != NEVER
+    """The best R hypotheses; empty places hold none."""
+    is_filled = hypotheses.scores != NEVER
     result = SearchResult(
-        tokens=ops.where(ops.expand_dims(there, 2), found.tokens, pad_id),
-        lengths=ops.where(there, found.lengths, 0),
-        log_probabilities=ops.where(there, found.log_probabilities, NEVER),
-        scores=found.scores,
-        finished=ops.logical_and(there, found.finished),
+        tokens=ops.where(ops.expand_dims(is_filled, 2), hypotheses.tokens, pad_id),
+        lengths=ops.where(is_filled, hypotheses.lengths, 0),
+        log_probabilities=ops.where(is_filled, hypotheses.log_probabilities, NEVER),
+        scores=hypotheses.scores,
+        finished=ops.logical_and(is_filled, hypotheses.finished),
         prefix_log_probabilities=state.prefix,
     )
     return each(lambda tensor: tensor[:, :top_beams], result)

@@ -1,4 +1,4 @@
-"""Greedy search: the most probable token, again and again. Knows no model.
+"""Greedy search: the most probable token at each step, independent of the model.
 
 B batch, L most tokens, V vocabulary.
 """
@@ -58,26 +58,26 @@ def greedy_search(
     Args:
         decode_step: `(tokens (B, 1), position, constants, cache) -> logits
             (B, 1, V), cache`.
-        constants: nested tensors handed to `decode_step`. A scalar in
-            `constants["numbers"]` takes the place of `length_penalty`.
-        cache: nested tensors handed on from step to step.
-        limits: (B,) int32, the most tokens of each row, end token included; 0 for a
-            row that only fills the batch.
-        length: L, the most steps taken, an int, or a scalar tensor where shapes may be
-            found while a program runs; at least the largest limit.
-        start_id: the first input.
-        end_id: ends a hypothesis.
-        pad_id: fills the tokens after it.
-        suppressed: ids that are never chosen. They keep their share of probability.
-        process: what changes the scores of the next token, see
+        constants: nested tensors passed to `decode_step`. A scalar in
+            `constants["numbers"]` replaces `length_penalty`.
+        cache: nested tensors passed from step to step.
+        limits: (B,) int32, the maximum number of tokens of each row, end token
+            included; 0 for a row that only fills the batch.
+        length: L, the maximum number of steps, an int, or a scalar tensor where shapes
+            may be dynamic; at least the largest limit.
+        start_id: the first input token.
+        end_id: the id that ends a hypothesis.
+        pad_id: the id of positions after the end.
+        suppressed: ids that are never chosen; other probabilities are not renormalized.
+        process: a function that changes the scores of the next token, see
             `logits_processors.chain`; instead of `suppressed`.
         prefix: whether `constants["prefix"]` holds the first tokens of each row, (B, P)
             int32, see `logits_processors.force_prefix`; `process` forces them.
-        normalization: of the reported score, see `normalized`.
-        length_penalty: alpha of the reported score.
+        normalization: how the reported score is normalized, see `normalized`.
+        length_penalty: the alpha of the reported score.
 
     Returns:
-        `SearchResult` with one hypothesis a row. Equal logits: the lowest id.
+        `SearchResult` with one hypothesis per row. Ties go to the lowest id.
 
     Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.1
     (auto-regressive generation).
@@ -101,18 +101,18 @@ def greedy_search(
         logits, cache = decode_step(state.last, state.position, constants, state.cache)
         tokens = ops.expand_dims(state.tokens, 1)
         scores = process(logits, tokens, state.position, constants)
-        chosen, best = _best(scores[:, 0])
+        token, best = _best(scores[:, 0])
         best = best + nan_of(logits)[:, 0]
-        chosen = ops.where(state.done, pad_id, chosen)
+        token = ops.where(state.done, pad_id, token)
         best = ops.where(state.done, 0.0, best)
-        here = ops.arange(length, dtype="int32") == state.position  # (L,)
-        ended = ops.logical_and(chosen == end_id, ops.logical_not(state.done))
+        is_current = ops.arange(length, dtype="int32") == state.position  # (L,)
+        ended = ops.logical_and(token == end_id, ops.logical_not(state.done))
         finished = ops.logical_or(state.finished, ended)
         position = state.position + 1
         return _State(
             position=position,
-            tokens=ops.where(here, ops.expand_dims(chosen, 1), state.tokens),
-            last=ops.expand_dims(chosen, 1),
+            tokens=ops.where(is_current, ops.expand_dims(token, 1), state.tokens),
+            last=ops.expand_dims(token, 1),
             log_probabilities=state.log_probabilities + best,
             lengths=ops.where(state.done, state.lengths, position),
             finished=finished,
@@ -132,8 +132,8 @@ def greedy_search(
 def _best(allowed: Tensor) -> tuple[Tensor, Tensor]:
     """Ids (B,) int32 and log-probabilities (B,) of the best tokens of (B, V)."""
     best = ops.max(allowed, axis=-1, keepdims=True)
-    # The lowest id that is best. Keras' argmax needs what LiteRT does not have.
+    # The lowest id of equal logits. Keras' argmax needs an operation that LiteRT lacks.
     vocabulary_size = allowed.shape[-1]
     ids = ops.arange(vocabulary_size, dtype="int32")
-    chosen = ops.where(allowed == best, ids, vocabulary_size - 1)
-    return ops.min(chosen, axis=-1), ops.squeeze(best, -1)
+    best_ids = ops.where(allowed == best, ids, vocabulary_size - 1)
+    return ops.min(best_ids, axis=-1), ops.squeeze(best, -1)

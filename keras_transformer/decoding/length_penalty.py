@@ -1,4 +1,4 @@
-"""Length penalty: how the score of a hypothesis accounts for its length."""
+"""Length penalty: normalization of a hypothesis' score for its length."""
 
 from __future__ import annotations
 
@@ -28,19 +28,18 @@ def length_penalty(length: Tensor, alpha: float) -> Tensor:
 def normalized(
     log_probability: Tensor, length: Tensor, normalization: str, alpha: float
 ) -> Tensor:
-    """The score of a hypothesis: its log-probability, divided for its length.
+    """The score of a hypothesis: its log-probability, normalized for length.
 
-    Each divisor grows with the length, or stays. That makes a search's early end safe:
-    a log-probability is at most 0 and only falls as tokens are added, so no
-    continuation scores better than what the log-probability of today would score at
-    the greatest length allowed.
+    No divisor falls with the length. That makes the early end of a search safe: a
+    log-probability is at most 0 and only falls as tokens are added, so no continuation
+    scores better than the current log-probability at the greatest length allowed.
 
     Args:
         log_probability: at most 0.
         length: number of tokens with the end token, without the start token.
         normalization: `"gnmt"` divides by `length_penalty`, `"average"` by the length
-            (of no tokens: by 1), `"none"` by nothing.
-        alpha: of `"gnmt"`.
+            (at least 1), `"none"` does not divide.
+        alpha: the alpha of `"gnmt"`.
 
     Example:
 

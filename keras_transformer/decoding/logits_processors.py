@@ -1,7 +1,8 @@
-"""Changes to the score of the next token: pure functions, and their chain.
+"""Logits processors: pure functions that change the scores of the next token.
 
-A penalty changes logits, before the softmax; all else works on log-probabilities: what
-is forbidden gets minus infinity, and the rest keeps its share of probability.
+The repetition penalty changes logits, before the softmax. The others work on
+log-probabilities: forbidden tokens get minus infinity, and the rest is not
+renormalized.
 
 B batch, W hypotheses a row, L most tokens, P tokens of a prefix, V vocabulary.
 """
@@ -19,9 +20,9 @@ from keras_transformer.decoding.numbers import number
 from keras_transformer.tensors import Tensor
 from keras_transformer.tensors import Tensors
 
-#: The log-probability of what is forbidden, and of a hypothesis that is none.
+#: The log-probability of a forbidden token, and of an empty place.
 NEVER = -float("inf")
-#: Fills the prefixes of a batch: here the search is free.
+#: The padding of prefixes in a batch: the search is free at this position.
 FREE = -1
 
 
@@ -34,9 +35,10 @@ def chain(
     prefix: bool = False,
     end_id: int = 2,
 ) -> Callable[..., Tensor]:
-    """The functions below one after the other; what is off adds no operation.
+    """The functions below in sequence; those that are off add no operation.
 
-    A prefix comes last and knows no other rule: its tokens are given, and cost nothing.
+    The prefix comes last and overrides the other rules: its tokens are forced, at no
+    cost.
 
     Args:
         suppressed: see `suppress`.
@@ -44,13 +46,13 @@ def chain(
         no_repeat_ngram_size: see `block_repeated_ngrams`; 0 is off.
         repetition_penalty: see `penalize_repetition`.
         prefix: whether `constants["prefix"]` holds one, see `force_prefix`.
-        end_id: ends a hypothesis.
+        end_id: the id that ends a hypothesis.
 
     Returns:
         A function of logits (B, W, V), the tokens so far (B, W, L), their number, and
-        `constants`; it gives log-probabilities (B, W, V). Scalars in
-        `constants["numbers"]` take the place of `min_length` and `repetition_penalty`,
-        which then only say that they are used.
+        `constants`; it returns log-probabilities (B, W, V). Scalars in
+        `constants["numbers"]` replace `min_length` and `repetition_penalty`; the
+        arguments then only say that they are used.
     """
 
     def process(
@@ -92,7 +94,7 @@ def suppress(log_probabilities: Tensor, suppressed: Sequence[int]) -> Tensor:
 def enforce_min_length(
     log_probabilities: Tensor, position: Tensor, min_length: int, end_id: int
 ) -> Tensor:
-    """No end before the token number `min_length`, which may be the end itself."""
+    """Forbids the end token before position `min_length`."""
     ids = ops.arange(log_probabilities.shape[-1], dtype="int32")
     early = ops.logical_and(ids == end_id, position + 1 < min_length)  # (V,)
     return ops.where(early, NEVER, log_probabilities)
@@ -101,29 +103,29 @@ def enforce_min_length(
 def penalize_repetition(
     logits: Tensor, tokens: Tensor, position: Tensor, penalty: float | Tensor
 ) -> Tensor:
-    """Logits (B, W, V), lower where the token is one of those so far.
+    """Logits (B, W, V), lowered for tokens that have occurred.
 
-    A positive one is divided by `penalty`, a negative one multiplied with it: whichever
-    its sign, a penalty above 1 makes it less probable, and by more the surer it was.
+    Positive logits are divided by `penalty`, negative ones multiplied by it: a penalty
+    above 1 makes the token less probable in both cases.
 
     Reference: Keskar et al., 2019, https://arxiv.org/abs/1909.05858, section 4.1, which
     divides; with the product for negative ones, as its authors' code came to be used.
     """
     shape = ops.shape(tokens)
     written = ops.arange(shape[-1], dtype="int32") < position  # (L,)
-    seen = _marked(tokens, ops.broadcast_to(written, shape), logits)
+    has_occurred = _marked(tokens, ops.broadcast_to(written, shape), logits)
     lower = ops.where(logits > 0, logits / penalty, logits * penalty)
-    return ops.where(seen, lower, logits)
+    return ops.where(has_occurred, lower, logits)
 
 
 def block_repeated_ngrams(
     log_probabilities: Tensor, tokens: Tensor, position: Tensor, size: int
 ) -> Tensor:
-    """Forbids what would make the last `size` tokens a sequence that came before."""
+    """Forbids tokens that would repeat an n-gram of `size` tokens."""
     rows, width, length = ops.shape(tokens)
     if isinstance(length, int) and length < size:
         return log_probabilities
-    count = length - size + 1  # places where a sequence may begin
+    count = length - size + 1  # positions where an n-gram may begin
     if not isinstance(length, int):
         count = ops.maximum(count, 0)
     whole = ops.arange(count, dtype="int32") + size <= position
@@ -139,20 +141,20 @@ def block_repeated_ngrams(
 
 
 def forced_tokens(position: Tensor, prefix: Tensor) -> Tensor:
-    """What a prefix (B, P) has after `position` tokens: (B,) int32, `FREE` beyond."""
+    """The token of a prefix (B, P) at `position`: (B,) int32, `FREE` beyond its end."""
     length = prefix.shape[1]
     tokens = ops.take(prefix, ops.minimum(position, length - 1), axis=1)
     return ops.where(position < length, tokens, FREE)
 
 
 def force_prefix(scores: Tensor, position: Tensor, prefix: Tensor) -> Tensor:
-    """Allows one token alone, and at no cost, as long as a prefix lasts.
+    """Forces the next token of a prefix, at no cost.
 
-    It was not chosen: an improbable one shall not make what follows look better in a
-    score that is divided by the length.
+    A forced token was not chosen, so an improbable one must not change the score of the
+    tokens that follow it.
 
     Args:
-        scores: (B, W, V), given back where the search is free.
+        scores: (B, W, V), returned unchanged where the search is free.
         position: number of tokens so far.
         prefix: (B, P) int32, filled with `FREE`.
     """
@@ -165,7 +167,7 @@ def force_prefix(scores: Tensor, position: Tensor, prefix: Tensor) -> Tensor:
 def forced_log_probabilities(
     log_probabilities: Tensor, position: Tensor, prefix: Tensor
 ) -> Tensor:
-    """What the model gives the token that a prefix forces: (B,), 0 where none is.
+    """The model's log-probability of the forced token: (B,), 0 where none is forced.
 
     Args:
         log_probabilities: (B, V), of the model.
@@ -174,12 +176,12 @@ def forced_log_probabilities(
     """
     tokens = forced_tokens(position, prefix)
     places = ops.expand_dims(ops.maximum(tokens, 0), 1)
-    found = ops.take_along_axis(log_probabilities, places, axis=1)[:, 0]
-    return ops.where(tokens == FREE, 0.0, found)
+    log_probability = ops.take_along_axis(log_probabilities, places, axis=1)[:, 0]
+    return ops.where(tokens == FREE, 0.0, log_probability)
 
 
 def keep_top_k(scores: Tensor, count: int) -> Tensor:
-    """Minus infinity but at the `count` highest; those equal to the last stay too.
+    """Keeps the `count` highest scores and ties of the last; minus infinity elsewhere.
 
     Reference: Fan et al., 2018, https://arxiv.org/abs/1805.04833, section 5.4.
     """
@@ -190,9 +192,9 @@ def keep_top_k(scores: Tensor, count: int) -> Tensor:
 
 
 def keep_top_p(scores: Tensor, mass: float | Tensor) -> Tensor:
-    """Minus infinity but at the fewest highest that hold the probability `mass`.
+    """Keeps the fewest highest scores whose probabilities reach `mass`.
 
-    Those equal to the last stay too.
+    Ties of the last are kept too.
 
     Reference: Holtzman et al., 2020, https://arxiv.org/abs/1904.09751, section 3.1.
     """
@@ -204,11 +206,11 @@ def keep_top_p(scores: Tensor, mass: float | Tensor) -> Tensor:
 
 
 def _marked(tokens: Tensor, marks: Tensor, log_probabilities: Tensor) -> Tensor:
-    """Which ids (B, W, V) are among the `tokens` (B, W, M) that have marks."""
+    """Which ids (B, W, V) are among the marked `tokens` (B, W, M)."""
     rows, width, size = ops.shape(log_probabilities)
     lines = ops.reshape(ops.arange(rows * width, dtype="int32"), (-1, 1))
     tokens = ops.reshape(tokens, (rows * width, -1))
-    # Two numbers a place: a single one would be above int32 where B * W * V is.
+    # Two indices per place: a single index would exceed int32 where B * W * V does.
     places = ops.stack([ops.broadcast_to(lines, ops.shape(tokens)), tokens], axis=2)
     counts = ops.scatter_update(
         ops.zeros((rows * width, size), "int32"),

@@ -1,4 +1,4 @@
-"""Numbers of a search as inputs of its program: one program serves all their values."""
+"""Numeric decoding options as inputs of a compiled search, shared by all values."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from keras_transformer.config.decoding import DecodingOptions
 from keras_transformer.decoding_options import OPTIONS
 from keras_transformer.tensors import Tensors
 
-#: What stands for a number in the options of a program that has it as an input. It
-#: says that the number is used; one that has its default adds no operation.
+#: Placeholders of numbers that are inputs of a program. They say that the option is
+#: used; an option at its default adds no operation.
 _PLACEHOLDERS = {
     name: option.stand_in
     for name, option in OPTIONS.items()
@@ -24,14 +24,14 @@ _PLACEHOLDERS = {
 def as_inputs(
     options: DecodingOptions,
 ) -> tuple[DecodingOptions, dict[str, Any]]:
-    """The options of a program, and the numbers that are its inputs.
+    """The options of a compiled search, and the numbers that are its inputs.
 
     Args:
         options: `DecodingOptions`, with `top_beams` as the search takes it.
 
     Returns:
-        Options that are equal wherever the same operations are, and `{name: scalar}`,
-        int32 or float32, for `constants["numbers"]`, see `number`.
+        Options that are equal for equal programs, and `{name: scalar}`, int32 or
+        float32, for `constants["numbers"]`, see `number`.
 
     Example:
 
@@ -57,15 +57,15 @@ def as_inputs(
 
 
 def number(name: str, given: Any, constants: Tensors) -> Any:
-    """The one in `constants["numbers"]`, where there is one, else what is given."""
+    """The number in `constants["numbers"]`, or `given` where there is none."""
     numbers = constants.get("numbers", {}) if isinstance(constants, Mapping) else {}
     return numbers.get(name, given)
 
 
 def enough(patience: float | None, width: int, top_beams: int) -> int | None:
-    """How many hypotheses of `width` beams have to end before patience does.
+    """The number of finished hypotheses at which patience ends a search.
 
-    At least as many as are wanted. None without patience.
+    At least as many as are returned. None without patience.
     """
     if patience is None:
         return None

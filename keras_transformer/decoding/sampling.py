@@ -1,10 +1,10 @@
-"""Sampling: tokens drawn at random, with the probabilities of the model.
+"""Sampling: tokens drawn at random with the model's probabilities.
 
 B batch, R samples a row, L most tokens, V vocabulary.
 
-The random numbers are whole-number functions of a key, the position and the token: no
-generator of a framework has a part in them, so that the same seed gives the same text
-on every backend, whatever the batch.
+The random numbers are integer functions of a key, the position and the token, without a
+generator of the framework. So a seed gives the same text on every backend, whatever the
+batch.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from keras_transformer.decoding.search_result import with_forced
 from keras_transformer.tensors import Tensor
 from keras_transformer.tensors import Tensors
 
-# Odd numbers that spread the bits of what they multiply, as signed 32-bit integers.
+# Odd multipliers that spread bits, as signed 32-bit integers.
 _FIRST, _SECOND = np.array([0x7FEB352D, 0x846CA68B], "uint32").view("int32")
 _STEP = np.array([0x9E3779B9], "uint32").view("int32")[0]
 
@@ -69,37 +69,37 @@ def sample(
     normalization: str = "gnmt",
     length_penalty: float = 0.6,
 ) -> SearchResult:
-    """Hypotheses whose tokens are drawn one by one.
+    """Hypotheses whose tokens are sampled one by one.
 
-    What is drawn from is the distribution of the model, changed by `process`, divided
-    by the temperature, cut to the best `top_k` and of these to `top_p`, and made to
-    add up to 1 again. What is reported is the log-probability that the model gives.
+    Tokens are drawn from the model's distribution, changed by `process`, divided by the
+    temperature, restricted to the best `top_k` and of these to `top_p`, and
+    renormalized. The reported log-probability is the model's.
 
     Args:
         decode_step: `(tokens (B, R), position, constants, cache) -> logits
             (B, R, V), cache`.
-        constants: nested tensors handed to `decode_step`. Scalars in
-            `constants["numbers"]` take the place of `temperature`, `top_p` and
-            `length_penalty`, which then only say that they are used.
-        cache: nested tensors handed on from step to step.
-        limits: (B,) int32, the most tokens of each row, end token included; 0 for a
-            row that only fills the batch.
+        constants: nested tensors passed to `decode_step`. Scalars in
+            `constants["numbers"]` replace `temperature`, `top_p` and `length_penalty`;
+            the arguments then only say that they are used.
+        cache: nested tensors passed from step to step.
+        limits: (B,) int32, the maximum number of tokens of each row, end token
+            included; 0 for a row that only fills the batch.
         keys: (B, R, 2) int32, see `sample_keys`.
-        length: L, the most steps taken; at least the largest limit.
-        temperature: divides the log-probabilities.
+        length: L, the maximum number of steps; at least the largest limit.
+        temperature: the divisor of the log-probabilities.
         top_k: see `logits_processors.keep_top_k`; 0 is off.
         top_p: see `logits_processors.keep_top_p`; 1 is off.
-        start_id: the first input.
-        end_id: ends a hypothesis.
-        pad_id: fills the tokens after it.
+        start_id: the first input token.
+        end_id: the id that ends a hypothesis.
+        pad_id: the id of positions after the end.
         process: see `logits_processors.chain`.
         prefix: whether `constants["prefix"]` holds the first tokens of each row, (B, P)
             int32, see `logits_processors.force_prefix`; `process` forces them.
-        normalization: of the reported score, see `normalized`.
-        length_penalty: alpha of the reported score.
+        normalization: how the reported score is normalized, see `normalized`.
+        length_penalty: the alpha of the reported score.
 
     Returns:
-        `SearchResult` with R hypotheses a row, in the order of their keys.
+        `SearchResult` with R hypotheses per row, in the order of their keys.
 
     Reference: Gumbel, 1954, as in Maddison et al., 2014, https://arxiv.org/abs/1411.0030
     (the maximum of log-probabilities with such noise is a draw).
@@ -122,22 +122,22 @@ def sample(
         if top_p < 1.0:
             scores = keep_top_p(scores, number("top_p", top_p, constants))
         noise = gumbel(keys, state.position, scores.shape[-1])
-        chosen = ops.cast(ops.argmax(scores + noise, axis=-1), "int32")  # (B, R)
-        drawn = _log_probabilities(log_probabilities, scores, chosen)
+        token = ops.cast(ops.argmax(scores + noise, axis=-1), "int32")  # (B, R)
+        drawn = _log_probabilities(log_probabilities, scores, token)
         if prefix:
             forced = forced_tokens(state.position, constants["prefix"])
             drawn = ops.where(ops.expand_dims(forced == FREE, 1), drawn, 0.0)
-        chosen = ops.where(state.done, pad_id, chosen)
+        token = ops.where(state.done, pad_id, token)
         drawn = ops.where(state.done, 0.0, drawn + nan_of(logits))
-        here = ops.arange(length, dtype="int32") == state.position  # (L,)
-        ended = ops.logical_and(chosen == end_id, ops.logical_not(state.done))
+        is_current = ops.arange(length, dtype="int32") == state.position  # (L,)
+        ended = ops.logical_and(token == end_id, ops.logical_not(state.done))
         finished = ops.logical_or(state.finished, ended)
         position = state.position + 1
         at_end = ops.logical_or(finished, position >= limits)
         return _State(
             position=position,
-            tokens=ops.where(here, ops.expand_dims(chosen, 2), state.tokens),
-            last=chosen,
+            tokens=ops.where(is_current, ops.expand_dims(token, 2), state.tokens),
+            last=token,
             log_probabilities=state.log_probabilities + drawn,
             lengths=ops.where(state.done, state.lengths, position),
             finished=finished,
@@ -176,10 +176,10 @@ def _start(
 
 
 def _log_probabilities(
-    log_probabilities: Tensor, scores: Tensor, chosen: Tensor
+    log_probabilities: Tensor, scores: Tensor, tokens: Tensor
 ) -> Tensor:
-    """Those (B, R, V) of what was chosen: (B, R); `NEVER` where all was forbidden."""
-    places = ops.expand_dims(chosen, 2)
+    """The values (B, R, V) of chosen tokens: (B, R); `NEVER` if all are forbidden."""
+    places = ops.expand_dims(tokens, 2)
     drawn = ops.take_along_axis(log_probabilities, places, axis=2)[:, :, 0]
     return ops.where(ops.max(scores, axis=-1) != NEVER, drawn, NEVER)
 
@@ -188,9 +188,9 @@ def sample_keys(seed: int, numbers: Sequence[int], count: int) -> np.ndarray:
     """Keys (R, 2) int32 of the samples of one line.
 
     Args:
-        seed: at least 0.
-        numbers: a tuple, of the line, and of its part where it is split.
-        count: R; the keys of fewer samples are the first of these.
+        seed: the seed, at least 0.
+        numbers: the number of the line, and of its part where it is split.
+        count: R; fewer samples have the first of these keys.
     """
     sequence = np.random.SeedSequence(seed, spawn_key=numbers)
     return sequence.generate_state(2 * count).view("int32").reshape(count, 2)
@@ -203,13 +203,13 @@ def gumbel(keys: Tensor, position: Tensor, count: int) -> Tensor:
     bits = _mixed(tokens + ops.expand_dims(row, 2))
     bits = _mixed(bits + keys[..., 1:])
     bits = ops.bitwise_and(ops.right_shift(bits, 9), 0x7FFFFF)
-    # In the middle of 2^23 equal parts of the numbers from 0 to 1.
+    # The middle of one of 2^23 equal parts of the interval from 0 to 1.
     uniform = (ops.cast(bits, "float32") + 0.5) / 2.0**23
     return -ops.log(-ops.log(uniform))
 
 
 def _mixed(bits: Tensor) -> Tensor:
-    """A permutation of the 32-bit integers, each bit of which depends on all.
+    """A permutation of the 32-bit integers whose output bits depend on all input bits.
 
     Reference: Wellons, 2018, https://nullprogram.com/blog/2018/07/31/.
     """
@@ -219,5 +219,5 @@ def _mixed(bits: Tensor) -> Tensor:
 
 
 def _shifted(bits: Tensor, count: int) -> Tensor:
-    """To the right, filled with zeros: integers with a sign are filled with it."""
+    """A logical right shift: signed integers would be filled with their sign."""
     return ops.bitwise_and(ops.right_shift(bits, count), (1 << (32 - count)) - 1)

@@ -1,6 +1,6 @@
-"""The loop of a search, which goes on without the rows that are done.
+"""Loop of a search, which drops rows that are finished.
 
-B batch, N rows that go on.
+B batch, N active rows.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from keras_transformer import backends
 from keras_transformer.tensors import Tensor
 from keras_transformer.tensors import Tensors
 
-#: With fewer rows a step takes nearly as long, and each loop has its time to compile.
+#: With fewer rows a step takes nearly as long, and each loop takes time to compile.
 MANY_ROWS = 32
 
 
@@ -27,67 +27,67 @@ def search_loop(
     rows: int | Tensor,
     length: int | Tensor,
 ) -> Any:
-    """Steps until all rows are done.
+    """Runs steps until all rows are finished.
 
-    Rows end at very different steps, and one that is done costs a step as much as any
-    other. So where the batch is large, the loop ends once half of its rows are left,
-    and another one follows it, over state and constants of that half.
+    Rows end at very different steps, and a finished row costs as much as any other. So
+    for a large batch the loop ends once half of its rows are left, and another loop
+    continues with the state and constants of that half.
 
     Args:
-        body: `(state, constants) -> state`, which leaves rows that are done as they
-            are, but for their cache.
-        state: a named tuple with `position`, `done` and `cache`. Its tensors, and those
-            nested in it, have B along the first axis, or a multiple of it (all of a row
-            together), or are scalars.
+        body: `(state, constants) -> state`, which does not change finished rows, except
+            for their cache.
+        state: a named tuple with `position`, `done` and `cache`. Its tensors, nested
+            ones too, have B along the first axis, or a multiple of it (a row's entries
+            adjacent), or are scalars.
         constants: nested tensors of such shapes.
-        rows: B; where it is not known before the program runs, there is one loop.
-        length: the most steps taken.
+        rows: B; where it is dynamic, there is only one loop.
+        length: the maximum number of steps.
 
     Returns:
-        The state in the end, without its cache.
+        The final state, without its cache.
     """
     divided = isinstance(rows, int) and rows >= MANY_ROWS
     half = rows // 2 if divided else 0
 
     def condition(state: Any) -> Tensor:
         if half:
-            going = ops.sum(ops.cast(_going(state.done, rows), "int32")) > half
+            active = ops.sum(ops.cast(_active(state.done, rows), "int32")) > half
         else:
-            going = ops.logical_not(ops.all(state.done))
-        return ops.logical_and(state.position < length, going)
+            active = ops.logical_not(ops.all(state.done))
+        return ops.logical_and(state.position < length, active)
 
     state = backends.loop(condition, body, state, constants)
     if not half:
         return state._replace(cache=())
-    # Those that go on first; where they are fewer than half, others fill it.
-    going = ops.cast(_going(state.done, rows), "float32")
-    _, left = backends.top_k(going, half)  # (N,)
-    part = tree.map_structure(lambda t: _take(t, left, rows), (state, constants))
+    # Active rows first; where they are fewer than half, others fill up.
+    active = ops.cast(_active(state.done, rows), "float32")
+    _, kept_rows = backends.top_k(active, half)  # (N,)
+    part = tree.map_structure(lambda t: _take(t, kept_rows, rows), (state, constants))
     part = search_loop(body, *part, rows=half, length=length)
     state = state._replace(cache=())
-    return tree.map_structure(lambda t, new: _put(t, new, left, rows), state, part)
+    return tree.map_structure(lambda t, new: _put(t, new, kept_rows, rows), state, part)
 
 
-def _going(done: Tensor, rows: int | Tensor) -> Tensor:
-    """Which rows (B,) have something that is not done."""
+def _active(done: Tensor, rows: int | Tensor) -> Tensor:
+    """Which rows (B,) are not finished."""
     return ops.logical_not(ops.all(ops.reshape(done, (rows, -1)), axis=1))
 
 
-def _take(tensor: Tensor, left: Tensor, rows: int | Tensor) -> Tensor:
-    """The rows `left` (N,) of a tensor."""
+def _take(tensor: Tensor, indices: Tensor, rows: int | Tensor) -> Tensor:
+    """The rows `indices` (N,) of a tensor."""
     if len(tensor.shape) == 0:
         return tensor
     _, *rest = tensor.shape
-    each = ops.reshape(tensor, (rows, -1, *rest))
-    return ops.reshape(ops.take(each, left, axis=0), (-1, *rest))
+    by_row = ops.reshape(tensor, (rows, -1, *rest))
+    return ops.reshape(ops.take(by_row, indices, axis=0), (-1, *rest))
 
 
-def _put(tensor: Tensor, new: Tensor, left: Tensor, rows: int | Tensor) -> Tensor:
-    """A tensor with new rows in the places `left`; for a scalar the new one."""
+def _put(tensor: Tensor, new: Tensor, indices: Tensor, rows: int | Tensor) -> Tensor:
+    """A tensor with new rows at `indices`; for a scalar, the new scalar."""
     if len(tensor.shape) == 0:
         return new
     _, *rest = tensor.shape
-    each = ops.reshape(tensor, (rows, -1, *rest))
-    new = ops.reshape(new, (left.shape[0], -1, *rest))
-    each = ops.scatter_update(each, ops.expand_dims(left, 1), new)
-    return ops.reshape(each, tensor.shape)
+    by_row = ops.reshape(tensor, (rows, -1, *rest))
+    new = ops.reshape(new, (indices.shape[0], -1, *rest))
+    by_row = ops.scatter_update(by_row, ops.expand_dims(indices, 1), new)
+    return ops.reshape(by_row, tensor.shape)

@@ -1,4 +1,4 @@
-"""The result of every search.
+"""Results of searches: hypotheses with their scores.
 
 B batch, R hypotheses a row, L most tokens.
 """
@@ -18,14 +18,14 @@ from keras_transformer.tensors import Tensors
 
 _LARGEST = float(np.finfo("float32").max)
 
-OFF = ()  # in the place of tensors: a state without them has fewer operations
+OFF = ()  # in place of tensors: a state without them has fewer operations
 
 
 class SearchResult(NamedTuple):
     """The hypotheses of each row, best first; samples in the order of their keys.
 
-    A place that holds no hypothesis has length 0, no tokens but pad_id, and minus
-    infinity for log-probability and score. Where a model gave NaN, they are NaN.
+    An empty place has length 0, only pad_id tokens, and minus infinity as
+    log-probability and score. Where the model gave NaN, these are NaN.
     """
 
     tokens: Tensor  # (B, R, L) int32, without the start token; pad_id after the end
@@ -41,42 +41,42 @@ class SearchResult(NamedTuple):
 def result_of(
     state: Any, pad_id: int, normalization: str, alpha: float
 ) -> SearchResult:
-    """The `SearchResult` of a state that keeps one hypothesis in each place.
+    """The `SearchResult` of a state with one hypothesis in each place.
 
     Args:
         state: `tokens` (..., L), and `lengths`, `log_probabilities` and `finished`
             (...) of a search that has ended.
-        pad_id: fills the place of a hypothesis that is none.
+        pad_id: the tokens of an empty place.
         normalization: see `normalized`.
         alpha: see `normalized`.
     """
     # Minus infinity: every token was forbidden somewhere.
-    there = ops.logical_and(state.lengths > 0, state.log_probabilities != NEVER)
-    log_probabilities = ops.where(there, state.log_probabilities, NEVER)
+    is_filled = ops.logical_and(state.lengths > 0, state.log_probabilities != NEVER)
+    log_probabilities = ops.where(is_filled, state.log_probabilities, NEVER)
     return SearchResult(
-        tokens=ops.where(ops.expand_dims(there, -1), state.tokens, pad_id),
-        lengths=ops.where(there, state.lengths, 0),
+        tokens=ops.where(ops.expand_dims(is_filled, -1), state.tokens, pad_id),
+        lengths=ops.where(is_filled, state.lengths, 0),
         log_probabilities=log_probabilities,
         scores=normalized(log_probabilities, state.lengths, normalization, alpha),
-        finished=ops.logical_and(there, state.finished),
+        finished=ops.logical_and(is_filled, state.finished),
         prefix_log_probabilities=state.prefix,
     )
 
 
 def each(function: Callable[[Tensor], Tensor], result: SearchResult) -> SearchResult:
-    """A `SearchResult` with `function` of its tensors (B, R, ...)."""
+    """A `SearchResult` with `function` applied to its tensors (B, R, ...)."""
     *tensors, prefixes = result
     tokens, lengths, logs, scores, finished = map(function, tensors)
     return SearchResult(tokens, lengths, logs, scores, finished, prefixes)
 
 
 def nan_of(logits: Tensor) -> Tensor:
-    """What makes NaN of a sum where one of the logits (B, W, V) is it, else 0: (B, W).
+    """NaN where one of the logits (B, W, V) is not a number, otherwise 0: (B, W).
 
-    No choice among logits does so on every backend: some pass a NaN over. A softmax
-    makes NaN of infinity, too, and where all are minus infinity.
+    Choices among logits skip a NaN on some backends. A softmax turns infinity into NaN
+    too, and logits that are all minus infinity.
     """
-    # Any NaN, and infinity beside minus infinity, makes NaN of a sum.
+    # A sum is NaN with any NaN, and with infinity beside minus infinity.
     highest, total = ops.max(logits, axis=-1), ops.sum(logits, axis=-1)
     finite = ops.logical_and(highest >= -_LARGEST, total <= _LARGEST)
     return ops.where(finite, ops.zeros_like(total), float("nan"))
@@ -87,7 +87,7 @@ def with_forced(state: Any, logits: Tensor, constants: Tensors) -> Tensor:
 
     Args:
         state: has `prefix` and `position`.
-        logits: (B, W, V), of the model; a row has its prefix in every hypothesis.
+        logits: (B, W, V), of the model; all hypotheses of a row share its prefix.
         constants: with the `prefix` (B, P).
     """
     if state.prefix is OFF:

@@ -1,7 +1,7 @@
 """Losses: cross-entropy with label smoothing, on logits or fused with the output layer.
 
 Keras files name `keras_transformer.losses` as the module of `LabelSmoothedCrossEntropy`
-and look the class up in it, so it is loaded here at once.
+and look the class up in it, so it is imported here eagerly.
 """
 
 from keras_transformer.losses.cross_entropy import TokenStatistics

@@ -17,8 +17,8 @@ from keras_transformer.tensors import Tensor
 class TokenStatistics(NamedTuple):
     """Sums over the target tokens of a batch: float32 scalars.
 
-    `log_likelihood` is natural and not smoothed; a token counts as right where no
-    entry of the vocabulary scores higher.
+    `log_likelihood` is the natural logarithm, without smoothing; a token counts as
+    correct where no entry of the vocabulary scores higher.
     """
 
     log_likelihood: Tensor
@@ -32,7 +32,7 @@ def token_losses(
     label_smoothing: float = 0.0,
     pad_id: int | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Loss, log-likelihood and rightness of each token, in float32.
+    """Loss, log-likelihood and correctness of each token, in float32.
 
     loss = log Σ exp z - (1 - ε) z_y - ε mean(z): the cross-entropy against
     (1 - ε) one-hot + ε uniform over the whole vocabulary, in closed form.
@@ -44,10 +44,10 @@ def token_losses(
         pad_id: the label of padding, where it may be none of 0 .. V - 1, such as -100.
 
     Returns:
-        Three tensors (...) in float32. What they hold at padding means nothing.
+        Three tensors (...) in float32; undefined at padding.
 
     Raises:
-        ValueError: the labels have another shape than the logits.
+        ValueError: where labels and logits differ in shape.
 
     Reference: Szegedy et al., 2016, https://arxiv.org/abs/1512.00567, section 7;
     Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 5.4.
@@ -74,7 +74,7 @@ def token_terms(
     mean: Tensor,
     label_smoothing: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """What `token_losses` returns, from what it needs of each token's logits."""
+    """The results of `token_losses` from statistics of each token's logits."""
     loss = log_normalizer - (1.0 - label_smoothing) * score - label_smoothing * mean
     return loss, score - log_normalizer, ops.cast(score >= highest, "float32")
 
@@ -86,9 +86,9 @@ def default_weights(
 
     Args:
         labels: (B, T) int.
-        pad_id: the label that does not count.
-        num_tokens: of the whole batch, where the labels are a part of it; by default
-            counted over all replicas, so that the sum over them is the mean.
+        pad_id: the label of padding, which does not count.
+        num_tokens: the tokens of the whole batch, where the labels are a part of it; by
+            default counted over all replicas, so that the sum over them is the mean.
     """
     mask = token_mask(labels, pad_id)
     if num_tokens is None:

@@ -1,7 +1,7 @@
-"""Cross-entropy fused with the linear layer before it.
+"""Fused cross-entropy: linear layer and loss in one pass over chunks of tokens.
 
-It never holds a logit of every token: it goes through the tokens in chunks and computes
-the gradients of hidden states and output matrix in the same pass.
+It never holds the logits of all tokens: it computes loss and gradients of hidden states
+and output matrix chunk by chunk, in the same pass.
 
 B batch, T target positions, M = B * T tokens, D hidden_dim, V vocabulary, C chunks.
 """
@@ -22,19 +22,19 @@ from keras_transformer.losses.labels import token_mask
 from keras_transformer.tensors import Tensor
 from keras_transformer.tensors import Tensors
 
-# Tokens in a chunk where the number of tokens is known, and chunks where it is not.
+# Tokens of a chunk where their number is known, number of chunks where it is not.
 CHUNK_TOKENS = backends.chunk_tokens
 NUM_CHUNKS = 8
 
 
 def pairs_in_chunks(*tensors: tuple[Tensor, int]) -> list[Tensor]:
-    """Where two rows after each other are of one sentence: chunks of halves.
+    """Chunks for R-Drop, where two consecutive rows belong to one sentence.
 
-    In each chunk that `FusedCrossEntropy` takes, the second states of its tokens follow
-    the first.
+    In each chunk of `FusedCrossEntropy`, the second states of its tokens follow the
+    first.
 
     Args:
-        tensors: (2 B, T, ...), each with what fills up the last chunk.
+        tensors: (2 B, T, ...), each with the value that fills up the last chunk.
 
     Returns:
         (1, 2 M, ...) each, where M is rounded up to fill the chunks.
@@ -60,8 +60,8 @@ class FusedCrossEntropy:
     """Linear layer, softmax and loss of one batch, chunk by chunk.
 
     Each method takes hidden states (B, T, D), the matrix (V, D) and the bias (V,) or
-    nothing. The sums are [loss, log-likelihood, right tokens, tokens]. Under R-Drop all
-    of it comes from `pairs_in_chunks`.
+    None. The sums are [loss, log-likelihood, correct tokens, tokens]. Under R-Drop the
+    tensors come from `pairs_in_chunks`.
     """
 
     def __init__(
@@ -94,11 +94,11 @@ class FusedCrossEntropy:
     def with_gradients(
         self, hidden: Tensor, matrix: Tensor, bias: Tensor | None = None
     ) -> tuple[Tensor, Callable[..., Any]]:
-        """The sums, and the function that gives the gradients, as Keras wants it.
+        """The sums, and the gradient function in the form that Keras expects.
 
-        d loss / d logits = weight * (softmax - (1 - ε) one-hot - ε / V). Of these only
-        the softmax is multiplied as a matrix over the vocabulary, and its rows are
-        scaled where they have D entries, not V.
+        d loss / d logits = weight * (softmax - (1 - ε) one-hot - ε / V). Only the
+        softmax is multiplied as a matrix over the vocabulary, and its rows are scaled
+        after the product, where they have D entries, not V.
         """
         vocabulary_size = matrix.shape[0]
         means = _means(matrix, bias)
@@ -176,8 +176,8 @@ class FusedCrossEntropy:
         """The sums of a chunk; p t (M / C, V) and t (M / C,).
 
         t are the sums of exp(logits - maximum). The gradient of a token's loss in its
-        logits is p - (1 - ε) one-hot - ε / V: p is the softmax, and under R-Drop what
-        its term adds.
+        logits is p - (1 - ε) one-hot - ε / V: p is the softmax, plus the gradient of
+        the R-Drop term.
         """
         states, labels, weights = chunk
         logits = ops.cast(ops.matmul(states, ops.transpose(matrix)), "float32")
@@ -186,7 +186,7 @@ class FusedCrossEntropy:
         exponentials = backends.exp_of_difference(logits, highest)
         total = ops.sum(exponentials, axis=-1)
         highest = ops.squeeze(highest, -1)
-        # The mean over the vocabulary, without reading the logits again.
+        # The mean over the vocabulary, without another pass over the logits.
         mean_row, mean_bias = means
         mean = ops.sum(ops.cast(states, "float32") * mean_row, axis=-1) + mean_bias
         losses, log_likelihoods, right = token_terms(

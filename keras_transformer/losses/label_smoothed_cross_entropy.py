@@ -33,12 +33,12 @@ def _token_weights(
     Args:
         labels: (B, T) int.
         pad_id: the label that does not count.
-        sample_weight: (B, T), taken as they are; (B, 1), one for each token of a
-            sentence, of which padding gets none; None for `default_weights`.
-        vocabulary_size: V. Where the padding is no id of it, it never has a weight.
+        sample_weight: (B, T) weights of tokens; (B, 1) weights of sentences, applied to
+            each token but padding; None for `default_weights`.
+        vocabulary_size: V. Padding outside of the vocabulary always has weight 0.
 
     Raises:
-        ValueError: the weights have another shape.
+        ValueError: where the weights have another shape.
     """
     if sample_weight is None:
         return default_weights(labels, pad_id)
@@ -53,32 +53,31 @@ def _token_weights(
 class LabelSmoothedCrossEntropy(PaddingOfModel, keras.losses.Loss):
     """The sum of weight * cross-entropy against smoothed labels, per target token.
 
-    With the weights of `TokenBatches` (1 / tokens in the whole global batch) the sum
-    is the mean per token, exactly, under any split of the batch over devices and
-    accumulation steps. Without weights it is the mean over the tokens that are not
-    padding.
+    With the weights of `TokenBatches` (1 / tokens of the global batch) the sum is
+    exactly the mean per token, however the batch is split over devices and
+    micro-batches. Without weights it is the mean over all tokens but padding.
 
-    A model of this package computes it fused with its output matrix when it trains
-    and evaluates, unless a compiled metric needs the logits.
+    Models of this package compute it fused with their output matrix in `fit` and
+    `evaluate`, unless a compiled metric needs the logits.
 
     Args:
         label_smoothing: ε, in [0, 1); the paper's is 0.1.
-        pad_id: the label that does not count; also one that is no id, such as -100.
-            Default: that of the model of this package that is compiled with it; 0 with
-            any other.
-        r_drop: α of R-Drop, 0 for none; its paper translates with 5. In `fit`, a model
-            of this package then passes each sentence twice, with two dropout
+        pad_id: the label of padding, which does not count; may be outside of the
+            vocabulary, such as -100. Default: that of the model of this package that is
+            compiled with it; 0 with other models.
+        r_drop: the α of R-Drop, 0 for none; its paper uses 5 for translation. In `fit`,
+            a model of this package then passes each sentence twice, with two dropout
             masks, and the loss is the mean of both plus α / 4 times the divergence of
-            their distributions P and Q, KL(P, Q) + KL(Q, P), at each token. Steps
-            take twice as long; a call on logits, and `evaluate`, know nothing of it.
+            their distributions P and Q, KL(P, Q) + KL(Q, P), at each token. Steps take
+            twice as long; a call on logits, and `evaluate`, ignore it.
 
     Call arguments:
         y_true: labels (B, T) int.
         y_pred: logits (B, T, V).
-        sample_weight: (B, T) float32, or (B, 1) for one of each token of a sentence.
+        sample_weight: (B, T) float32 per token, or (B, 1) per sentence.
 
     Raises:
-        ValueError: labels or weights have another shape.
+        ValueError: where labels or weights have another shape.
 
     Example:
 
@@ -105,7 +104,7 @@ class LabelSmoothedCrossEntropy(PaddingOfModel, keras.losses.Loss):
             )
         if not 0.0 <= r_drop < math.inf:
             raise ValueError(f"r_drop must be 0 or more, got {r_drop}")
-        # Not Keras' floatx: half the precision would round labels.
+        # Not Keras' floatx: half precision would round labels.
         super().__init__(name=name, reduction="sum", dtype="float32")
         self.label_smoothing = label_smoothing
         self.set_pad_id(pad_id)
@@ -134,13 +133,13 @@ class LabelSmoothedCrossEntropy(PaddingOfModel, keras.losses.Loss):
         """The same loss from hidden states and output matrix.
 
         Args:
-            hidden: (B, T, D) in the compute dtype; under R-Drop, where gradients are
-                wanted, (2 B, T, D): the two of each sentence follow each other.
+            hidden: (B, T, D) in the compute dtype; under R-Drop in training (2 B, T,
+                D), the two passes of each sentence adjacent.
             matrix: (V, D).
             bias: (V,) or None.
             labels: (B, T) int.
             sample_weight: (B, T) or (B, 1) float32, or None.
-            training: whether gradients are wanted.
+            training: whether gradients are computed.
 
         Returns:
             The loss, a float32 scalar, and `TokenStatistics`, under R-Drop of both.

@@ -25,28 +25,28 @@ class PaddingOfModel:
     name: str
 
     def set_pad_id(self, pad_id: int | None) -> None:
-        """Sets what was given; None leaves it to the model."""
+        """Sets the given id; None leaves it to the model."""
         self.pad_id = 0 if pad_id is None else pad_id
         self._given = pad_id is not None
         self._taken = False
 
     def take_pad_id(self, pad_id: int) -> None:
-        """Takes that of a model, or of its loss, where none was given.
+        """Takes the `pad_id` of a model, or of its loss, where none was given.
 
         Raises:
-            InputError: where it has taken another model's.
+            InputError: where it was taken from another model.
         """
         if self._taken and pad_id != self.pad_id:
             raise InputError(
                 f"{self.name} belongs to a model with pad_id {self.pad_id}, but this "
-                f"one has {pad_id}; make another {type(self).__name__} for it"
+                f"model has {pad_id}; create another {type(self).__name__} for it"
             )
         if not self._given:
             self.pad_id, self._taken = pad_id, True
 
     @property
     def known_pad_id(self) -> int | None:
-        """For `get_config`: None where neither user nor model has said it."""
+        """The value for `get_config`: None where neither user nor model set it."""
         return self.pad_id if self._given or self._taken else None
 
 
@@ -57,7 +57,7 @@ def token_mask(labels: Tensor, pad_id: int) -> Tensor:
 
 
 def check_labels(labels: Tensor, expected: Iterable[int | None]) -> None:
-    """Refuses labels that do not have the shape (B, T) of what they are labels of.
+    """Refuses labels whose shape (B, T) is not that of the outputs.
 
     Raises:
         ValueError: with both shapes.
@@ -65,8 +65,8 @@ def check_labels(labels: Tensor, expected: Iterable[int | None]) -> None:
     shape, expected = tuple(labels.shape), tuple(expected)
     if len(shape) != len(expected) or shapes_differ(shape, expected):
         raise ValueError(
-            f"the labels have the shape {shape}, but the model's output is for labels "
-            f"{expected}; give one label for each position of the target"
+            f"the labels have the shape {shape}, but the model's output needs labels "
+            f"of the shape {expected}; give one label for each position of the target"
         )
 
 
@@ -98,7 +98,7 @@ def shapes_differ(shape: Shape, expected: Shape) -> bool:
 
 
 def rows_of_labels(labels: Tensor, pad_id: int | None, vocabulary_size: int) -> Tensor:
-    """The row of each label: itself, and 0 where padding is no id of the vocabulary.
+    """The row of each label: itself, or 0 for padding outside of the vocabulary.
 
     An index outside of the vocabulary would be an error on PyTorch, and NaN on JAX.
     """

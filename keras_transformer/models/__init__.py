@@ -1,4 +1,4 @@
-"""Models that translate: config -> `keras.Model`, `encode`, `start`, `decode_step`."""
+"""Translation models: a `keras.Model` of a config that also encodes and decodes."""
 
 from keras_transformer.models.contract import Decodable
 from keras_transformer.models.contract import Decoded

@@ -1,7 +1,7 @@
-"""Encoder and decoder blocks of a Transformer, put together as its config says.
+"""Encoder and decoder blocks of a Transformer, assembled from its config.
 
-The one place that reads the fields of the parts: a new field of the attention, the
-feed-forward network or the residual connection is handed to its layer here.
+The only module that reads the fields of block parts: a new field of attention,
+feed-forward network or residual connection is passed to its layer here.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def blocks(
 
 
 def norm(name: str, wanted: bool, config: TransformerConfig, policy: Any) -> Any:
-    """A normalization of the config's kind, or None where it is not wanted."""
+    """A normalization of the config's kind, or None where `wanted` is False."""
     if not wanted:
         return None
     return normalization(

@@ -1,8 +1,8 @@
-"""Checks of the data that `fit`, `evaluate` and `predict` get, before a step has it.
+"""Checks of the data of `fit`, `evaluate` and `predict` before each step.
 
-Inside a compiled step an id outside of the vocabulary is no error: JAX gives NaN or the
-last row, XLA another row, TensorFlow on a GPU zeros. So ids are looked at on the host,
-where they lie as arrays: a few microseconds a batch.
+In a compiled step an id outside of the vocabulary raises no error: JAX gives NaN or the
+last row, XLA another row, TensorFlow on a GPU zeros. So ids are checked on the host,
+where they are arrays, in a few microseconds per batch.
 
 B batch, S source positions, T target positions, V vocabulary.
 """
@@ -42,13 +42,13 @@ def check_inputs(inputs: Any) -> None:
 
 
 def check_ids(name: str, ids: Any, size: int, besides: int | None = None) -> None:
-    """Refuses ids outside of the vocabulary, where they are known on the host.
+    """Refuses ids outside of the vocabulary, where they are arrays on the host.
 
     Args:
-        name: of the ids, for the message.
+        name: what the ids are, for the message.
         ids: (B, T), or any other shape.
         size: V.
-        besides: an id that is allowed outside of it, as that of padding.
+        besides: an id that is allowed outside of the vocabulary, such as padding.
 
     Raises:
         InputError: naming the id, or what it is instead.
@@ -72,19 +72,19 @@ def check_ids(name: str, ids: Any, size: int, besides: int | None = None) -> Non
     if wrong.size:
         raise InputError(
             f"{name} holds the id {wrong[0]}, outside of the vocabulary of {size} "
-            f"entries; encode it with the model's own tokenizer"
+            "entries; encode it with the model's tokenizer"
         )
 
 
 class CheckedData:
-    """Data for `fit`, looked at on their way: ids (B, S), (B, T) and labels (B, T).
+    """Data for `fit`, checked batch by batch: ids (B, S), (B, T) and labels (B, T).
 
-    Arrays are looked at as a whole, at once, and a `PyDataset`, a generator or a
-    `tf.data.Dataset` batch by batch. What else Keras reads is passed on as it is.
+    Arrays are checked at once; a `PyDataset`, a generator or a `tf.data.Dataset` batch
+    by batch. Other sources of data are passed on unchecked.
 
     Args:
         sizes: V by side, `source` and `target`.
-        longest: the most positions of a side; None: any number.
+        longest: the maximum number of positions of a side; None for no limit.
         labels: whether the labels are ids.
         supervised: whether there must be labels.
         pad_id: the label that may lie outside of the vocabulary.
@@ -112,7 +112,7 @@ class CheckedData:
         self.error: ValueError | None = None
 
     def of(self, inputs: Any, labels: Any = None, sample_weight: Any = None) -> Any:
-        """The inputs to give to Keras; arrays are checked."""
+        """The inputs for Keras; arrays are checked here."""
         self._check_special_ids(inputs)
         if isinstance(inputs, keras.utils.PyDataset):
             return _CheckedDataset(inputs, self)
@@ -124,7 +124,7 @@ class CheckedData:
         return inputs
 
     def batch(self, batch: Any) -> Any:
-        """A batch (inputs, labels, weights), or a part of it, that is checked."""
+        """Checks a batch (inputs, labels, weights), or a part of it, and returns it."""
         try:
             self._check(*keras.utils.unpack_x_y_sample_weight(batch))
         except ValueError as error:
@@ -134,7 +134,7 @@ class CheckedData:
 
     @contextlib.contextmanager
     def told(self) -> Iterator[None]:
-        """Within it, what a check raised is raised, not what Keras made of it."""
+        """Raises the error of a check instead of what Keras replaces it with."""
         try:
             yield
         except Exception:
@@ -193,19 +193,19 @@ class CheckedData:
         length = getattr(ids, "shape", (0,))[-1]
         if self.longest is not None and length > self.longest:
             raise InputError(
-                f"{side} has {length} positions, but the model has learned "
-                f"{self.longest}; shorten it, or train with a larger "
-                f"max_sequence_length"
+                f"{side} has {length} positions, but the model has {self.longest} "
+                "learned positions; shorten it, or train with a larger "
+                "max_sequence_length"
             )
 
     def _check_special_ids(self, batches: Any) -> None:
-        """Refuses batches with which the model would learn, but nothing of use."""
+        """Refuses batches whose special ids are not those of the model."""
         theirs = getattr(batches, "special_ids", None)
         if theirs is not None and theirs != self.special_ids:
             raise InputError(
-                f"the batches have {theirs}, but the model's config says "
-                f"{self.special_ids}; make TokenBatches with "
-                f"**model.config.special_ids"
+                f"the batches have {theirs}, but the model's config has "
+                f"{self.special_ids}; create TokenBatches with "
+                "**model.config.special_ids"
             )
 
 
@@ -224,7 +224,7 @@ def _check_axes(side: str, ids: Any) -> None:
 
 
 class _CheckedDataset(keras.utils.PyDataset):
-    """A data set whose batches are looked at."""
+    """A data set whose batches are checked."""
 
     def __init__(self, dataset: Any, checked: CheckedData) -> None:
         super().__init__(

@@ -1,4 +1,4 @@
-"""The methods of a `keras.Model` that take data, which are looked at first.
+"""Base of models that check the ids given to `fit`, `evaluate` and `predict`.
 
 B batch, S source positions, T target positions.
 """
@@ -18,12 +18,11 @@ _PACKAGE = __name__.partition(".")[0] + "."
 
 
 class CheckedModel(keras.Model):
-    """A `keras.Model` whose ids (B, S) and (B, T) are looked at before a step.
+    """A `keras.Model` that checks its ids (B, S) and (B, T) before a step.
 
-    Arrays, a `PyDataset`, a generator and a `tf.data.Dataset` are, on the host; other
-    sources, such as a PyTorch `DataLoader`, and what is inside of a program of the
-    user's own are not: there an id outside of the vocabulary gives what the backend
-    makes of it.
+    Arrays, `PyDataset`, generators and `tf.data.Dataset` are checked on the host. Other
+    sources, such as a PyTorch `DataLoader`, and calls in a user's compiled program are
+    not: there the backend decides what an id outside of the vocabulary gives.
 
     A subclass has a `config`.
 

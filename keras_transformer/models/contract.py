@@ -1,4 +1,4 @@
-"""The contract between models and what decodes with them: methods and named results.
+"""Contract between models and decoding: methods and their named results.
 
 B batch, T target positions, S source positions, D hidden_dim, N layers, H heads,
 V target vocabulary, W beam width, L length of a cache.
@@ -15,13 +15,13 @@ from keras_transformer.tensors import Tensors
 
 
 class Encoded(NamedTuple):
-    """What an encoder gives.
+    """The output of an encoder.
 
     Attributes:
-        memory: (B, S, D), what the decoder attends to.
+        memory: (B, S, D), the encoder output, which the decoder attends to.
         source_mask: (B, S) bool, True at tokens.
-        attention_weights: N tensors (B, H, S, S) float32, empty for a kind of model
-            without self-attention; None where they were not asked for.
+        attention_weights: N tensors (B, H, S, S) float32, empty for models without
+            self-attention; None unless requested.
 
     Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.1.
     """
@@ -32,14 +32,13 @@ class Encoded(NamedTuple):
 
 
 class Decoded(NamedTuple):
-    """What a decoder gives for whole targets.
+    """The output of a decoder for whole targets.
 
     Attributes:
         hidden: (B, T, D), which `logits` turns into scores.
-        self_attention_weights: N tensors (B, H, T, T) float32, empty for a kind of
-            model without self-attention; None where they were not asked for.
-        cross_attention_weights: N tensors (B, H, T, S) float32; None where they were
-            not asked for.
+        self_attention_weights: N tensors (B, H, T, T) float32, empty for models without
+            self-attention; None unless requested.
+        cross_attention_weights: N tensors (B, H, T, S) float32; None unless requested.
 
     Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.1.
     """
@@ -50,12 +49,12 @@ class Decoded(NamedTuple):
 
 
 class SearchState(NamedTuple):
-    """What a search begins with.
+    """The initial state of a search.
 
     Attributes:
-        constants: once a sentence, the same at each step: a dictionary with a `bias`
+        constants: one per sentence, the same at each step: a dictionary with a `bias`
             (B, 1, 1, S) for the cross-attention.
-        cache: once a hypothesis, new at each step (the KV cache of a Transformer).
+        cache: one per hypothesis, updated at each step (the KV cache of a Transformer).
 
     Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.1.
     """
@@ -65,13 +64,12 @@ class SearchState(NamedTuple):
 
 
 class StepOutput(NamedTuple):
-    """What one step of decoding gives.
+    """The output of one decoding step.
 
     Attributes:
         logits: (B, W, V) float32.
-        cache: that of the next step.
-        cross_attention_weights: N tensors (B, H, W, S) float32; None where they were
-            not asked for.
+        cache: the cache of the next step.
+        cross_attention_weights: N tensors (B, H, W, S) float32; None unless requested.
 
     Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.1.
     """
@@ -83,10 +81,10 @@ class StepOutput(NamedTuple):
 
 @runtime_checkable
 class Decodable(Protocol):
-    """What a search, a score and a `Translator` ask of a model, or of an ensemble.
+    """The protocol that searches, scores and `Translator` need of a model or ensemble.
 
     The call, `decode` and `decode_step` agree: the logits of position t are the same
-    from all targets (B, T) at once and from t + 1 steps with a cache.
+    from whole targets (B, T) and from t + 1 steps with a cache.
 
     Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.1.
     """
@@ -105,9 +103,9 @@ class Decodable(Protocol):
         return_attention_weights: bool = False,
         length: int | None = None,
     ) -> Encoded:
-        """What the decoder attends to, of source ids (B, S) int32.
+        """The encoder output of source ids (B, S) int32.
 
-        `length` is the largest S, where S is known only when the program runs.
+        `length` is the largest S, where S is dynamic.
         """
 
     def decode(
@@ -118,7 +116,7 @@ class Decodable(Protocol):
         training: bool | None = None,
         return_attention_weights: bool = False,
     ) -> Decoded:
-        """All positions of target ids (B, T) int32 at once, each after those before."""
+        """The decoder output of all positions of target ids (B, T) int32, causally."""
 
     def logits(self, hidden: Tensor) -> Tensor:
         """The scores (..., V) float32 of hidden states (..., D)."""
@@ -130,10 +128,10 @@ class Decodable(Protocol):
         beam_size: int | None,
         length: int | Tensor,
     ) -> SearchState:
-        """What a search needs before its first step.
+        """The initial state of a search.
 
-        `beam_size` is W, or None for one hypothesis a sentence without an axis of the
-        cache for it; `length` is L, the most steps that will be taken.
+        `beam_size` is W, or None for one hypothesis per sentence, without that axis of
+        the cache; `length` is L, the maximum number of steps.
         """
 
     def start_search(

@@ -1,4 +1,4 @@
-"""The convolutional encoder-decoder that the paper compares with.
+"""Convolutional encoder-decoder, a baseline of the paper.
 
 B batch, T target positions, S source positions, D hidden_dim, N layers, K = D,
 V target vocabulary, W beam width, R positions that a convolution keeps.
@@ -33,12 +33,12 @@ from keras_transformer.tensors import Tensors
 class ConvolutionalModel(TranslationModel):
     """Gated convolutions on both sides, with attention to the source in each layer.
 
-    A layer of the encoder sees some positions to both sides, one of the decoder those
-    before, plain as in ConvS2S or dilated as in ByteNet. Unlike those, it has the
-    residual connections, normalizations and sinusoidal positions of the Transformer,
-    so that the kinds differ in what mixes positions alone.
+    An encoder layer sees some positions on both sides, a decoder layer those before,
+    plain as in ConvS2S or dilated as in ByteNet. Unlike those, it has the residual
+    connections, normalizations and sinusoidal positions of the Transformer, so that the
+    kinds of models differ only in how positions are mixed.
 
-    It trains, searches, is saved and exported as a `Transformer` is.
+    It is trained, searched, saved and exported like a `Transformer`.
 
     Args:
         config: a `ConvolutionalConfig`, or the dictionary of its fields.
@@ -51,8 +51,8 @@ class ConvolutionalModel(TranslationModel):
     Returns:
         Logits (B, T, V) in float32.
 
-    Masking: source positions that hold `pad_id` are zeros to convolutions and attended
-        to by none; the target is causal.
+    Masking: padding (`pad_id`) of the source is zero for convolutions and masked in
+        attention; the target is causal.
 
     Example:
 
@@ -106,13 +106,14 @@ class ConvolutionalModel(TranslationModel):
         return_attention_weights: bool = False,
         length: int | Tensor | None = None,
     ) -> Encoded:
-        """Source ids to what the decoder attends to.
+        """The encoder output of source ids.
 
         Args:
             source: (B, S) int32.
             training: whether dropout is on.
-            return_attention_weights: also return them: there are none.
-            length: int, the largest S, where S is known only when the program runs.
+            return_attention_weights: has no effect: there are no self-attention
+                weights.
+            length: int, the largest S, where S is dynamic.
 
         Returns:
             `contract.Encoded`.
@@ -133,7 +134,7 @@ class ConvolutionalModel(TranslationModel):
         training: bool | None = None,
         return_attention_weights: bool = False,
     ) -> Decoded:
-        """All target positions at once, each seeing those up to itself.
+        """The decoder output of all target positions, causally.
 
         Returns:
             `contract.Decoded`: no self-attention, and N cross-attentions (B, 1, T, S).
@@ -156,18 +157,18 @@ class ConvolutionalModel(TranslationModel):
         beam_size: int | None,
         length: int | Tensor,
     ) -> SearchState:
-        """What a search needs before its first step.
+        """The initial state of a search.
 
         Args:
             memory: (B, S, D), from `encode`.
             source_mask: (B, S), from `encode`.
-            beam_size: W; None for one hypothesis a sentence, without an axis for it.
-            length: has no effect: a convolution sees so far and no further.
+            beam_size: W; None for one hypothesis per sentence, without that axis.
+            length: has no effect: a convolution sees a fixed number of positions.
 
         Returns:
-            `contract.SearchState`. Constants, once a sentence: keys and values
-            (B, 1, S, K) of each layer and a bias (B, 1, 1, S). Cache, one for each
-            hypothesis: (B, W, R, D) of each layer.
+            `contract.SearchState`. Constants, one per sentence: keys and values (B, 1,
+            S, K) of each layer and a bias (B, 1, 1, S). Cache, one per hypothesis: (B,
+            W, R, D) of each layer.
         """
         constants = {
             "memory": [
@@ -201,12 +202,12 @@ class ConvolutionalModel(TranslationModel):
             position: scalar int32, 0 for `start_id`.
             constants: from `start`.
             cache: from `start` or the step before.
-            return_attention_weights: also return those of the cross-attention.
+            return_attention_weights: also return the cross-attention weights.
 
         Returns:
             `contract.StepOutput`.
         """
-        # Positions come from a table that is there before the program runs.
+        # Positions come from a table that is computed before the program runs.
         length = self.config.longest_sequence
         hidden, cache, weights = self._decoder_stack(
             self._embed("target", tokens, position=position, length=length),
@@ -222,7 +223,7 @@ class ConvolutionalModel(TranslationModel):
     def _embed(
         self, side: str, ids: Tensor, training: bool | None = None, **position: Any
     ) -> Tensor:
-        """(B, T) -> (B, T, D): vectors and positions, dropped out."""
+        """(B, T) -> (B, T, D): embeddings plus positions, with dropout."""
         hidden = getattr(self, f"{side}_embedding")(ids)
         hidden = getattr(self, f"{side}_position")(hidden, **position)
         return getattr(self, f"{side}_dropout")(hidden, training=training)

@@ -1,4 +1,4 @@
-"""Several models that translate together, behind the contract of one.
+"""Ensemble of several models, behind the contract of one.
 
 B batch, S source positions, T target positions, D hidden_dim, W beam width, V target
 vocabulary, H heads.
@@ -32,19 +32,18 @@ _SHARED = (
 
 
 class Ensemble:
-    """The mean of what several models say of the next token.
+    """An ensemble: the mean of several models' predictions of the next token.
 
-    It is a `contract.Decodable`, as each of its members is, and gives logits (B, T, V);
-    its `config` is that of the member that takes the shortest sentences. It does not
-    learn.
+    It is a `contract.Decodable`, like each of its members, and gives logits (B, T, V);
+    its `config` is that of the member with the shortest maximum length. It cannot be
+    trained.
 
     Args:
-        models: of this package; they may differ in all but vocabularies and special
-            ids. That the tokenizers are the same, their caller knows.
-        combination: `"probabilities"`: the mean of the members' probabilities, so that
-            one member suffices to make a token possible; `"log_probabilities"`: the
-            mean of their logarithms, made probabilities again, so that one suffices to
-            make it impossible.
+        models: models of this package; they may differ in everything but vocabularies
+            and special ids. The caller ensures that their tokenizers are the same.
+        combination: `"probabilities"`: the mean of the members' probabilities: one
+            member can make a token possible; `"log_probabilities"`: the mean of their
+            logarithms, renormalized: one member can make a token impossible.
 
     Raises:
         InputError: without models, or where they do not share a vocabulary.
@@ -68,7 +67,7 @@ class Ensemble:
     ) -> None:
         self.models = list(models)
         if not self.models:
-            raise InputError("an ensemble needs models; give at least one")
+            raise InputError("an ensemble needs at least one model")
         if combination not in COMBINATIONS:
             raise InputError(
                 f"combination must be one of {', '.join(COMBINATIONS)}, got "
@@ -88,7 +87,7 @@ class Ensemble:
 
     @property
     def variables(self) -> list[Any]:
-        """Those of all members."""
+        """The variables of all members."""
         return [variable for model in self.models for variable in model.variables]
 
     def __call__(self, inputs: Any, training: bool | None = None) -> Tensor:
@@ -104,7 +103,7 @@ class Ensemble:
     ) -> Encoded:
         """A list of the members' memories (B, S, D), and the source mask (B, S).
 
-        Of the encoders' self-attention there is no mean: asked for, it is empty.
+        The encoders' self-attention has no mean: where requested, it is empty.
         """
         encoded = [
             model.encode(source, training=training, length=length)
@@ -122,10 +121,10 @@ class Ensemble:
         training: bool | None = None,
         return_attention_weights: bool = False,
     ) -> Decoded:
-        """A list of the members' hidden states (B, T, D), which `logits` takes.
+        """A list of the members' hidden states (B, T, D), for `logits`.
 
-        The cross-attention is one (B, 1, T, S), the mean of the members', each the mean
-        of the heads of its last layer but one; of self-attention there is no mean.
+        The cross-attention is one (B, 1, T, S): the mean over members of the mean head
+        of their last layer but one. Self-attention has no mean.
         """
         decoded = [
             model.decode(
@@ -144,7 +143,7 @@ class Ensemble:
         return Decoded(hidden, [], _mean_attention(weights))
 
     def logits(self, hidden: list[Tensor]) -> Tensor:
-        """(B, T, V) of what `decode` gives."""
+        """The logits (B, T, V) of the result of `decode`."""
         pairs = zip(self.models, hidden, strict=True)
         return self._mean([model.logits(each) for model, each in pairs])
 
@@ -155,7 +154,7 @@ class Ensemble:
         beam_size: int | None,
         length: int | Tensor,
     ) -> SearchState:
-        """Constants and cache of all members; their bias is one."""
+        """Constants and cache of all members, with one shared bias."""
         return self._start("start", memory, source_mask, beam_size, length)
 
     def start_search(
@@ -194,7 +193,7 @@ class Ensemble:
         cache: Tensors,
         return_attention_weights: bool = False,
     ) -> StepOutput:
-        """As that of a model; the cross-attention is that of `decode`."""
+        """One decoding step of all members; cross-attention as in `decode`."""
         steps = [
             model.decode_step(
                 tokens,

@@ -2,18 +2,17 @@
 
 A training step, on each backend:
 
-1. Keras calls `train_step`, which notes that a step of this model runs and how its
-   batch is divided (`_Step`), and hands Keras' own step to `backends.train_step`.
-2. That runs Keras' step on each of the `micro_batches`, and holds back the optimizer's
-   update. Keras' step calls the model, which now gives hidden states; `compute_loss`,
-   which makes the loss and token statistics of them (`losses/fused_cross_entropy.py`)
-   and feeds the metrics; `compute_metrics`, which has only to read these; and takes the
-   gradients.
-3. The mean of the parts' gradients, summed over replicas, goes to `note_gradients` and
-   then to the optimizer, once.
+1. Keras calls `train_step`, which records that a step of this model runs and how its
+   batch is divided (`_Step`), and passes Keras' step to `backends.train_step`.
+2. That runs Keras' step on each micro-batch, without the optimizer's update. Keras'
+   step calls the model, which returns hidden states; `compute_loss`, which computes
+   loss and token statistics from them (`losses/fused_cross_entropy.py`) and updates the
+   metrics; and `compute_metrics`, which only reads them. Then it takes the gradients.
+3. The mean gradient of the micro-batches, summed over replicas, goes to
+   `note_gradients` and then to the optimizer, once.
 
-A test step is Keras' own, called in the same way. Where the loss or a metric forbids
-the fusion, Keras' step works on logits, as in any other model.
+A test step is Keras' step, called in the same way. Where the loss or a metric prevents
+fusion, Keras' step works on logits, as in any other model.
 
 B batch, T target positions, D hidden_dim, V target vocabulary.
 """
@@ -45,16 +44,16 @@ from keras_transformer.models.checked_model import CheckedModel
 from keras_transformer.tensors import Tensor
 
 _PACKAGE = __name__.partition(".")[0] + "."
-#: The methods of a model from hidden states to loss, which a fused step does without.
+#: The methods between hidden states and loss, which a fused step bypasses.
 _BETWEEN = ("call", "logits", "compute_loss", "compute_metrics")
 
 
 class _Step(NamedTuple):
-    """What the loss must know of the training or test step of `model` that is running.
+    """The running training or test step of `model`, as far as the loss needs it.
 
-    `num_shares` counts the parts of the batch whose losses Keras averages: parts that
-    follow one another, and processes that do not know of each other. `num_tokens` is
-    the number of target tokens in the whole batch, where it comes without weights.
+    `num_shares` is the number of parts of the batch whose losses Keras averages:
+    micro-batches, and independent processes. `num_tokens` is the number of target
+    tokens of the whole batch, where it has no weights.
     """
 
     model: Any
@@ -63,7 +62,7 @@ class _Step(NamedTuple):
     num_tokens: Any
 
 
-# TensorFlow runs the steps of its replicas in threads, each with a value of its own.
+# TensorFlow runs the steps of replicas in threads; each has a separate value.
 _running_step: contextvars.ContextVar[_Step | None] = contextvars.ContextVar(
     "running_step", default=None
 )
@@ -72,13 +71,13 @@ _running_step: contextvars.ContextVar[_Step | None] = contextvars.ContextVar(
 class FusedTraining(CheckedModel):
     """A `keras.Model` whose loss is fused with its output matrix.
 
-    Under `LabelSmoothedCrossEntropy`, the training and test steps of plain `fit` and
+    With `LabelSmoothedCrossEntropy`, the training and test steps of plain `fit` and
     `evaluate` take the hidden states (B, T, D) before the output matrix and compute
-    loss, gradients and token metrics in chunks: B x T x V logits never exist. Metrics
-    that need logits or have another `pad_id` than the loss, float16 and `loss_weights`
-    turn this off, and so does a subclass that overrides what is between hidden states
-    and loss (`call`, `logits`, `compute_loss`, `compute_metrics`), with a warning. A
-    call, and `predict`, give logits always.
+    loss, gradients and token metrics in chunks: B x T x V logits never exist. Fusion is
+    turned off by metrics that need logits or have another `pad_id` than the loss, by
+    float16, by `loss_weights`, and, with a warning, by a subclass that overrides a
+    method between hidden states and loss (`call`, `logits`, `compute_loss`,
+    `compute_metrics`). Calls and `predict` always return logits.
 
     A subclass has `hidden_states(inputs, training)`, `logits(hidden)`, and an
     `output_embedding` with `embeddings` (V, D) and a `bias`, (V,) or None.
@@ -87,19 +86,19 @@ class FusedTraining(CheckedModel):
     FusedLinearCrossEntropy.
     """
 
-    #: Whether dropout draws by the row of the whole batch, however that is split;
-    #: False for a run that was begun when each part drew anew.
+    #: Whether dropout masks depend on rows of the whole batch, however it is split;
+    #: False for runs of earlier versions, where each part drew its masks.
     draws_by_row = True
 
     _fused = False  # whether a compiled loss and metrics allow it
     _micro_batches = 1
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
-        backends.note_work()  # before Keras makes tensors of the arguments
+        backends.note_work()  # before Keras converts the arguments to tensors
         return super().__call__(*arguments, **options)
 
     def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
-        """Logits (B, T, V); in a fused step the hidden states that the loss takes."""
+        """Logits (B, T, V); in a fused step, the hidden states for the loss."""
         if not self._fusing:
             return self.logits(self.hidden_states(inputs, training=training))
         if self._step.training and self.loss.r_drop:  # each sentence twice
@@ -110,10 +109,9 @@ class FusedTraining(CheckedModel):
     def micro_batches(self) -> int:
         """Gradient accumulation: the number of parts that `fit` splits a batch into.
 
-        Memory is that of one part; the update, the schedule, the moving average of
-        weights, loss and metrics are those of the whole batch, and so is dropout. Its
-        rows must divide by this number. Needs `LabelSmoothedCrossEntropy`; no file
-        keeps it.
+        Memory is that of one part; update, schedule, moving average of weights, loss,
+        metrics and dropout are those of the whole batch. The number of rows must be a
+        multiple of this number. Needs `LabelSmoothedCrossEntropy`; not saved in files.
         """
         return self._micro_batches
 
@@ -122,14 +120,14 @@ class FusedTraining(CheckedModel):
         if type(count) is not int or count < 1:
             raise InputError(f"micro_batches must be a positive number, got {count!r}")
         self._micro_batches = count
-        self.train_function = None  # Keras makes it anew, as after `compile`
+        self.train_function = None  # Keras builds it again, as after `compile`
 
     @property
     def dropout_seeds(self) -> list[Any]:
-        """The states of the seed generators of dropout that is drawn by row."""
+        """The seed generator states of dropout that is drawn by row."""
         layers = self._flatten_layers(include_self=False)
-        found = [x for x in layers if isinstance(x, Dropout) and x.draws_by_row]
-        return [layer.seed_generator.state for layer in found]
+        dropouts = [x for x in layers if isinstance(x, Dropout) and x.draws_by_row]
+        return [layer.seed_generator.state for layer in dropouts]
 
     @property
     def _step(self) -> Any:
@@ -138,12 +136,12 @@ class FusedTraining(CheckedModel):
 
     @property
     def _fusing(self) -> bool:
-        """Whether a step is running that is fused."""
+        """Whether a fused step is running."""
         return self._fused and self._step is not None
 
     @property
     def fed_metrics(self) -> list[Any]:
-        """The compiled metrics that the training step feeds, not Keras."""
+        """The compiled metrics that the fused step updates instead of Keras."""
         return [*self._token_metrics, *self._gradient_norms]
 
     def compile(
@@ -189,7 +187,7 @@ class FusedTraining(CheckedModel):
         )
 
     def _hindrance(self, loss: Any, metrics: Any, loss_weights: Any) -> str | None:
-        """What of `compile` or of a subclass turns the fusion off; None if nothing."""
+        """The setting or override that turns fusion off; None if there is none."""
         if self.is_int8:
             return "int8"
         if self.compute_dtype == "float16":
@@ -206,8 +204,8 @@ class FusedTraining(CheckedModel):
             if not _is_ours(owner, name):
                 method = f"{type(owner).__name__}.{name}"
                 warnings.warn(
-                    f"{method} is not the package's own, so that the loss is not fused "
-                    f"with the output matrix: the logits of a whole batch are held",
+                    f"{method} is overridden, so the loss is not fused with the "
+                    "output matrix: the logits of a whole batch are held in memory",
                     stacklevel=3,
                 )
                 return method
@@ -262,7 +260,7 @@ class FusedTraining(CheckedModel):
         return results
 
     def note_gradients(self, gradients: Sequence[Tensor]) -> None:
-        """Called in each training step with the gradient that is to be applied."""
+        """Hook for the gradient of each training step, before it is applied."""
         if self._gradient_norms:
             norm = global_norm(gradients) / self.optimizer.scale_loss(1.0)
             for metric in self._gradient_norms:
@@ -315,7 +313,7 @@ class FusedTraining(CheckedModel):
             )
 
     def _loss_weights(self, labels: Any, weights: Tensor) -> Tensor:
-        """Such that the mean of the losses of all shares is the loss of the batch."""
+        """Weights that make the mean loss of all shares the loss of the batch."""
         step = self._step
         if weights is None:
             weights = default_weights(labels, self.loss.pad_id, step.num_tokens)
@@ -323,5 +321,5 @@ class FusedTraining(CheckedModel):
 
 
 def _is_ours(owner: Any, method: str) -> bool:
-    """Whether a method is this package's own, not one of a subclass."""
+    """Whether a method is this package's, not overridden by a subclass."""
     return getattr(type(owner), method).__module__.startswith(_PACKAGE)

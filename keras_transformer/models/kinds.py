@@ -1,4 +1,4 @@
-"""The kinds of models that files name, and what no file of a kind can hold."""
+"""Kinds of models that files name, and the refusal of subclasses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MODELS: dict[type[config.TranslationConfig], type[TranslationModel]] = {
     model.config_class: model
     for model in (Transformer, RecurrentModel, ConvolutionalModel)
 }
-#: The models of the table of kinds, `config.KINDS`, by the names it gives them.
+#: The model classes of the kinds in `config.KINDS`, by name.
 KINDS = {kind: _MODELS[config_class] for kind, config_class in config.KINDS.items()}
 
 
@@ -37,10 +37,10 @@ def refuse_int8(model: Any, what: str) -> None:
 
 
 def refuse_subclass(model: Any, what: str) -> None:
-    """Refuses a model whose class a file of its kind would not bring back.
+    """Refuses a subclass, which a file of its kind would not restore.
 
     Args:
-        model: of this package, or of a subclass.
+        model: a model of this package, or of a subclass.
         what: the beginning of the message, such as "a model folder holds".
 
     Raises:

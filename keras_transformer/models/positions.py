@@ -68,10 +68,10 @@ def register_position(
     make: Callable[..., Any],
     num_weights: Callable[[Any], int] = lambda config: 0,
 ) -> None:
-    """Makes a positional encoding known as a value of `TransformerConfig.position`.
+    """Registers a positional encoding as a value of `TransformerConfig.position`.
 
-    A process that loads a model with it registers it before, as with any custom layer
-    of Keras.
+    A process that loads such a model must register it first, as any custom layer of
+    Keras.
 
     Args:
         name: the value.
@@ -95,9 +95,7 @@ def register_position(
     'rotary_500k'
     """
     if name in _OF_THIS_PACKAGE:
-        raise ValueError(
-            f"position {name!r} is one of this package; register another name"
-        )
+        raise ValueError(f"position {name!r} is built in; register another name")
     _MAKERS[name] = make
     add_position(name, num_weights)
 
@@ -116,7 +114,7 @@ def position_layer(config: Any, side: str, policy: Any, name: str) -> Any:
     """The layer of one side of a model, with its weights; None without positions."""
     layer = _MAKERS[config.position](config, side, dtype=policy, name=name)
     if isinstance(layer, RelativePositionalEncoding):
-        layer.build()  # here, so that its weights have no block's name
+        layer.build()  # built here, so that its weights are not named after a block
     return layer
 
 

@@ -1,4 +1,4 @@
-"""The recurrent encoder-decoder that the paper compares with, without its attention.
+"""Recurrent encoder-decoder (LSTM), a baseline of the paper.
 
 B batch, T target positions, S source positions, D hidden_dim, N layers, K = D,
 V target vocabulary, W beam width.
@@ -33,15 +33,15 @@ from keras_transformer.tensors import Tensors
 class RecurrentModel(TranslationModel):
     """LSTMs on both sides, with or without attention to the source, as a Keras model.
 
-    A layer of the encoder reads the source in both directions with D / 2 units each;
-    one of the decoder reads the target with D. Around each stands the residual
-    connection of the Transformer, so that the kinds differ in what mixes positions
-    alone. The decoder's first states are made from the encoder's output at both ends
-    of the source: it has read all of it there, once in each direction. Attention
-    follows the first layer of the decoder, whose outputs ask, so that the layers above
-    read what was attended to before, and all positions are attended from at once.
+    An encoder layer reads the source in both directions with D / 2 units each; a
+    decoder layer reads the target with D units. Each has the residual connection of the
+    Transformer, so that the kinds of models differ only in how positions are mixed. The
+    decoder's initial states are computed from the encoder's output at both ends of the
+    source, where each direction has read all of it. Attention follows the first decoder
+    layer, whose outputs are the queries: the layers above read what was attended to,
+    and all positions attend at once.
 
-    It trains, searches, is saved and exported as a `Transformer` is.
+    It is trained, searched, saved and exported like a `Transformer`.
 
     Args:
         config: a `RecurrentConfig`, or the dictionary of its fields.
@@ -54,7 +54,7 @@ class RecurrentModel(TranslationModel):
     Returns:
         Logits (B, T, V) in float32.
 
-    Masking: `pad_id` stands at the end of a source alone, and is seen by nothing.
+    Masking: padding (`pad_id`) is at the end of the source only, and is ignored.
 
     Example:
 
@@ -106,12 +106,13 @@ class RecurrentModel(TranslationModel):
         return_attention_weights: bool = False,
         length: int | Tensor | None = None,
     ) -> Encoded:
-        """Source ids to what the decoder begins with and attends to.
+        """The encoder output of source ids.
 
         Args:
             source: (B, S) int32.
             training: whether dropout is on.
-            return_attention_weights: also return them: there are none.
+            return_attention_weights: has no effect: there are no self-attention
+                weights.
             length: has no effect, since no positions are computed.
 
         Returns:
@@ -135,13 +136,13 @@ class RecurrentModel(TranslationModel):
         training: bool | None = None,
         return_attention_weights: bool = False,
     ) -> Decoded:
-        """All target positions, each after those before it.
+        """The decoder output of all target positions, causally.
 
         Returns:
             `contract.Decoded`: no self-attention, and one cross-attention (B, 1, T, S).
 
         Raises:
-            InputError: weights are asked for and there is no attention.
+            InputError: where weights are requested and there is no attention.
         """
         if return_attention_weights:
             require_attention(self, "attention weights need")
@@ -170,17 +171,17 @@ class RecurrentModel(TranslationModel):
         beam_size: int | None,
         length: int | Tensor,
     ) -> SearchState:
-        """What a search needs before its first step.
+        """The initial state of a search.
 
         Args:
             memory: (B, S, D), from `encode`.
             source_mask: (B, S), from `encode`.
-            beam_size: W; None for one hypothesis a sentence, without an axis for it.
+            beam_size: W; None for one hypothesis per sentence, without that axis.
             length: has no effect, since states do not grow.
 
         Returns:
-            `contract.SearchState`. Constants, once a sentence: a bias (B, 1, 1, S) and,
-            with attention, keys and values (B, 1, S, K). Cache, one for each
+            `contract.SearchState`. Constants, one per sentence: a bias (B, 1, 1, S)
+            and, with attention, keys and values (B, 1, S, K). Cache, one per
             hypothesis: two states (B, W, D) of each layer.
         """
         constants = {"bias": cross_attention_bias(source_mask)}
@@ -208,16 +209,16 @@ class RecurrentModel(TranslationModel):
 
         Args:
             tokens: (B, W) int32.
-            position: has no effect: the states know.
+            position: has no effect: states imply it.
             constants: from `start`.
             cache: from `start` or the step before.
-            return_attention_weights: also return those of the cross-attention.
+            return_attention_weights: also return the cross-attention weights.
 
         Returns:
             `contract.StepOutput`.
 
         Raises:
-            InputError: weights are asked for and there is no attention.
+            InputError: where weights are requested and there is no attention.
         """
         if return_attention_weights:
             require_attention(self, "attention weights need")
@@ -226,7 +227,7 @@ class RecurrentModel(TranslationModel):
 
         def flat(
             tensor: Tensor,
-        ) -> Tensor:  # (B, W, D) -> (B * W, D), as a cell wants it
+        ) -> Tensor:  # (B, W, D) -> (B * W, D), the shape of a cell
             return ops.reshape(tensor, (rows * width, self.config.hidden_dim))
 
         def read(index: int, hidden: Tensor) -> Any:
@@ -288,7 +289,7 @@ class RecurrentModel(TranslationModel):
 
 
 def _reversed_positions(source_mask: Tensor) -> Tensor:
-    """(B, S) -> (B, S, 1) int32: tokens last to first, padding where it is."""
+    """(B, S) -> (B, S, 1) int32: positions of tokens in reverse, padding in place."""
     tokens = ops.cast(source_mask, "int32")
     count = ops.sum(tokens, axis=1, keepdims=True)  # (B, 1)
     # Not a range: S may be unknown while the model is put together.

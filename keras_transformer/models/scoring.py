@@ -1,4 +1,4 @@
-"""Scores and attention of given translations with a model, by teacher forcing.
+"""Teacher-forced scores and attention of given translations.
 
 B batch, S source positions, T target positions, N layers, H heads.
 """
@@ -33,18 +33,18 @@ def token_scores(model: Decodable, source: Tensor, labels: Tensor) -> Tensor:
 
 
 def reread(model: Decodable, source: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """What a model thinks of translations that are there, and where it looks.
+    """Teacher-forced token scores and word attention of given translations.
 
     Returns:
         `token_scores` (B, T), and the `word_attention` (B, T, S) of the position that
-        predicts each of the labels.
+        predicts each label.
     """
     hidden, weights = _reread(model, source, labels)
     return _log_likelihoods(model.config, model.logits(hidden), labels), weights
 
 
 def reread_attention(model: Decodable, source: Tensor, labels: Tensor) -> Tensor:
-    """The attention of `reread` alone, which takes no logits."""
+    """Only the attention of `reread`, which needs no logits."""
     return _reread(model, source, labels)[1]
 
 
@@ -60,12 +60,12 @@ def _reread(model: Decodable, source: Tensor, labels: Tensor) -> tuple[Tensor, T
 
 
 def attention(model: Decodable, source: Tensor, labels: Tensor) -> dict[str, Tensor]:
-    """What all layers and heads attend to, of translations that are there.
+    """Attention weights of all layers and heads for given translations.
 
     Returns:
         Float32 weights of each of N layers: `"encoder"` (B, N, H, S, S), `"decoder"`
-        (B, N, H, T, T) and `"cross"` (B, N, H, T, S), of those that the kind of the
-        model has. A row of the T is of the position that predicts one of the labels.
+        (B, N, H, T, T) and `"cross"` (B, N, H, T, S), as far as the model has them.
+        Each of the T rows belongs to the position that predicts one label.
     """
     encoded = model.encode(source, return_attention_weights=True)
     decoded = model.decode(

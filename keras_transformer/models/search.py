@@ -1,4 +1,4 @@
-"""Search of the translations of a batch with a model, for `Translator` and exports.
+"""Search of a batch's translations, the one definition for `Translator` and exports.
 
 B batch, S source positions, T target positions, W beam width, L most tokens, R
 hypotheses a row, P tokens of a prefix, N layers, H heads.
@@ -45,19 +45,19 @@ def search(
     Args:
         model: a model of this package.
         source: (B, S) int32.
-        limits: (B,) int32, the most tokens of each translation, end token included; 0
-            for a row that only fills the batch.
-        inputs: `{"prefix": (B, P) int32, "keys": (B, R, 2) int32, "numbers": {...}}`,
-            where wanted: the first tokens of each translation, filled with
+        limits: (B,) int32, the maximum number of tokens of each translation, end token
+            included; 0 for a row that only fills the batch.
+        inputs: optional `{"prefix": (B, P) int32, "keys": (B, R, 2) int32, "numbers":
+            {...}}`: the first tokens of each translation, padded with
             `logits_processors.FREE`; the keys of its samples, see
-            `sampling.sample_keys`; and numbers in place of those in the options, see
+            `sampling.sample_keys`; and numbers that replace those in the options, see
             `decoding.numbers.as_inputs`.
-        length: L, at least the largest limit; where a framework allows it in the
-            program that is made, a scalar int32.
-        options: `DecodingOptions` with `suppressed_tokens` as ids; `top_beams` is R. Of
-            `max_length`, `seed`, `mbr` and long lines a search knows nothing.
-        table_length: the largest S, where S is known only when the program runs and its
-            positions shall come from a table in the program, not be computed.
+        length: L, at least the largest limit; a scalar int32 where the framework
+            supports a dynamic length.
+        options: `DecodingOptions` with `suppressed_tokens` as ids; `top_beams` is R.
+            `max_length`, `seed`, `mbr` and options of long lines are ignored.
+        table_length: the largest S, where S is dynamic and positions come from a table
+            in the program instead of being computed.
 
     Returns:
         `decoding.SearchResult`.
@@ -120,7 +120,7 @@ def search(
 def _process(
     config: TranslationConfig, options: DecodingOptions, prefix: bool
 ) -> Callable[..., Tensor]:
-    """What changes the scores of the next token."""
+    """The logits processors of the options."""
     suppressed = {*config.suppressed_ids, *map(int, options.suppressed_tokens)}
     return chain(
         suppressed=tuple(sorted(suppressed)),
@@ -160,15 +160,15 @@ class Step:
 
     def with_bias(self, constants: dict[str, Any]) -> dict[str, Any]:
         """The constants of `decode_step`."""
-        # Made at each step: where a loop adds a tensor from outside of it to attention
+        # Built at each step: where a loop adds a tensor from outside to attention
         # scores, TensorFlow 2.21's graph optimizer (the remapper, with oneDNN) fuses
-        # the sum with a wrong input, and the loop gives nothing, without an error.
+        # the sum with a wrong input, and the loop silently gives nothing.
         bias = masks.attention_bias(constants["mask"])
         return {**constants, "bias": bias}
 
 
 class CoverageStep(Step):
-    """A step that adds up the attention paid to each source token, (B, W, S).
+    """A step that sums the attention to each source token, (B, W, S).
 
     Reference: Wu et al., 2016, https://arxiv.org/abs/1609.08144, equation 14.
     """
@@ -180,7 +180,7 @@ class CoverageStep(Step):
     def start(
         self, cache: Tensors, source_mask: Tensor, width: int
     ) -> dict[str, Tensors]:
-        """The cache with sums, all 0."""
+        """The cache with sums of 0."""
         sums = ops.zeros((ops.shape(source_mask)[0], width, ops.shape(source_mask)[1]))
         return {"model": cache, "coverage": sums}
 
@@ -205,8 +205,8 @@ class CoverageStep(Step):
         }
 
     def penalty(self, cache: Tensors, constants: dict[str, Any]) -> Tensor:
-        """Beta * sum over the source of log(min(its sum, 1)): (B, W), at most 0."""
-        # A token that got nothing shall not cost minus infinity.
+        """Beta * sum over the source of log(min(attention, 1)): (B, W), at most 0."""
+        # A token without attention must not cost minus infinity.
         covered = ops.clip(cache["coverage"], 1e-9, 1.0)
         mask = constants["mask"][:, 0]  # (B, 1, S)
         logs = ops.where(mask, ops.log(covered), 0.0)

@@ -1,9 +1,9 @@
-"""One cache for all hypotheses of a sentence, which a search need not copy.
+"""KV cache shared by all hypotheses of a sentence, which a search need not copy.
 
-The key and value that hypothesis w makes at position p stay where they are written: in
-place p * W + w. Which of the W at each position are of a hypothesis's own past, a small
-table says, and a search reorders that alone. The price is that each of W queries is
-compared with W * L keys, of which L count.
+The key and value of hypothesis w at position p stay where they are written, at index p
+* W + w. A small table holds which of the W entries of each position belong to the past
+of a hypothesis, and a search reorders only this table. The price is that each of W
+queries is compared with W * L keys, of which L count.
 
 B batch, W beam width, L length of the cache, H heads, K head_dim.
 """
@@ -23,7 +23,7 @@ MOST_HYPOTHESES = 8
 
 
 class SharedCache(NamedTuple):
-    """What a search hands from step to step: keys (B, H, L * W, K), values and a table.
+    """The shared KV cache: keys (B, H, L * W, K), values and a table.
 
     Reference: the cached keys and values of Vaswani et al., 2017,
     https://arxiv.org/abs/1706.03762, section 3.2.3, under a beam search.
@@ -41,7 +41,7 @@ def empty(layers: Any, beam_size: int) -> SharedCache:
 
 
 def written(cache: SharedCache, position: Tensor) -> SharedCache:
-    """The cache with a table that says that each hypothesis writes at `position`."""
+    """The cache whose table records that each hypothesis writes at `position`."""
     width, length = ops.shape(cache.writers)[1:]
     here = ops.equal(ops.arange(length, dtype="int32"), position)  # (L,)
     own = ops.expand_dims(ops.arange(width, dtype="int32"), 1)  # (W, 1)
@@ -49,7 +49,7 @@ def written(cache: SharedCache, position: Tensor) -> SharedCache:
 
 
 def own_past(cache: SharedCache, allowed: Tensor) -> Tensor:
-    """Where each hypothesis may look, of positions (1, L): (B, 1, W, L * W) bool."""
+    """The mask of each hypothesis' past, of positions (1, L): (B, 1, W, L * W)."""
     rows, width, _ = ops.shape(cache.writers)
     hypotheses = ops.arange(width, dtype="int32")
     own = ops.equal(ops.expand_dims(cache.writers, 3), hypotheses)  # (B, W, L, W)

@@ -1,4 +1,4 @@
-"""Layers that several kinds of models share, made as their configs say.
+"""Layers that several kinds of models share, built from their configs.
 
 B batch, S source positions, D hidden_dim, V vocabulary.
 """
@@ -22,10 +22,10 @@ from keras_transformer.tensors import Tensor
 def embeddings(config: TranslationConfig, policy: Any) -> dict[str, Any]:
     """`source_embedding`, `target_embedding` and `output_embedding`, by name.
 
-    They are one matrix, two or three, as the config ties them.
+    One, two or three matrices, as the config ties them.
 
     Args:
-        config: of any kind of model.
+        config: the config of any kind of model.
         policy: the dtype policy.
 
     Returns:
@@ -79,7 +79,7 @@ def residual_connection(name: str, config: TranslationConfig, policy: Any) -> An
 def source_attention(
     name: str, config: RecurrentConfig | ConvolutionalConfig, policy: Any
 ) -> Any:
-    """Attention to the source with one head of D, scored as the config says."""
+    """Attention to the source with one head of size D and the config's scoring."""
     return MultiHeadAttention(
         num_heads=1,
         head_dim=config.hidden_dim,
@@ -90,5 +90,5 @@ def source_attention(
 
 
 def cross_attention_bias(source_mask: Tensor) -> Tensor:
-    """Blocks what is no token of the source: (B, S) bool -> (B, 1, 1, S) float32."""
+    """The bias that masks source padding: (B, S) bool -> (B, 1, 1, S) float32."""
     return masks.attention_bias(ops.expand_dims(source_mask, (1, 2)))

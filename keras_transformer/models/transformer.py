@@ -51,8 +51,8 @@ class Transformer(TranslationModel):
     Returns:
         Logits (B, T, V) in float32.
 
-    Masking: source positions that hold `pad_id` are attended to by none; the target
-    is causal, so that padding at its end is seen by padding alone.
+    Masking: the padding mask hides source positions with `pad_id`; the causal mask of
+    the target also hides padding at its end from all tokens.
 
     Keras' own `export(path, format="onnx")` writes this pass for any B, S and T on
     TensorFlow. On JAX (with `jax2onnx`) and PyTorch (with `onnxscript`) it takes an
@@ -103,13 +103,13 @@ class Transformer(TranslationModel):
         return_attention_weights: bool = False,
         length: int | Tensor | None = None,
     ) -> Encoded:
-        """Source ids to what the decoder attends to.
+        """The encoder output of source ids.
 
         Args:
             source: (B, S) int32.
             training: whether dropout is on.
             return_attention_weights: also return them.
-            length: int, the largest S, where S is known only when the program runs.
+            length: int, the largest S, where S is dynamic.
 
         Returns:
             `contract.Encoded`.
@@ -144,7 +144,7 @@ class Transformer(TranslationModel):
         training: bool | None = None,
         return_attention_weights: bool = False,
     ) -> Decoded:
-        """All target positions at once, each seeing those up to itself.
+        """The decoder output of all target positions, causally.
 
         Returns:
             `contract.Decoded`.
@@ -168,19 +168,19 @@ class Transformer(TranslationModel):
         beam_size: int | None,
         length: int | Tensor,
     ) -> SearchState:
-        """What a search needs before its first step.
+        """The initial state of a search.
 
         Args:
             memory: (B, S, D), from `encode`.
             source_mask: (B, S), from `encode`.
-            beam_size: W; None for one hypothesis a sentence, of which the cache has
-                no axis: an axis of 1 makes XLA copy the cache at each step.
-            length: L, the most steps that will be taken.
+            beam_size: W; None for one hypothesis per sentence, without that axis of the
+                cache: an axis of 1 makes XLA copy the cache at each step.
+            length: L, the maximum number of steps.
 
         Returns:
-            `contract.SearchState`. Constants, once a sentence: keys (B, G, S, K) and
-            values of each layer and a bias (B, 1, 1, S). Cache, one for each
-            hypothesis: keys (B, W, G, L, K) and values of each layer.
+            `contract.SearchState`. Constants, one per sentence: keys (B, G, S, K) and
+            values of each layer and a bias (B, 1, 1, S). Cache, one per hypothesis:
+            keys (B, W, G, L, K) and values of each layer.
         """
         sizes = self.config.sizes("decoder")
         constants = {
@@ -208,7 +208,7 @@ class Transformer(TranslationModel):
         beam_size: int | None,
         length: int | Tensor,
     ) -> SearchState:
-        """`start` in the layout that is fastest in a search; `reorder` takes its cache.
+        """`start` in the fastest layout for a search; its cache needs `reorder`.
 
         Up to `shared_cache.MOST_HYPOTHESES` share a cache. Keys of the source are
         (B, G, K, S), as products take them: XLA would transpose them at each step.
@@ -241,8 +241,8 @@ class Transformer(TranslationModel):
             tokens: (B, W) int32.
             position: scalar int32, 0 for `start_id`.
             constants: from `start` or `start_search`.
-            cache: from there or the step before.
-            return_attention_weights: also return those of the cross-attention.
+            cache: from `start`, `start_search` or the step before.
+            return_attention_weights: also return the cross-attention weights.
 
         Returns:
             `contract.StepOutput`.
@@ -253,7 +253,7 @@ class Transformer(TranslationModel):
             layers, length = cache.layers, ops.shape(cache.writers)[2]
         else:
             layers, length = cache, ops.shape(cache[0][0])[-2]
-        # Positions come from a table that is there before L is known.
+        # Positions come from a table that is computed before L is known.
         rows = length if isinstance(length, int) else self.config.longest_sequence
         allowed = masks.causal_mask(1, length, offset=position)  # (1, L)
         if self.config.attention_window is not None:
@@ -281,7 +281,7 @@ class Transformer(TranslationModel):
     def _embed(
         self, side: str, ids: Tensor, training: bool | None = None, **position: Any
     ) -> Tensor:
-        """(B, T) -> (B, T, D): vectors and positions, normalized and dropped out."""
+        """(B, T) -> (B, T, D): embeddings plus positions, normalization, dropout."""
         hidden = getattr(self, f"{side}_embedding")(ids)
         encoding = getattr(self, f"{side}_position")
         if encoding is not None and _relative(encoding) is None:
@@ -346,7 +346,7 @@ def _transposed(memory: Tensor) -> list[tuple[Tensor, Tensor]]:
 
 
 def _relative(encoding: Any) -> Any:
-    """A positional encoding that works inside self-attention; None for any other."""
+    """The positional encoding if it works inside self-attention, otherwise None."""
     return encoding if isinstance(encoding, RelativePositionalEncoding) else None
 
 

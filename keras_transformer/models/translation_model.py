@@ -41,24 +41,24 @@ _PACKAGE = __name__.partition(".")[0] + "."
 
 
 def _check_precision(policy: Any) -> None:
-    """Refuses what would be computed in float32 in places, or fail in the search."""
+    """Refuses dtypes that parts of the model cannot compute in."""
     floatx = keras.config.floatx()
     if floatx != "float32":
         raise ValueError(
-            f'scores are computed in float32, but set_floatx("{floatx}") is in force; '
-            f'set it back to "float32" and give the model a dtype, as "mixed_bfloat16"'
+            f'scores are computed in float32, but set_floatx("{floatx}") is set; reset '
+            f'it to "float32" and give the model a dtype such as "mixed_bfloat16"'
         )
     if "float64" in (policy.compute_dtype, policy.variable_dtype):
         raise ValueError(
-            f'the dtype "{policy.name}" is more than the model has: softmax, positions '
-            f'and losses are computed in float32; give it the dtype "float32"'
+            f'the dtype "{policy.name}" is not supported: softmax, positions and '
+            'losses are computed in float32; use the dtype "float32"'
         )
 
 
 def _check_methods(model_class: type[Any]) -> None:
     """Refuses a class without one of the abstract methods of `TranslationModel`.
 
-    `abc.ABCMeta` would refuse it too, but Keras makes an empty object of each base.
+    `abc.ABCMeta` would refuse it too, but Keras creates an empty object of each base.
     """
     missing = [
         name
@@ -75,16 +75,16 @@ def _check_methods(model_class: type[Any]) -> None:
 
 
 class TranslationModel(FusedTraining):
-    """A functional `keras.Model` that gives logits, and trains without holding them.
+    """A functional `keras.Model` that gives logits, and trains without storing them.
 
-    A subclass has a `config_class` and the abstract methods; it is a
-    `contract.Decodable`, and of ids (B, S) and (B, T) it gives logits (B, T, V).
+    A subclass has a `config_class` and the abstract methods. It is a
+    `contract.Decodable` that maps ids (B, S) and (B, T) to logits (B, T, V).
 
-    A subclass of a kind of this package goes through `model.save` and `get_config` as
-    itself. A model folder, which names a kind alone, refuses it.
+    A subclass of a kind of this package is saved by `model.save` and `get_config` under
+    its own class. A model folder, which records only a kind, refuses it.
 
     Args:
-        config: of `config_class`, or the dictionary of its fields.
+        config: an object of `config_class`, or the dictionary of its fields.
         dtype: a dtype policy; default Keras' global one.
 
     Raises:
@@ -120,7 +120,7 @@ class TranslationModel(FusedTraining):
         return_attention_weights: bool = False,
         length: int | Tensor | None = None,
     ) -> Encoded:
-        """Source ids (B, S) to what the decoder attends to; see `Decodable`."""
+        """The encoder output of source ids (B, S); see `Decodable`."""
 
     @abc.abstractmethod
     def decode(
@@ -131,7 +131,7 @@ class TranslationModel(FusedTraining):
         training: bool | None = None,
         return_attention_weights: bool = False,
     ) -> Decoded:
-        """All positions of target ids (B, T) at once, each after those before it."""
+        """The decoder output of target ids (B, T), causally; see `Decodable`."""
 
     @abc.abstractmethod
     def start(
@@ -141,7 +141,7 @@ class TranslationModel(FusedTraining):
         beam_size: int | None,
         length: int | Tensor,
     ) -> SearchState:
-        """What a search needs before its first step; see `Decodable`."""
+        """The initial state of a search; see `Decodable`."""
 
     @abc.abstractmethod
     def decode_step(
@@ -309,9 +309,9 @@ class TranslationModel(FusedTraining):
         beam_size: int | None,
         length: int | Tensor,
     ) -> SearchState:
-        """`start` in the layout that is fastest in a search; `reorder` takes its cache.
+        """`start` in the fastest layout for a search; its cache needs `reorder`.
 
-        The step that follows is `decode_step` all the same.
+        `decode_step` takes this layout as well.
         """
         return self.start(memory, source_mask, beam_size, length)
 
@@ -332,7 +332,7 @@ class TranslationModel(FusedTraining):
         }
 
     def _check_arguments(self) -> None:
-        """Refuses to leave out arguments that a subclass has and gives back nowhere."""
+        """Refuses arguments of a subclass that its `get_config` does not return."""
         if type(self).get_config is not TranslationModel.get_config:
             return
         parameters = inspect.signature(type(self).__init__).parameters.values()
@@ -341,15 +341,13 @@ class TranslationModel(FusedTraining):
         lost = sorted(names - {"self", "config", "dtype", "name", "trainable"})
         if lost:
             raise NotImplementedError(
-                f"{type(self).__name__} takes {', '.join(lost)}, without which it "
-                f"would be loaded again; give it a get_config that adds them to those "
-                f"of super().get_config()"
+                f"{type(self).__name__} takes {', '.join(lost)}, which its config "
+                "lacks; define a get_config that adds them to super().get_config()"
             )
 
     def _run_through_graph(self, inputs: Any, *arguments: Any, **options: Any) -> Any:
-        # `keras.models.clone_model`, which alone gives a `call_fn` here once the model
-        # is built, makes a plain functional model of the graph: what a subclass
-        # overrides beside its layers would be gone.
+        # `keras.models.clone_model`, the only caller with a `call_fn` once the model is
+        # built, would build a plain functional model: overridden methods would be lost.
         own = type(self).__module__.startswith(_PACKAGE)
         if not own and self.built and "call_fn" in options:
             raise TypeError(

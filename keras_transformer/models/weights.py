@@ -1,8 +1,8 @@
-"""Weights on disk under names of our own, the same on every backend and for ever.
+"""Weights on disk under stable names, the same on every backend.
 
-An HDF5 file with one dataset a weight. Its name is the weight's path, made of the
+An HDF5 file with one dataset per weight. Its name is the weight's path, built from the
 names that this package gives its layers (`encoder_0/self_attention/query_kernel`), not
-of class names or creation order: renaming a class breaks no file.
+from class names or creation order: renaming a class breaks no file.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def weight_values(model: Any) -> dict[str, np.ndarray]:
 
 
 def first_broken(arrays: Mapping[str, np.ndarray]) -> str | None:
-    """Which of `{path: array}` holds a number that is not finite; None if none does."""
+    """The first path of `{path: array}` with a number that is not finite, or None."""
     for path, values in arrays.items():
         if not np.isfinite(values).all():
             return path
@@ -46,7 +46,7 @@ def first_broken(arrays: Mapping[str, np.ndarray]) -> str | None:
 
 def write_arrays(arrays: Mapping[str, np.ndarray], path: str | Path) -> None:
     """Writes `{name: array}`, whole or not at all."""
-    contents = io.BytesIO()  # HDF5's own messages of a full disk are no help to anyone
+    contents = io.BytesIO()  # HDF5's messages about a full disk are not helpful
     with h5py.File(contents, "w") as file:
         for name, value in arrays.items():
             file.create_dataset(name, data=value)
@@ -59,13 +59,13 @@ def write_arrays(arrays: Mapping[str, np.ndarray], path: str | Path) -> None:
 
 
 def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
-    """What `write_arrays` wrote, whatever names it has; of a run's own files.
+    """The arrays of a file of `write_arrays`, from a run's own files.
 
-    Only numbers that lie in the file as they are get read, so that it can neither point
-    to other files nor unfold to more than its size.
+    Only numbers that are stored plainly are read, so that the file can neither refer to
+    other files nor expand to more than its size.
 
     Raises:
-        InputError: where the file is missing, cut off or something else.
+        InputError: where the file is missing, truncated or something else.
     """
     path = Path(path)
     arrays = {}
@@ -85,7 +85,7 @@ def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
     try:
         with h5py.File(path, "r") as file:
             left = path.stat().st_size
-            file.visititems(visit)  # follows no links
+            file.visititems(visit)  # does not follow links
     except FileNotFoundError:
         raise _missing(path) from None
     except (OSError, RuntimeError, KeyError, TypeError, ValueError):
@@ -94,7 +94,7 @@ def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
 
 
 def _is_plain(dataset: Any) -> bool:
-    """Whether it holds numbers as they are: not elsewhere, not packed or in pieces."""
+    """Whether its numbers are stored plainly: not external, compressed or chunked."""
     return (
         dataset.shape is not None
         and dataset.dtype.kind in "fiub"
@@ -107,10 +107,10 @@ def _is_plain(dataset: Any) -> bool:
 def read_weights(
     path: str | Path, shapes: Mapping[str, Shape]
 ) -> dict[str, np.ndarray]:
-    """The weights of a file that may come from anybody.
+    """The weights of an untrusted file.
 
-    Nothing of the file is looked at but the groups and weights that are named here, so
-    that what else it holds costs nothing.
+    Only the groups and weights named here are read, so that other content costs
+    nothing.
 
     Args:
         path: of the file.
@@ -120,8 +120,8 @@ def read_weights(
         `{path: array}` of these.
 
     Raises:
-        InputError: where the file is missing, cut off or something else, or a weight is
-            missing, left over, of another shape, or no plain float numbers.
+        InputError: where the file is missing, truncated or something else, or a weight
+            is missing, left over, of another shape, or not plain float numbers.
     """
     try:
         with h5py.File(path, "r") as file:
@@ -136,8 +136,8 @@ def read_weights(
 
 
 def _check_names(file: Any, names: Iterable[str], where: str | Path) -> None:
-    """Refuses a file that lacks one of the names, or holds others beside them."""
-    members: dict[str, set[str]] = {}  # of each group, a parent before its children
+    """Refuses a file that lacks one of the names, or has others besides."""
+    members: dict[str, set[str]] = {}  # per group, a parent before its children
     for name in names:
         parts = name.split("/")
         for depth, part in enumerate(parts):
@@ -152,7 +152,7 @@ def _check_names(file: Any, names: Iterable[str], where: str | Path) -> None:
                 lost = min(name for name in names if f"{name}/".startswith(under))
                 raise _foreign(where, "lacks", lost)
             if links.get_info(member.encode()).type != h5py.h5l.TYPE_HARD:
-                raise ValueError  # it leads elsewhere
+                raise ValueError  # a link to another place
         other = _member_beside(links, {member.encode() for member in expected})
         if other is not None:
             name = other.decode(errors="replace")[:100]
@@ -160,7 +160,7 @@ def _check_names(file: Any, names: Iterable[str], where: str | Path) -> None:
 
 
 def _member_beside(links: Any, known: Any) -> Any:
-    """The first name of a group that is none of these; None if there is none."""
+    """The first name of a group that is not one of these, or None."""
     found = links.iterate(lambda name: None if name in known else name)
     return found[0] if isinstance(found, tuple) else found
 
@@ -179,7 +179,7 @@ def _read(dataset: Any, shape: Shape, where: str | Path) -> np.ndarray:
     if not dtype.isnative or dtype.itemsize > 8:
         raise InputError(
             f"{where}: the weight {name!r} holds numbers of the type {dtype.str}, "
-            f"which no model of this package has; save it as float32"
+            "which models of this package do not use; save it as float32"
         )
     if dataset.shape != shape:
         raise _misshapen(where, name, dataset.shape, shape)
@@ -187,12 +187,12 @@ def _read(dataset: Any, shape: Shape, where: str | Path) -> np.ndarray:
 
 
 def _missing(path: str | Path) -> InputError:
-    return InputError(f"{path} is missing; the folder is not complete")
+    return InputError(f"{path} is missing: the folder is incomplete; copy it again")
 
 
 def _damaged(path: str | Path) -> InputError:
     return InputError(
-        f"{path} is not a weights file of this package, or is cut off; copy it again"
+        f"{path} is not a weights file of this package, or is truncated; copy it again"
     )
 
 
@@ -211,7 +211,7 @@ def _misshapen(where: str | Path, name: str, shape: Shape, needed: Shape) -> Inp
 
 
 def assign(model: Any, arrays: Mapping[str, np.ndarray], where: str | Path) -> None:
-    """Gives the model the weights `{path: array}`.
+    """Assigns the weights `{path: array}` to the model.
 
     Raises:
         InputError: where a weight is missing, left over, or of another shape; the
@@ -223,7 +223,7 @@ def assign(model: Any, arrays: Mapping[str, np.ndarray], where: str | Path) -> N
 
 
 def check_fit(model: Any, arrays: Mapping[str, np.ndarray], where: str | Path) -> None:
-    """Refuses what `assign` refuses; assigns nothing."""
+    """Raises as `assign` does, without assigning."""
     weights = named_weights(model)
     missing, foreign = weights.keys() - arrays.keys(), arrays.keys() - weights.keys()
     if missing or foreign:

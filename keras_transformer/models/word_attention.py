@@ -1,4 +1,4 @@
-"""The attention that follows words best, of all that a decoder has, if it has any.
+"""Attention for word alignment: the decoder layer that follows words best.
 
 B batch, T target positions, S source positions, H heads, N layers.
 """
@@ -16,7 +16,7 @@ from keras_transformer.tensors import Tensors
 
 
 def word_attention(weights: Tensors) -> Tensor:
-    """Of N layers' cross-attention (B, H, T, S), one that follows words: (B, T, S).
+    """The cross-attention that follows words, from N layers' (B, H, T, S): (B, T, S).
 
     The mean of the heads of the last layer but one, in float32.
 
@@ -26,7 +26,7 @@ def word_attention(weights: Tensors) -> Tensor:
 
 
 def word_layer(count: int) -> int:
-    """The number of the last layer but one of `count` layers, or of the only one."""
+    """The index of the last layer but one of `count` layers, or of the only one."""
     return max(count - 2, 0)
 
 
@@ -36,20 +36,21 @@ def attends(model: Any) -> bool:
 
 
 def require_attention(model: Any, what: str) -> None:
-    """Refuses what is made of attention where a model has none.
+    """Refuses uses of attention where the model has none.
 
     Args:
-        model: of this package, or an ensemble.
+        model: a model of this package, or an ensemble.
         what: the beginning of the message, such as "alignments need".
 
     Raises:
-        InputError: with the kind of the model.
+        InputError: naming the kind of the model.
     """
     for member in _members(model):
         if not member.config.attends:
             raise InputError(
-                f"{what} attention to the source, and this {member.config.kind} model "
-                f'has none (attention_scoring "none"); do without, or use another model'
+                f"{what} attention to the source, but this {member.config.kind} "
+                'model has none (attention_scoring "none"); turn this off, or use '
+                "another model"
             )
 
 

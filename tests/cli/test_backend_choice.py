@@ -81,7 +81,7 @@ def test_the_variable_goes_before_keras_json(installed, monkeypatch, tmp_path):
     ("variable", "names", "message"),
     [
         ("", [], "no backend is installed; run pip install tensorflow, or"),
-        ("jax", ["torch"], "'jax', but .* not installed; run pip install jax, or"),
+        ("jax", ["torch"], "'jax', which is not installed; run pip install jax, or"),
         ("openvino", ["torch"], "'openvino'; set it to one of tensorflow, jax, torch"),
     ],
 )

@@ -89,7 +89,9 @@ def test_export_refuses_options_of_other_formats(
     form, option, model, invoke, exports, tmp_path
 ):
     name = option.partition("=")[0]
-    with pytest.raises(InputError, match=f"the format {form} has no {name}; leave it"):
+    with pytest.raises(
+        InputError, match=f"the format {form} has no option {name}; leave it"
+    ):
         invoke("export", model, "--format", form, "--output", tmp_path / "out", option)
     assert not exports
 

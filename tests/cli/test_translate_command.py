@@ -51,7 +51,7 @@ def test_packed_input_is_translated(pack, model, invoke, start, tmp_path):
     process = start("translate", model)
     assert process.communicate(pack(text))[0] == text
     (tmp_path / "in").write_bytes(pack(text)[:-9])
-    with pytest.raises(InputError, match="in is a packed file that is cut off"):
+    with pytest.raises(InputError, match="in is a compressed file that is truncated"):
         invoke("translate", model, "--input", tmp_path / "in")
 
 

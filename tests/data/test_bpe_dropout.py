@@ -224,7 +224,7 @@ def test_a_unigram_model_is_refused(tmp_path):
 
 @pytest.mark.parametrize("dropout", [0.0, 1.0, -0.5])
 def test_dropout_is_a_probability(tokenizer, dropout):
-    with pytest.raises(InputError, match=f"dropout {dropout} of BPE"):
+    with pytest.raises(InputError, match=f"BPE dropout {dropout} must"):
         BPEDropout(tokenizer, tokenizer, dropout)
 
 

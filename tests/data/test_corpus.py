@@ -65,9 +65,9 @@ def test_gzip_is_known_by_its_content(write):
     [
         (b"", "is empty"),
         (gzipped(b""), "is empty"),
-        (gzipped(b"text " * 999)[:-9], "cut off or damaged"),
-        (gzipped(b"text " * 999)[:20] + bytes(60), "cut off or damaged"),
-        (b"\x1f\x8b", "cut off or damaged"),
+        (gzipped(b"text " * 999)[:-9], "truncated or damaged"),
+        (gzipped(b"text " * 999)[:20] + bytes(60), "truncated or damaged"),
+        (b"\x1f\x8b", "truncated or damaged"),
         (b"fine\nfine\n\xff\n", "line 3: not UTF-8"),
         (b"\xef\xbb\xbffine\n\xe4\n", "line 2: not UTF-8"),
         ("fine\n".encode("utf-16"), "is UTF-16, not UTF-8; convert it"),
@@ -165,7 +165,7 @@ def test_a_stream_counts_both_files_where_they_do_not_match(write, lines):
     [
         (b"a\tb\n" * 8 + b"\xff\tb\n", "line 9: not UTF-8"),
         (b"a\tb\n" * 7 + b"a\n", "line 8: expected 2 columns"),
-        (gzipped(b"a\tb\n" * 9)[:-9], "cut off or damaged"),
+        (gzipped(b"a\tb\n" * 9)[:-9], "truncated or damaged"),
         (b"", "is empty"),
     ],
 )
@@ -220,5 +220,5 @@ def test_a_file_that_changes_while_it_is_read_is_refused(write):
     with LineReader(path) as reader:
         reader.count()
         path.write_text("two\nthree\n")
-    with pytest.raises(InputError, match="changed while it was read"):
+    with pytest.raises(InputError, match="changed while it was being read"):
         reader.record()

@@ -103,7 +103,7 @@ def test_a_cache_of_any_wrong_form_is_written_anew(encode, tmp_path, form):
     (folder,) = (tmp_path / "cache" / name for name in folders(tmp_path))
     FORMS[form](folder / form.split()[0])
     assert lists(encode().pairs) == before
-    assert "or that is damaged: encoding it again" in encode.said[1][0]
+    assert "or the cache is damaged: encoding the text again" in encode.said[1][0]
     assert folders(tmp_path) == [folder.name]
     encode()
     assert not encode.said[2]

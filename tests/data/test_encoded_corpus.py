@@ -136,7 +136,7 @@ def test_what_is_known_of_the_text_is_what_the_cache_must_be_of(
     known = {file.path: file for file in found.files}
     path = found.files[0].path
     known[path] = dataclasses.replace(known[path], sha256="0" * 64)
-    with pytest.raises(InputError, match="the text changed while it was encoded"):
+    with pytest.raises(InputError, match="the text changed while it was being encoded"):
         encode_corpora(tmp_path / "cache", corpora, encoder, workers=1, records=known)
 
 
@@ -192,7 +192,7 @@ def test_a_change_while_it_is_encoded_is_refused(encode, corpora, monkeypatch):
         corpora[0].target[0].write_text("something else\n")
 
     monkeypatch.setattr(encoded_writer._Progress, "tell", change)
-    with pytest.raises(InputError, match=r"1\.de changed while it was read"):
+    with pytest.raises(InputError, match=r"1\.de changed while it was being read"):
         encode()
 
 
@@ -218,7 +218,7 @@ def test_of_two_that_begin_at_once_one_encodes(encode, monkeypatch):
 
 def test_a_corpus_of_which_nothing_is_left_is_named(encode):
     with pytest.raises(
-        InputError, match=r"3\.tsv has no pair to use \(0 pairs kept, 4"
+        InputError, match=r"3\.tsv has no usable pair \(0 pairs kept, 4"
     ):
         encode(min_length=9, unique=True)
 

@@ -124,8 +124,8 @@ LENGTHS = [(1, 1), (2, 2), (2, 4), (4, 2), (2, 5), (5, 2), (1, 5), (9, 3), (9, 9
     [
         ({}, range(9), ""),
         ({"min_length": 2}, [1, 2, 3, 4, 5, 7, 8], "2 shorter than 2 tokens"),
-        ({"max_ratio": 2.0}, [0, 1, 2, 3, 8], "4 of a length ratio above 2.0"),
-        ({"max_ratio": 2.5}, [0, 1, 2, 3, 4, 5, 8], "2 of a length ratio above 2.5"),
+        ({"max_ratio": 2.0}, [0, 1, 2, 3, 8], "4 with a length ratio above 2.0"),
+        ({"max_ratio": 2.5}, [0, 1, 2, 3, 4, 5, 8], "2 with a length ratio above 2.5"),
     ],
 )
 def test_filters_count_tokens(tokenizer, options, kept, why):
@@ -144,7 +144,7 @@ def test_a_pair_is_counted_for_the_first_reason(tokenizer):
     assert len(pairs) == 1
     assert str(report) == (
         "1 pairs kept, 6 dropped: 1 empty, 1 longer than 8 tokens, 2 shorter than 2 "
-        "tokens, 1 of a length ratio above 2.0, 1 duplicates"
+        "tokens, 1 with a length ratio above 2.0, 1 duplicates"
     )
 
 

@@ -115,7 +115,5 @@ def test_a_damaged_list_is_refused(changes, tmp_path):
     with pytest.raises(pydantic.ValidationError):
         KnownWords(**content)
     (tmp_path / KNOWN_WORDS).write_text(json.dumps(content), encoding="utf-8")
-    with pytest.raises(
-        InputError, match=r"known_words\.json is damaged, or is no list"
-    ):
+    with pytest.raises(InputError, match=r"known_words\.json is damaged or not a list"):
         KnownWords.load(tmp_path)

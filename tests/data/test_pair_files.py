@@ -67,7 +67,9 @@ def test_all_lines_with_other_columns_are_named_at_once(read):
         message
     )
     assert "lines 5-6: expected 2 columns (source, tab, target), found 3" in message
-    refused(read, "lines 1-2: expected 2 .*, found 3; .* choose two", THREE, "tsv")
+    refused(
+        read, "lines 1-2: expected 2 .*, found 3; .* set .columns. to two", THREE, "tsv"
+    )
     other = f"{THREE}1.0\tone\tcell\tzwei Zellen\n"
     refused(read, "line 3: expected 3 columns, found 4", other, "tsv", (2, 3))
     refused(read, "not the columns 2 and 4, but 3: '0.9'", THREE, "tsv", (2, 4))
@@ -132,8 +134,8 @@ def test_faults_of_csv_are_named(read, monkeypatch):
     message = refused(read, "file, ", head + rows, "csv")
     assert "lines 4-5: expected 2 columns, found 3" in message
     assert "line 8: expected 2 columns, found 1" in message
-    refused(read, "line 3: .*; mend its quotes", f'{head}a,b\na,"b', "csv")
-    refused(read, "line 2: .*; mend its quotes", f'{head}a,"b"c\n', "csv")
+    refused(read, "line 3: .*; fix its quotes", f'{head}a,b\na,"b', "csv")
+    refused(read, "line 2: .*; fix its quotes", f'{head}a,"b"c\n', "csv")
     refused(read, "line 2: field larger than", head + 'a,"' + "b\n" * 99_999, "csv")
     monkeypatch.setattr(pair_files, "LONGEST_LINE", 1000)
     assert len(read(head + "a,b\n" * 9999, "csv")) == 9999
@@ -172,8 +174,8 @@ def test_faults_of_json_lines_are_named_at_once(read):
     ]
     message = refused(read, "file, ", "\n".join(rows), "jsonl")
     for part in (
-        *("lines 2-3 and 9: is no JSON", "line 4: target is no text"),
-        *("line 5: has no key target", "line 6: is no object with a key source"),
+        *("lines 2-3 and 9: is not JSON", "line 4: target is not text"),
+        *("line 5: has no key target", "line 6: is not an object with a key source"),
         *("line 7: holds a NUL", "line 8: holds a lone surrogate"),
     ):
         assert part in message
@@ -209,7 +211,7 @@ def test_parquet_has_columns_and_structs(tmp_path):
     time.sleep(0.02)  # a tick of the clock of files
     path.write_bytes(path.read_bytes())
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
-    with pytest.raises(InputError, match="changed while it was read"):
+    with pytest.raises(InputError, match="changed while it was being read"):
         reader.record()
     with pytest.raises(InputError, match=r"the column id holds int64, not text"):
         read_pairs([path], "parquet", ("id", "source"))
@@ -284,7 +286,7 @@ BAD = {
     "reads": (tmx(unit(en="&secret;"), head=SECRET), "declares entities"),
     "unknown": (tmx(unit(en="a&nbsp;b")), "line 3: has the entity nbsp, which XML"),
     "other": ("<a>" * 9, "line 1: begins with a, not tmx"),
-    "deep": (f"<tmx>{'<a>' * 1000}", "more than 100 elements in each other"),
+    "deep": (f"<tmx>{'<a>' * 1000}", "nests more than 100 elements"),
     "tag": (f'<tmx a="{"x" * (34 << 20)}"/>', "has a tag without end"),
     "text": (f"<tmx><tu><seg>{'x' * (17 << 20)}", "too long for a sentence"),
     "sides": (f"<tmx><tu>{'<tuv/>' * 90_000}", "too long for a sentence"),

@@ -126,7 +126,7 @@ def test_one_string_is_no_list_of_lines(tokenizer):
         Tokenizer.train("corpus.txt", 320)
     with pytest.raises(InputError, match="list of lines for each side"):
         ParallelText("The fox", "Der Fuch")
-    with pytest.raises(InputError, match="line 2 is no text, but int"):
+    with pytest.raises(InputError, match="line 2 is not text but int"):
         tokenizer.encode(["The fox", 7])
 
 

@@ -217,7 +217,7 @@ def message(field, content):
     ("more", "reason"),
     [
         (message(1, b"") * 2**20, "more pieces than the 400 of the model"),
-        (message(2, message(5, b"") * 2**23), "bytes beside its pieces"),
+        (message(2, message(5, b"") * 2**23), "bytes besides its pieces"),
         (
             message(3, message(2, bytes(4) + b"x" * 2**20 + b"\0")),
             "replaces one character by 1048576 bytes",

@@ -119,7 +119,7 @@ def test_attention_is_that_of_all_members_or_none(members):
     memory, mask, _ = both.encode(ops.convert_to_tensor(SOURCE))
     target = ops.convert_to_tensor(LABELS)
     assert len(both.decode(target, memory, mask).hidden) == 2
-    with pytest.raises(InputError, match="and this recurrent model has none"):
+    with pytest.raises(InputError, match="but this recurrent model has none"):
         both.decode(target, memory, mask, return_attention_weights=True)
 
 
@@ -127,7 +127,7 @@ def test_attention_is_that_of_all_members_or_none(members):
 def test_refuses_what_does_not_go_together(members):
     with pytest.raises(InputError, match="source_vocabulary_size 13, 14; give models"):
         Ensemble([members[0], member(0, vocabulary_size=14)])
-    with pytest.raises(InputError, match="needs models"):
+    with pytest.raises(InputError, match="needs at least one model"):
         Ensemble([])
     with pytest.raises(InputError, match="must be one of probabilities, log_"):
         Ensemble(members, "mean")

@@ -118,7 +118,7 @@ def test_methods_of_a_subclass_get_logits_and_count(model_class):
 @pytest.mark.one_backend
 def test_the_call_of_a_loss_of_ones_own_counts():
     loss, model = FocalLoss(0.1), small()
-    with pytest.warns(UserWarning, match=r"FocalLoss\.call is not the package's own"):
+    with pytest.warns(UserWarning, match=r"FocalLoss\.call is overridden"):
         model.compile(optimizer=keras.optimizers.SGD(0.0), loss=loss)
     found = evaluated(model, loss)
     np.testing.assert_allclose(found, loss_on_logits(model, loss), rtol=1e-5)

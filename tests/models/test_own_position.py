@@ -144,5 +144,5 @@ def test_its_file_comes_back(trained, tmp_path):
 
 @pytest.mark.no_backend
 def test_a_name_of_the_package_is_not_given_again():
-    with pytest.raises(ValueError, match="position 'rotary' is one of this package"):
+    with pytest.raises(ValueError, match="position 'rotary' is built in"):
         kt.models.register_position("rotary", lambda *_, **__: None)

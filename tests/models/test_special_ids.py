@@ -36,7 +36,7 @@ def test_batches_of_other_special_ids_are_refused(pairs):
         for call in (model.fit, model.evaluate):
             with pytest.raises(InputError, match=r"'pad_id': 0.*'pad_id': 3"):
                 call(data, verbose=0)
-            with pytest.raises(InputError, match=r"make TokenBatches with \*\*model"):
+            with pytest.raises(InputError, match=r"create TokenBatches with \*\*model"):
                 call(x=data, verbose=0)
     right = kt.data.TokenBatches(pairs, 16, **model.config.special_ids)
     with pytest.raises(InputError, match="'pad_id': 0"):

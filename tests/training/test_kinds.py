@@ -117,7 +117,7 @@ def test_a_model_without_attention_has_scores_and_no_alignments(tokenizer):
         ({"return_attention_weights": True}, "weights and alignments need"),
         ({"coverage_penalty": 0.1, "beam_size": 2}, "coverage_penalty needs"),
     ):
-        message += " attention to the source, and this recurrent model has none"
+        message += " attention to the source, but this recurrent model has none"
         with pytest.raises(InputError, match=message):
             translator.translate(LINES, return_details=True, **option)
     ((best,),) = translator.translate(

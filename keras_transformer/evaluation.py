@@ -1,4 +1,4 @@
-"""Strings to BLEU, chrF and TER, through sacreBLEU and with its signatures."""
+"""Evaluation metrics BLEU, chrF and TER of translations, by sacreBLEU."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ __all__ = [
 
 METRICS = ("bleu", "chrf", "ter")
 
-#: One right answer a sentence, or a list of such lists.
+#: One reference per sentence, or a list of such lists.
 References = Sequence[str] | Sequence[Sequence[str]]
 
-#: How BLEU can split text into words: `"13a"` for European languages, `"zh"` and
-#: `"char"` for Chinese, `"none"` for text that is tokenized already; `"ja-mecab"` and
-#: `"ko-mecab"` need `sacrebleu[ja]` and `sacrebleu[ko]`, `"flores..."` a download.
-#: Besides these, `"moses-de"` normalizes and splits as Moses does for a language, and
-#: needs `sacremoses`.
+#: Tokenizations of BLEU: `"13a"` for European languages, `"zh"` and `"char"` for
+#: Chinese, `"none"` for tokenized text; `"ja-mecab"` and `"ko-mecab"` need
+#: `sacrebleu[ja]` and `sacrebleu[ko]`, `"flores..."` a download. Besides these,
+#: `"moses-de"` normalizes and tokenizes as Moses does for a language, and needs
+#: `sacremoses`.
 TOKENIZATIONS = tuple(sacrebleu.BLEU.TOKENIZERS)
 _MOSES = "moses-"
 
@@ -95,29 +95,30 @@ def evaluate(
 ) -> list[Score]:
     """Scores translations against one reference each, or several.
 
-    The scores are sacreBLEU's, with its defaults. TER therefore ignores case
-    whatever `lowercase` says; its signature shows that.
+    The scores are sacreBLEU's, with its defaults: TER ignores case whatever `lowercase`
+    is, as its signature shows.
 
     Args:
-        hypotheses: the translations, one string a sentence.
-        references: the right answers, in the same order; or a list of several such
-            lists, each with an answer to every hypothesis, as sacreBLEU takes them.
+        hypotheses: the translations, one string per sentence.
+        references: the reference translations, in the same order; or a list of several
+            such lists, each with a reference of every hypothesis, as in sacreBLEU.
         tokenize: how BLEU splits text into words: one of `TOKENIZATIONS`, or
-            `"moses-de"`, with any language that Moses knows. Papers that report
-            lower-cased, Moses-tokenized BLEU ("lc.tok") mean this with `lowercase`;
-            of text that is lower-cased and tokenized already, `"none"`.
+            `"moses-de"`, with any language that Moses knows. Lower-cased,
+            Moses-tokenized BLEU ("lc.tok") of papers is this with `lowercase`; for text
+            that is already lower-cased and tokenized use `"none"`.
         lowercase: BLEU and chrF ignore case.
         metrics: which of `METRICS`, in the order of the result.
-        confidence: samples of the bootstrap that estimates `Score.interval`; 0 for
-            none, 1000 is usual.
-        chrf_word_order: the longest sequences of words that chrF counts besides its
-            letters; 2 is chrF++.
+        confidence: the number of bootstrap samples for `Score.interval`; 0 for none,
+            1000 is usual.
+        chrf_word_order: the longest word n-grams that chrF counts besides its character
+            n-grams; 2 is chrF++.
 
     Returns:
-        One `Score` a metric.
+        One `Score` per metric.
 
     Raises:
-        InputError: no sentences, unequal counts, or an unknown option.
+        InputError: where there are no sentences, counts differ, or an option is
+            unknown.
 
     Example:
 
@@ -143,22 +144,22 @@ def evaluate(
 def check_options(
     *, tokenize: str, lowercase: bool, confidence: int = 0, chrf_word_order: int = 0
 ) -> None:
-    """Refuses options of `evaluate` before the long work that it ends.
+    """Checks options of `evaluate` early, before long work.
 
     Args:
-        tokenize: see `evaluate`, as for the others.
+        tokenize: see `evaluate`, like the others.
         lowercase: see `tokenize`.
         confidence: see `tokenize`.
         chrf_word_order: see `tokenize`.
 
     Raises:
-        InputError: as `evaluate` would.
+        InputError: as `evaluate` does.
     """
     _chosen(["bleu"], tokenize, lowercase, confidence, chrf_word_order)
 
 
 def check_tokenization(name: str) -> None:
-    """Refuses an unknown name for `tokenize`; whether it is installed shows later.
+    """Refuses an unknown name for `tokenize`; does not check what is installed.
 
     Raises:
         InputError: for a name that is neither in `TOKENIZATIONS` nor Moses'.
@@ -184,23 +185,24 @@ def compare(
     """Compares the translations of two systems by paired bootstrap, with sacreBLEU.
 
     Each sample draws sentences with replacement, the same for both systems. The random
-    numbers are always the same, unless the variable `SACREBLEU_SEED` says otherwise.
+    seed is fixed, unless the variable `SACREBLEU_SEED` sets it.
 
     Args:
-        hypotheses: the translations of one system, one string a sentence.
-        baseline: those of the system that it is compared with.
+        hypotheses: the translations of one system, one string per sentence.
+        baseline: the translations of the system to compare with.
         references: see `evaluate`.
         tokenize: see `evaluate`.
         lowercase: see `evaluate`.
         metrics: see `evaluate`.
-        confidence: samples of the bootstrap.
+        confidence: the number of bootstrap samples.
         chrf_word_order: see `evaluate`.
 
     Returns:
-        One `Comparison` a metric.
+        One `Comparison` per metric.
 
     Raises:
-        InputError: no sentences, unequal counts, or an unknown option.
+        InputError: where there are no sentences, counts differ, or an option is
+            unknown.
 
     Example:
 
@@ -260,7 +262,7 @@ def _bootstrap(
     metrics: Mapping[str, Metric],
     num_samples: int,
 ) -> Iterator[tuple[list[Score], Any]]:
-    """For each metric the scores of one or two systems, and the p-value of two."""
+    """The scores of one or two systems by metric, and the p-value of two."""
     test: Any = PairedTest(  # whose results may be text by their type alone
         [(str(number), system) for number, system in enumerate(systems)],
         metrics,
@@ -275,8 +277,8 @@ def _bootstrap(
             for result in results[name]
         ]
         p_value = results[name][-1].p_value
-        # sacreBLEU counts samples that differ by more than the systems do, and finds
-        # none where nothing differs: for equal systems it says that they are not.
+        # sacreBLEU counts samples that differ by more than the systems do. Equal
+        # systems never differ, so its p-value would call them different.
         if p_value is not None and scores[0].score == scores[1].score:
             p_value = 1.0
         yield scores, p_value
@@ -285,7 +287,7 @@ def _bootstrap(
 def _texts(
     references: References, **columns: Sequence[str]
 ) -> tuple[list[list[str]], list[list[str]]]:
-    """The columns and the references, each a list, which sacreBLEU wants."""
+    """The columns and the references as lists, which sacreBLEU expects."""
     answers = {"references": references}
     if _are_several(references):
         answers = {f"references[{i}]": texts for i, texts in enumerate(references)}
@@ -328,8 +330,8 @@ def _bleu(tokenize: str, lowercase: bool) -> sacrebleu.BLEU:
             bleu = sacrebleu.BLEU(tokenize="none", lowercase=lowercase, force=True)
             bleu.tokenizer, bleu.tokenizer_signature = moses, moses.signature()
             return bleu
-        # Without force, sacreBLEU logs a warning where the text is tokenized, which
-        # is just what "none" is for.
+        # Without force, sacreBLEU warns about tokenized text, which is the purpose of
+        # "none".
         force = tokenize == "none"
         return sacrebleu.BLEU(tokenize=tokenize, lowercase=lowercase, force=force)
     except (ImportError, RuntimeError, OSError) as error:
@@ -341,13 +343,13 @@ def _bleu(tokenize: str, lowercase: bool) -> sacrebleu.BLEU:
 
 
 class _MosesTokenizer(BaseTokenizer):
-    """Moses' scripts `normalize-punctuation` and `tokenizer`, as sacreBLEU takes one.
+    """Moses' scripts `normalize-punctuation` and `tokenizer` as a sacreBLEU tokenizer.
 
     Args:
         language: a code that Moses knows, such as `"de"`.
 
     Raises:
-        InputError: where it knows no rules for it.
+        InputError: where Moses has no rules for the language.
         ImportError: without `sacremoses`.
     """
 
@@ -356,7 +358,7 @@ class _MosesTokenizer(BaseTokenizer):
         from sacremoses.corpus import NonbreakingPrefixes
 
         languages = set(NonbreakingPrefixes().available_langs.values())
-        if language not in languages:  # sacremoses would take English
+        if language not in languages:  # sacremoses would fall back to English
             raise InputError(
                 f"Moses has no rules for the language {language!r}; use one of "
                 f"{', '.join(sorted(languages))}"
@@ -370,7 +372,7 @@ class _MosesTokenizer(BaseTokenizer):
         return self._signature
 
     def __call__(self, line: str) -> str:
-        """The line, its tokens with a space between."""
-        # The scripts read a line with its end, which one of their rules looks at.
+        """The line with its tokens separated by spaces."""
+        # The scripts read a line with its line end, which one of their rules needs.
         normal = self._normalizer.normalize(f"{line}\n")
         return self._tokenizer.tokenize(normal, return_str=True)

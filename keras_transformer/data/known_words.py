@@ -93,7 +93,7 @@ class KnownWords(pydantic.BaseModel):
     @property
     def summary(self) -> str:
         """A sentence for people, to follow "the model knows"."""
-        return f"{len(self.words):,} {self.description}, and no other words"
+        return f"{len(self.words):,} {self.description}; other words it has not learned"
 
     def info(self) -> dict[str, str]:
         """The same for a list of facts, with the examples."""

@@ -1,6 +1,6 @@
-"""An HTTP server for a model folder, or for an export to CTranslate2.
+"""HTTP server for a model folder, or for an export to CTranslate2.
 
-A thin shell: `engine.py` says what it needs of a model, `batching.py` puts sentences of
-many requests together, `application.py` speaks HTTP, `server.py` listens. Needs the
-extra `serve` (Starlette, uvicorn, prometheus-client).
+`engine.py` defines the interface of models, `batching.py` batches sentences of many
+requests, `application.py` handles HTTP, `server.py` listens. Needs the extra `serve`
+(Starlette, uvicorn, prometheus-client).
 """

@@ -1,4 +1,4 @@
-"""The HTTP interface: which path does what."""
+"""HTTP interface of the server: its routes."""
 
 from collections.abc import Callable
 from typing import Any
@@ -26,7 +26,8 @@ from keras_transformer.serving.service import Service
 from keras_transformer.translation.hypothesis import Hypothesis
 from keras_transformer.translation.hypothesis import empty
 
-#: Attention weights in one answer: 2 MB of JSON, for which all others wait 0.2 s.
+#: Largest number of attention weights in one answer: 2 MB of JSON, which delay all
+#: other requests by 0.2 s.
 _MOST_WEIGHTS = 2**18
 
 Parse = Callable[..., messages.Work]
@@ -42,9 +43,9 @@ def application(
     """An ASGI application; any ASGI server runs it.
 
     Args:
-        service: the model and its queue; whoever runs this starts and stops it.
-        api_key: what clients must send, except for the page and to ask whether the
-            server is alive and ready.
+        service: the model and its queue; the caller starts and stops it.
+        api_key: the key that clients must send, except for the page and the health
+            checks.
         local: see `guard.Guard`.
         crowded: see `guard.Guard`.
     """
@@ -105,10 +106,12 @@ class _Routes:
         self._check_thread()
         if not service.ready:
             raise Refusal(
-                503, "the model is being prepared; try again", exchange.retry_after(5)
+                503,
+                "the model is being prepared; try again later",
+                exchange.retry_after(5),
             )
         body = await exchange.read_body(request, service.limits)
-        # Meanwhile the others are answered.
+        # Other requests are answered meanwhile.
         work = await run_in_threadpool(self._parsed, body, parse)
         service.check_languages(*work.languages)
         found = await self._found(request, work)
@@ -121,10 +124,10 @@ class _Routes:
         )
 
     def _measured(self, texts: list[str]) -> tuple[list[int], list[int]]:
-        """Which texts are not empty, and the tokens of all of them."""
+        """Which texts are not empty, and their numbers of tokens."""
         engine = self._service.engine
         filled = [i for i, text in enumerate(texts) if not engine.is_empty(text)]
-        # Of all texts, so that a message counts the lines as the client does.
+        # Over all texts, so that messages count lines as the client does.
         return filled, engine.count_tokens(texts) if filled else []
 
     async def _found(
@@ -140,8 +143,8 @@ class _Routes:
         weights = sum(count * count for count in counts) * work.options.n_best
         if work.options.attention and weights > _MOST_WEIGHTS:
             raise InputError(
-                "alignments and attention of so much text are more than one answer "
-                "holds; send fewer or shorter sentences"
+                "alignments and attention of this much text are too large for one "
+                "answer; send fewer or shorter sentences"
             )
         try:
             futures = self._service.batcher.submit(
@@ -152,7 +155,7 @@ class _Routes:
         except QueueFull:
             raise Refusal(
                 429,
-                "too many sentences are waiting; try again",
+                "too many sentences are waiting; try again later",
                 exchange.retry_after(1),
             ) from None
         except Stopping:

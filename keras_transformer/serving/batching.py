@@ -1,8 +1,8 @@
 """Dynamic batching: sentences of many requests, translated together.
 
-One thread runs the model, since a compiled program wants all cores. While it runs, more
-sentences arrive; the next batch takes the one whose turn it is, see `turns.py`, and
-others that are not longer and ask for the same.
+One thread runs the model, since a compiled program uses all cores. Meanwhile more
+sentences arrive; the next batch takes the sentence whose turn it is, see `turns.py`,
+and others that are not longer and have the same options.
 """
 
 import math
@@ -28,15 +28,15 @@ from keras_transformer.serving.turns import Turns
 from keras_transformer.translation.hypothesis import Hypothesis
 from keras_transformer.translation.static_shapes import bucket
 
-_MOST_ROWS = 4  # of a program, for each sentence of nearly its length
+_MOST_ROWS = 4  # rows of a batch, for each sentence of nearly its length
 
 
 class QueueFull(Exception):
-    """More sentences are waiting than the server takes."""
+    """The queue is full: too many sentences are waiting."""
 
 
 class Stopping(Exception):
-    """The server is shutting down, or its model is gone; it takes nothing new."""
+    """The server is shutting down, or its model has failed; it accepts no requests."""
 
 
 class _Item(NamedTuple):
@@ -53,9 +53,9 @@ class Batcher:
     """A bounded queue in front of an engine.
 
     Args:
-        engine: called by one thread, that of the batcher.
-        limits: of batches and queue.
-        metrics: what it counts in.
+        engine: the engine; only the batcher's thread calls it.
+        limits: the limits of batches and queue.
+        metrics: the metrics to update.
     """
 
     def __init__(self, engine: Engine, limits: Limits, metrics: Metrics) -> None:
@@ -69,7 +69,7 @@ class Batcher:
         self._thread: threading.Thread | None = None
 
     def start(self, prepare: Callable[[], None] = lambda: None) -> None:
-        """Calls `prepare` in the thread of the model, then begins to translate."""
+        """Calls `prepare` in the model's thread, then starts to translate."""
 
         def run() -> None:
             try:
@@ -78,17 +78,17 @@ class Batcher:
             finally:
                 self._refuse_the_rest()
 
-        # A daemon: a second ctrl-C ends the process, whatever the model does.
+        # A daemon thread: a second ctrl-C ends the process, whatever the model does.
         self._thread = threading.Thread(target=run, name="model", daemon=True)
         self._thread.start()
 
     @property
     def ended(self) -> bool:
-        """Whether the thread of the model has run and runs no more."""
+        """Whether the model's thread has ended."""
         return self._thread is not None and not self._thread.is_alive()
 
     def stop(self) -> None:
-        """Finishes what was submitted, then ends the thread."""
+        """Finishes submitted sentences, then ends the thread."""
         with self._changed:
             self._stopping = True
             self._changed.notify_all()
@@ -102,19 +102,19 @@ class Batcher:
         options: Options,
         client: Hashable = None,
     ) -> list[Future[Any]]:
-        """A future of the hypotheses of each sentence; all are taken, or none.
+        """A future of the hypotheses of each sentence; all are accepted, or none.
 
-        Cancelled before its turn, a sentence is not translated.
+        A sentence that is cancelled before its turn is not translated.
 
         Args:
             texts: the sentences.
             lengths: their source tokens.
-            options: how they are translated.
-            client: who sent them; clients take turns.
+            options: the options of their translation.
+            client: the client that sent them; clients take turns.
 
         Raises:
-            QueueFull: where they do not fit into the queue, the last quarter of which
-                is for clients that have nothing in it.
+            QueueFull: where they do not fit into the queue; its last quarter is
+                reserved for clients without waiting sentences.
             Stopping: after `stop`, or where the thread of the model has ended.
         """
         now, request = time.monotonic(), object()
@@ -152,7 +152,7 @@ class Batcher:
             try:
                 if live:
                     self._translate(live)
-            finally:  # what ends this thread leaves nobody waiting
+            finally:  # an error that ends this thread leaves no client waiting
                 _refuse(item for item in live if not item.future.done())
 
     def _refuse_the_rest(self) -> None:
@@ -162,7 +162,7 @@ class Batcher:
         _refuse(item for item in rest if item.future.set_running_or_notify_cancel())
 
     def _next_batch(self) -> list[_Item] | None:
-        """Waits for sentences; None when all is done and the server stops."""
+        """Waits for the next batch; None when all is finished and the server stops."""
         with self._changed:
             while not self._items:
                 if self._stopping:
@@ -171,8 +171,8 @@ class Batcher:
             self._wait_for_company()
             self._drop_cancelled()
             batch = self._choose() if self._items else []
-            chosen = set(map(id, batch))
-            self._items = [item for item in self._items if id(item) not in chosen]
+            batch_items = set(map(id, batch))
+            self._items = [item for item in self._items if id(item) not in batch_items]
             self._metrics.waiting.set(len(self._items))
         return batch
 
@@ -185,10 +185,10 @@ class Batcher:
             self._changed.wait(rest)
 
     def _choose(self) -> list[_Item]:
-        """Who is next with others of its length, and shorter ones in empty rows.
+        """The next sentence with others of its length, and shorter ones in empty rows.
 
-        All rows are padded to the longest: a longer one, which would slow down all of
-        them, waits until it is next, and much shorter ones make no batch larger.
+        All rows are padded to the longest: a longer sentence, which would slow down all
+        of them, waits for its turn, and much shorter ones only fill empty rows.
         """
         waiting = self._turns.ordered(self._items)
         first = waiting[0]
@@ -200,7 +200,7 @@ class Batcher:
         alike.sort(key=lambda item: -item.length)  # stable: by turn
         near = sum(2 * item.length > first.length for item in alike)
         sizes = self._limits.row_counts(first.length)
-        # A larger program for fewer rows costs more than several runs of a small one.
+        # A large program with few rows costs more than several runs of a small one.
         size = [size for size in sizes if size <= _MOST_ROWS * near][-1]
         self._turns.took(alike[:size])
         return alike[:size]
@@ -212,31 +212,31 @@ class Batcher:
         texts = [item.text for item in items]
         try:
             with self._metrics.batch(len(items)):
-                found = self._engine.translate(texts, items[0].options)
-                if len(found) != len(items):
+                rows = self._engine.translate(texts, items[0].options)
+                if len(rows) != len(items):
                     raise RuntimeError(
-                        f"the engine gave {len(found)} rows for {len(items)} sentences"
+                        f"the engine gave {len(rows)} rows for {len(items)} sentences"
                     )
-                _check_numbers(found)
+                _check_numbers(rows)
         except Exception as error:
             if len(items) == 1:
                 items[0].future.set_exception(error)
                 return
             if not isinstance(error, InputError):
-                # Alone, each may succeed, and nobody would hear of it.
+                # Retried alone, each may succeed, and the fault would stay unnoticed.
                 traceback.print_exception(error, file=sys.stderr)
             for item in items:  # one bad sentence fails alone
                 self._translate([item])
             return
-        for item, hypotheses in zip(items, found, strict=True):
+        for item, hypotheses in zip(items, rows, strict=True):
             item.future.set_result(hypotheses)
 
 
 def _check_numbers(found: list[list[Hypothesis]]) -> None:
     if any(math.isnan(h.score) for hypotheses in found for h in hypotheses):
         raise ModelError(
-            "the model gives scores that are no numbers (NaN): its weights are "
-            "damaged, or its precision is too low; serve another model"
+            "the model gives scores that are NaN: its weights are damaged, or its "
+            "precision is too low; serve another model"
         )
 
 

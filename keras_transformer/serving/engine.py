@@ -1,4 +1,4 @@
-"""Engines: what a server needs of a model, one for each kind of model folder.
+"""Engine protocol: the interface of models to the server, per kind of folder.
 
 T target positions, S source positions.
 """
@@ -13,7 +13,7 @@ from keras_transformer.translation.hypothesis import Hypothesis
 
 
 class Options(NamedTuple):
-    """How sentences are translated; those of one batch share them."""
+    """Options of a translation; sentences of one batch share them."""
 
     beam_size: int
     n_best: int = 1
@@ -21,12 +21,12 @@ class Options(NamedTuple):
 
 
 class Engine(Protocol):
-    """A model that translates; one thread at a time calls it.
+    """A model that translates; called by one thread at a time.
 
-    `beam_size` is the width of its search, the largest that `Options` may ask for; of
-    a greedy one they may ask for `n_best_size` hypotheses too. `source_end` says
-    whether the last of `source_tokens` is the end token, however it is spelled.
-    `known_words` are all that the model has learned, where that is known.
+    `beam_size` is the width of its search, the largest that `Options` may request; for
+    greedy search they may request `n_best_size` hypotheses too. `source_end` tells
+    whether the last of `source_tokens` is the end token. `known_words` are all words
+    that the model has learned, or None where not known.
     """
 
     beam_size: int
@@ -34,10 +34,10 @@ class Engine(Protocol):
     known_words: KnownWords | None
 
     def is_empty(self, text: str) -> bool:
-        """Whether nothing of a text is left to translate; any thread may call this."""
+        """Whether a text has nothing to translate; callable from any thread."""
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Source tokens of each sentence; any thread may call this.
+        """Numbers of source tokens of sentences; callable from any thread.
 
         Raises:
             InputError: where one is too long for the model, "line N" being its number.
@@ -52,12 +52,12 @@ class Engine(Protocol):
         (layers, heads, T, S).
 
         Raises:
-            InputError: `attention` is asked for and the model has none.
-            ModelError: the model is at fault.
+            InputError: where `attention` is requested and the model has none.
+            ModelError: where the model fails.
         """
 
     def warm_up(self, longest: int) -> Iterator[str]:
         """Compiles what requests of up to `longest` tokens need; names each step."""
 
     def info(self) -> dict[str, str | int | float]:
-        """What a person would ask about it; `attention`: whether it has any."""
+        """Facts about the model, for people; `attention`: whether it has any."""

@@ -1,4 +1,4 @@
-"""One request and its answer: bodies, refusals, waiting for futures."""
+"""Request and response helpers: bodies, refusals, waiting for futures."""
 
 import asyncio
 import gzip
@@ -22,20 +22,20 @@ from keras_transformer.serving.limits import Limits
 from keras_transformer.translation.hypothesis import Hypothesis
 
 _LONGEST_MESSAGE = 400
-#: Of a body that is too large, so many bytes are read and dropped: many clients look
-#: for the answer only when they have sent all.
+#: Bytes of a too large body that are read and dropped: many clients read the answer
+#: only after sending everything.
 _DROPPED = 32 * 2**20
-_GONE = 499  # never sent: nobody is there to read it
+_GONE = 499  # never sent: the client is gone
 CLOSE = {"Connection": "close"}
 
 
 class Refusal(HTTPException):
-    """A request that is not answered.
+    """A refused request: becomes an error response.
 
     Args:
         status: the HTTP status.
-        message: what the client may do about it.
-        headers: further ones.
+        message: the fault, and what the client can do about it.
+        headers: further headers.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Refusal(HTTPException):
 
 
 def retry_after(seconds: int) -> dict[str, str]:
-    """Headers that tell a client to come back."""
+    """Headers that tell a client to retry later."""
     return {"Retry-After": str(seconds)}
 
 
@@ -64,13 +64,13 @@ def error(
     message = " ".join(message.split())
     if len(message) > _LONGEST_MESSAGE:
         message = f"{message[:_LONGEST_MESSAGE]}..."
-    # What a client sent may hold half of a surrogate pair.
+    # A client's text may hold half of a surrogate pair.
     message = message.encode("utf-8", "replace").decode()
     return as_json({"error": message}, status, headers)
 
 
 def refusal(reason: HTTPException) -> Response:
-    """The answer to a request that was refused."""
+    """The response to a refused request."""
     return error(reason.status_code, reason.detail, reason.headers)
 
 
@@ -80,33 +80,33 @@ async def refused(request: Request, reason: HTTPException) -> Response:
 
 
 async def bad_input(request: Request, reason: InputError) -> Response:
-    """The answer to a request that a client can mend."""
+    """The response to a request that the client can correct."""
     return error(400, str(reason))
 
 
 async def fault(request: Request, reason: Exception) -> Response:
-    """The answer where the server is to blame; it says nothing of its inside."""
-    return error(500, "the server failed at this request", CLOSE)
+    """The response to a fault of the server, without internal details."""
+    return error(500, "the server failed on this request; see its log", CLOSE)
 
 
 async def broken_model(request: Request, reason: ModelError) -> Response:
-    """The answer where the model is to blame; no other request will help."""
+    """The response to a fault of the model, which no other request would avoid."""
     return error(500, str(reason))
 
 
 async def gone(request: Request, reason: ClientDisconnect) -> Response:
-    """The end of a request whose client went away."""
+    """The end of a request whose client disconnected."""
     return Response(status_code=_GONE)
 
 
 async def read_body(request: Request, limits: Limits) -> bytes:
-    """The body of a request, unpacked where it came in gzip.
+    """The body of a request, decompressed where it is gzip.
 
     Raises:
-        InputError: where it is not the gzip that its head declares.
-        Refusal: where it is too large, packed or unpacked, or too slow, or packed in
-            another way.
-        ClientDisconnect: where the client goes away.
+        InputError: where it is not gzip although its header says so.
+        Refusal: where it is too large, compressed or decompressed, too slow, or
+            compressed in another format.
+        ClientDisconnect: where the client disconnects.
     """
     body = await _read(request, limits)
     encoding = request.headers.get("content-encoding", "identity").strip().lower()
@@ -114,19 +114,22 @@ async def read_body(request: Request, limits: Limits) -> bytes:
         return await run_in_threadpool(_unpacked, body, limits.body_bytes)
     if encoding not in ("", "identity"):
         raise Refusal(
-            415, f"the Content-Encoding {encoding!r} is not known; send gzip or none"
+            415,
+            f"the Content-Encoding {encoding!r} is not supported; send gzip or none",
         )
     return body
 
 
 def _unpacked(body: bytes, most: int) -> bytes:
-    """What `gzip` packed, in one part or several."""
+    """The decompressed content of one or several gzip members."""
     try:
         content = gzip.GzipFile(fileobj=io.BytesIO(body)).read(most + 1)
     except EOFError:
-        raise InputError("the body's gzip is cut off; send all of it") from None
+        raise InputError("the body's gzip data is truncated; send all of it") from None
     except (gzip.BadGzipFile, zlib.error):
-        raise InputError("the body is not gzip; send it as its head says") from None
+        raise InputError(
+            "the body is not gzip, unlike its Content-Encoding; send it as declared"
+        ) from None
     if len(content) > most:
         raise _too_large(most)
     return content
@@ -134,7 +137,9 @@ def _unpacked(body: bytes, most: int) -> bytes:
 
 def _too_large(most: int) -> Refusal:
     return Refusal(
-        413, f"the body is larger than {most} bytes; send several requests", CLOSE
+        413,
+        f"the body is larger than {most} bytes; split it into several requests",
+        CLOSE,
     )
 
 
@@ -143,7 +148,7 @@ async def _read(request: Request, limits: Limits) -> bytes:
     parts, size = [], 0
     try:
         declared = int(request.headers.get("content-length", 0))
-        waits = "expect" in request.headers  # for our word, before it sends
+        waits = "expect" in request.headers  # for our answer before it sends
         async with asyncio.timeout(limits.transfer_seconds):
             if declared <= _DROPPED and not (waits and declared > most):
                 async for part in request.stream():
@@ -162,11 +167,11 @@ async def _read(request: Request, limits: Limits) -> bytes:
 async def results(
     request: Request, futures: Sequence[Future[Any]], seconds: float
 ) -> list[list[Hypothesis]]:
-    """What the futures give; those not begun are cancelled when nobody waits any more.
+    """The results of futures; pending ones are cancelled when the client is gone.
 
     Raises:
-        Refusal: where it takes too long.
-        ClientDisconnect: where the client goes away.
+        Refusal: where the results take too long.
+        ClientDisconnect: where the client disconnects.
     """
     found: asyncio.Future[Any] = asyncio.gather(*map(asyncio.wrap_future, futures))
     left: asyncio.Future[Any] = asyncio.ensure_future(_disconnected(request))
@@ -178,17 +183,17 @@ async def results(
             return found.result()
         if left.done():
             raise ClientDisconnect
-        raise Refusal(504, f"no translation after {seconds:g} s; try again later")
+        raise Refusal(504, f"no translation within {seconds:g} s; try again later")
     finally:
         found.cancel()
-        for future in futures:  # at once: `found` would tell them a turn later
+        for future in futures:  # `gather` would cancel them a turn later
             future.cancel()
         found.add_done_callback(_ignore)
         left.cancel()
 
 
 def _ignore(found: asyncio.Future[Any]) -> None:
-    """Asks for the error that nobody waits for: asyncio logs it otherwise."""
+    """Retrieves an exception that nobody awaits: asyncio logs it otherwise."""
     if not found.cancelled():
         found.exception()
 

@@ -17,7 +17,7 @@ from keras_transformer.errors import InputError
 from keras_transformer.serving import exchange
 from keras_transformer.serving.metrics import Metrics
 
-#: Of every answer.
+#: Headers of every response.
 HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"cache-control", b"no-store"),
@@ -29,13 +29,13 @@ class Guard:
 
     Args:
         app: the application.
-        metrics: where requests are counted.
-        local: whether to answer only those that ask this machine by a name of its own.
-            Otherwise a page of any site could make a browser of this machine ask,
-            under the site's name, and read the answer (DNS rebinding).
-        keyless: whether there is no API key. Then the pages of other sites are
-            refused: a browser says where a request comes from.
-        crowded: whether there are more clients than are served.
+        metrics: the metrics that count requests.
+        local: whether to answer only requests whose Host is a name of this machine.
+            Otherwise a page of any site could make a browser on this machine send
+            requests under the site's name and read the answers (DNS rebinding).
+        keyless: whether there is no API key. Then requests from pages of other sites
+            are refused, by the headers that browsers send.
+        crowded: whether more clients are connected than the limit.
     """
 
     def __init__(
@@ -74,14 +74,14 @@ class Guard:
                 answer = exchange.refusal(refusal)
                 await answer(scope, receive, send_on)
         except Exception:
-            # Starlette has answered and raises what our handlers do not know.
+            # Starlette has answered and re-raises errors that have no handler.
             traceback.print_exc(file=sys.stderr)
         finally:
             route = getattr(scope.get("endpoint"), "__name__", "none")
             self._metrics.request(route, status, time.perf_counter() - start)
 
     def _refusal(self, scope: MutableMapping[str, Any]) -> exchange.Refusal | None:
-        """Why a request gets no answer, whatever it asks."""
+        """The refusal of a request, whatever its route; or None."""
         if scope["type"] != "http":
             return None
         hosts = [
@@ -90,28 +90,28 @@ class Guard:
         if self._local and not all(map(is_own_name, hosts)):
             return exchange.Refusal(
                 421,
-                "this server answers only to localhost; start it with an API key to "
-                "use other names",
+                "this server accepts only requests to localhost; start it with an "
+                "API key to use other host names",
                 exchange.CLOSE,
             )
         if self._keyless and is_foreign(Headers(scope=scope), scope["method"]):
             return exchange.Refusal(
                 403,
-                "a page of another site asks, and this server has no key; start it "
-                "with an API key to let such pages ask",
+                "requests from pages of other sites are refused, because this "
+                "server has no key; start it with an API key to allow them",
                 exchange.CLOSE,
             )
         if scope["path"] != "/health" and self._crowded():
             return exchange.Refusal(
                 503,
-                "too many connections are open; try again",
+                "too many connections are open; try again later",
                 {**exchange.retry_after(1), **exchange.CLOSE},
             )
         return None
 
 
 def is_own_name(host: str) -> bool:
-    """Whether a `Host`, with any port, is the machine's own name for itself."""
+    """Whether a `Host` header, with any port, is a local name of this machine."""
     match = re.fullmatch(r"\[?([^][]*?)\]?(:\d*)?", host.strip())
     name = match[1].lower() if match else ""
     try:
@@ -121,14 +121,14 @@ def is_own_name(host: str) -> bool:
 
 
 def is_foreign(headers: Mapping[str, str], method: str) -> bool:
-    """Whether a browser sent a request for a page of another site.
+    """Whether a browser sent a request from a page of another site.
 
-    That somebody follows a link to this server is not foreign. A program that is no
-    browser sends none of these headers.
+    Following a link to this server is allowed. Programs other than browsers do not send
+    these headers.
 
     Args:
-        headers: of the request.
-        method: of the request.
+        headers: the headers of the request.
+        method: the method of the request.
     """
     site = headers.get("sec-fetch-site")
     if site is not None:
@@ -145,43 +145,43 @@ def is_foreign(headers: Mapping[str, str], method: str) -> bool:
 
 
 def parse_key(value: str | None, variable: str) -> str | None:
-    """The key that an environment variable holds, without the spaces around it.
+    """The API key of an environment variable, without surrounding spaces.
 
     Args:
-        value: of the variable; None where it is not set, and no key is wanted.
-        variable: its name, for the message.
+        value: the value of the variable; None where it is not set, and no key is
+            needed.
+        variable: the name of the variable, for messages.
 
     Raises:
-        InputError: where it is blank, or not in UTF-8.
+        InputError: where it is blank, or not UTF-8.
     """
     if value is None:
         return None
     key = value.strip()
     if not key or not key.isprintable():
         raise InputError(
-            f"{variable} is set, but it holds no key; give one, or unset it to let "
-            f"everybody in"
+            f"{variable} is set but empty; give a key, or unset it to allow everybody"
         )
     return key
 
 
 def check_key(headers: Mapping[str, str], key: str) -> None:
-    """Refuses a request without the server's key.
+    """Refuses a request without the server's API key.
 
     Args:
-        headers: of the request; the key stands in `Authorization: Bearer KEY` or in
-            `X-API-Key: KEY`.
-        key: the server's.
+        headers: the headers of the request; the key is in `Authorization: Bearer KEY`
+            or `X-API-Key: KEY`.
+        key: the server's key.
 
     Raises:
         exchange.Refusal: 401.
     """
-    scheme, _, given = headers.get("authorization", "").partition(" ")
+    scheme, _, sent_key = headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer":
-        given = headers.get("x-api-key", "")
-    if not hmac.compare_digest(given.strip().encode("latin-1"), key.encode()):
+        sent_key = headers.get("x-api-key", "")
+    if not hmac.compare_digest(sent_key.strip().encode("latin-1"), key.encode()):
         raise exchange.Refusal(
             401,
-            "a key is needed; send it as Authorization: Bearer KEY",
+            "an API key is needed; send it as Authorization: Bearer KEY",
             {"WWW-Authenticate": "Bearer"},
         )

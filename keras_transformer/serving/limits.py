@@ -1,26 +1,27 @@
-"""Limits of a server: what it takes on, and what it refuses."""
+"""Limits of a server: sizes, times and numbers beyond which it refuses requests."""
 
 import dataclasses
 
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """Bounds of a server; what is beyond one is refused with a message that names it.
+    """Bounds of a server; requests beyond one are refused by a message that names it.
 
     Args:
-        batch_size: the most sentences translated at once, by dynamic batching.
-        batch_tokens: the most source tokens translated at once, padding included; a
-            longer sentence is translated alone.
-        wait_seconds: how long the first sentence of a batch waits for company.
-        queue_sentences: the most sentences that wait; 429 beyond.
-        body_bytes: of a request; 413 beyond.
+        batch_size: the maximum number of sentences translated at once, by dynamic
+            batching.
+        batch_tokens: the maximum number of source tokens translated at once, padding
+            included; a longer sentence is translated alone.
+        wait_seconds: how long the first sentence of a batch waits for others.
+        queue_sentences: the maximum number of waiting sentences; 429 beyond.
+        body_bytes: the maximum size of a request; 413 beyond.
         sentences: of a request.
-        characters: of a sentence.
-        request_characters: of all sentences of a request.
-        answer_seconds: from a whole request to its answer; 504 beyond.
-        transfer_seconds: for a client to send its head, then its body, and to take
-            its answer; 408, or the connection is closed.
-        connections: open at once; 503 beyond.
+        characters: the maximum number of characters of a sentence.
+        request_characters: the maximum number of characters of a request.
+        answer_seconds: the time from a complete request to its answer; 504 beyond.
+        transfer_seconds: the time for a client to send its head, to send its body, and
+            to receive its answer; then 408, or the connection is closed.
+        connections: the maximum number of open connections; 503 beyond.
     """
 
     batch_size: int = 64
@@ -38,7 +39,7 @@ class Limits:
     def row_counts(self, length: int) -> list[int]:
         """The batch sizes that sentences of `length` tokens are translated in.
 
-        Few, since a program is compiled for each; a batch in between is filled up.
+        Few, since each needs a compiled program; other batches are filled up.
         """
         sizes = {1, min(8, self.batch_size), self.batch_size}
         return sorted(

@@ -1,4 +1,4 @@
-"""Choice of the engine that a folder needs."""
+"""Loading of the engine for a folder."""
 
 from pathlib import Path
 from typing import Any
@@ -18,12 +18,12 @@ def load_engine(
 
     Args:
         folder: its path.
-        limits: of the server; the batches that the engine is compiled for.
-        beam_size: the largest of the search; default: the model's.
-        length_penalty: alpha; default: the model's.
+        limits: the limits of the server; the engine is compiled for its batches.
+        beam_size: the largest beam size; default: the model's.
+        length_penalty: the alpha; default: the model's.
 
     Raises:
-        InputError: where the folder is neither, or not whole.
+        InputError: where the folder is neither, or incomplete.
     """
     options: dict[str, Any] = {"beam_size": beam_size, "length_penalty": length_penalty}
     if is_ctranslate2(folder):
@@ -37,5 +37,5 @@ def load_engine(
 
 
 def is_ctranslate2(folder: str | Path) -> bool:
-    """Whether the folder is one of CTranslate2's."""
+    """Whether the folder is an export to CTranslate2."""
     return (Path(folder) / "model.bin").is_file()

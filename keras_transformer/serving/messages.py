@@ -21,7 +21,7 @@ from keras_transformer.serving.engine import Options
 from keras_transformer.serving.limits import Limits
 from keras_transformer.translation.hypothesis import Hypothesis
 
-_OTHER_STRINGS = 100  # of a body, beside its texts
+_OTHER_STRINGS = 100  # of a body, besides its texts
 _MOST_OUTSIDE = 2**16  # bytes of a body outside of its strings
 
 _Strict = pydantic.ConfigDict(strict=True, extra="forbid", frozen=True)
@@ -35,13 +35,13 @@ class TranslateRequest(pydantic.BaseModel):
         text: one sentence, or
         texts: several.
         beam_size: 1 for greedy search; default: the server's.
-        n_best: how many translations of each sentence.
-        details: also give hypotheses with scores and tokens, and of each sentence the
-            words that the model has not learned, where that is known.
+        n_best: the number of translations of each sentence.
+        details: also return hypotheses with scores and tokens, and the unknown words of
+            each sentence, where the model's words are known.
         alignments: in the details, pairs of source and target token.
         attention: in the details, the weights behind the alignments.
-        source_language: as is `target_language`, what the client believes; checked
-            where the server knows its own.
+        source_language: the client's languages, with `target_language`; checked where
+            the server knows the model's languages.
         target_language: see `source_language`.
     """
 
@@ -59,12 +59,12 @@ class TranslateRequest(pydantic.BaseModel):
 
     @property
     def wants_details(self) -> bool:
-        """Whether the best translations alone are not enough."""
+        """Whether more than the best translations is requested."""
         return self.details or self.n_best > 1 or self.alignments or self.attention
 
 
 class Work(NamedTuple):
-    """What a request asks for, checked."""
+    """The checked content of a request."""
 
     texts: list[str]
     options: Options
@@ -77,19 +77,19 @@ def parse_json(body: bytes, limits: Limits) -> Any:
 
     Raises:
         InputError: where it is not UTF-8 or not JSON, or has far more parts than a
-            request within the limits: Python parses JSON in one go, and all wait.
+            request within the limits: parsing JSON blocks all other requests.
     """
-    # No quote is left but those around strings.
+    # Only the quotes around strings are left.
     plain = body.replace(b"\\\\", b"").replace(b'\\"', b"")
     most = 4 * limits.sentences + _OTHER_STRINGS
     if plain.count(b'"') > 2 * most:
         raise InputError(
-            f"the body has more than {most} strings; send several requests"
+            f"the body has more than {most} strings; split it into several requests"
         )
     if sum(map(len, plain.split(b'"')[::2])) > _MOST_OUTSIDE:
         raise InputError(
             f"the body has more than {_MOST_OUTSIDE} bytes outside of strings; send "
-            f"texts"
+            "only texts"
         )
     try:
         return json.loads(body.decode("utf-8"), parse_constant=_refuse_constant)
@@ -104,10 +104,10 @@ def parse_json(body: bytes, limits: Limits) -> Any:
 
 
 def parse_translate(value: Any, engine: Engine, limits: Limits) -> Work:
-    """The work of `POST /translate`.
+    """The checked request of `POST /translate`.
 
     Raises:
-        InputError: wrong keys, types or values.
+        InputError: where keys, types or values are wrong.
     """
     if not isinstance(value, dict):
         raise InputError('the body must be an object such as {"text": "A man sleeps."}')
@@ -122,8 +122,8 @@ def parse_translate(value: Any, engine: Engine, limits: Limits) -> Work:
         raise InputError('give either "text", a string, or "texts", a list of strings')
     if request.beam_size not in (None, 1, engine.beam_size):
         raise InputError(
-            f"beam_size {request.beam_size} is not one that this server compiles; "
-            f"give 1 for greedy search, or {engine.beam_size}"
+            f"beam_size {request.beam_size} is not available on this server; give 1 "
+            f"for greedy search, or {engine.beam_size}"
         )
     width = engine.beam_size if request.beam_size is None else request.beam_size
     if not 1 <= request.n_best <= width:
@@ -139,7 +139,7 @@ def parse_translate(value: Any, engine: Engine, limits: Limits) -> Work:
 
 
 def _few_unknown(value: dict[str, Any]) -> dict[str, Any]:
-    """The value with its first unknown key alone: pydantic reports each one."""
+    """The value with only its first unknown key: pydantic reports each one."""
     fields = TranslateRequest.model_fields.items()
     kept = {field.alias or name for name, field in fields}
     unknown = [key for key in value if key not in kept]
@@ -148,10 +148,10 @@ def _few_unknown(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def check_texts(texts: list[str], limits: Limits) -> None:
-    """Refuses what no model should see.
+    """Refuses texts that a model must not get.
 
     Raises:
-        InputError: too many or too long texts, or characters that are none.
+        InputError: where texts are too many or too long, or hold invalid characters.
     """
     if len(texts) > limits.sentences:
         raise InputError(
@@ -204,14 +204,14 @@ def _details(
     weights: Any = [] if hypothesis.attention is None else hypothesis.mean_attention
     details["source_tokens"] = source
     if request.alignments:
-        # Nothing is aligned with the end token.
+        # The end token is not aligned.
         columns = len(source) - (source_end and len(source) > 1)
         details["alignments"] = [
             [int(weights[t, :columns].argmax()), t]
             for t in range(min(len(hypothesis.tokens), len(weights)))
         ]
     if request.attention:
-        # In float64 a rounded number has few digits in JSON.
+        # As float64, a rounded number has few digits in JSON.
         details["attention"] = np.asarray(weights, np.float64).round(4).tolist()
     return details
 

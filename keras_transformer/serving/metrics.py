@@ -1,4 +1,4 @@
-"""Metrics of a server, for Prometheus."""
+"""Prometheus metrics of a server."""
 
 import contextlib
 import time
@@ -15,7 +15,7 @@ _SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 
 class Metrics:
-    """The numbers of one server, in a registry of their own."""
+    """The metrics of one server, in a separate registry."""
 
     def __init__(self) -> None:
         self.registry = registry = prometheus_client.CollectorRegistry()
@@ -29,7 +29,7 @@ class Metrics:
         )
         self.seconds = Histogram(
             f"{PREFIX}request_seconds",
-            "From the head of a request to the end of its answer.",
+            "Time from the head of a request to the end of its answer.",
             ["route"],
             buckets=_SECONDS,
             registry=registry,
@@ -48,13 +48,13 @@ class Metrics:
         )
         self.batch_seconds = Histogram(
             f"{PREFIX}batch_seconds",
-            "Time of the model for one batch.",
+            "Time of the model per batch.",
             buckets=_SECONDS,
             registry=registry,
         )
         self.warm_up_seconds = Gauge(
             f"{PREFIX}warm_up_seconds",
-            "Time that compiling took before the server was ready.",
+            "Compile time before the server was ready.",
             registry=registry,
         )
         self.ready = Gauge(
@@ -76,5 +76,5 @@ class Metrics:
         self.seconds.labels(route).observe(seconds)
 
     def text(self) -> bytes:
-        """All of it in Prometheus' text format."""
+        """All metrics in Prometheus' text format."""
         return prometheus_client.generate_latest(self.registry)

@@ -10,7 +10,7 @@ _CODE = "[a-z]{2,8}(?:[-_][A-Z][a-z]{3})?(?:[-_](?:[A-Z]{2}|[0-9]{3}))?|[A-Z]{2,
 
 
 def check_name(name: str) -> str:
-    """The name of a model, if a path can hold it.
+    """The name of a model, checked to fit into a path.
 
     Raises:
         InputError: where it is not made of letters, digits, `.`, `_` and `-`.

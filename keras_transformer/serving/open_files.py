@@ -1,26 +1,26 @@
-"""Limit on the open connections of a process: each is a file to the system."""
+"""Limits of open connections: each is an open file of the process."""
 
 import os
 
 from keras_transformer.errors import InputError
 from keras_transformer.serving.protocol import SPARE_CONNECTIONS
 
-_LONGEST_BACKLOG = 1024  # connections that wait to be taken, and are taken at once
+_LONGEST_BACKLOG = 1024  # backlog of connections, accepted at once
 _SHORT_BACKLOG = 64
-_OTHER_FILES = 32  # what the model and the standard library open meanwhile
+_OTHER_FILES = 32  # files of the model and the standard library
 _OPEN_ALREADY = 128  # where the system does not tell
 
 
 def connections(wanted: int) -> tuple[int, int]:
-    """How many connections to serve, and how many may wait to be taken.
+    """The number of connections to serve, and of the backlog.
 
-    Raises the process's own limit as far as the system lets it.
+    Raises the limit of the process as far as the system allows.
 
     Args:
         wanted: connections.
 
     Raises:
-        InputError: where there is room for none.
+        InputError: where not even one fits.
     """
     others = _open_already() + _OTHER_FILES + SPARE_CONNECTIONS
     free = _raise_limit(others + wanted + _LONGEST_BACKLOG) - others
@@ -29,14 +29,14 @@ def connections(wanted: int) -> tuple[int, int]:
     backlog = max(1, min(_SHORT_BACKLOG, free // 4))
     if free - backlog < 1:
         raise InputError(
-            "this process may open too few files to serve anybody; raise the limit "
-            "with ulimit -n 4096"
+            "this process may open too few files to serve a connection; raise the "
+            "limit with ulimit -n 4096"
         )
     return min(wanted, free - backlog), backlog
 
 
 def _raise_limit(wanted: int) -> int:
-    """How many files the process may open, at least `wanted` if that can be had."""
+    """The number of files the process may open, raised to `wanted` if possible."""
     try:
         import resource
     except ImportError:  # Windows has no such limit

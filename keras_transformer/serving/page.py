@@ -1,4 +1,4 @@
-"""The page at `/`: files of this package, and nothing from elsewhere."""
+"""Web page at `/`: files of this package only."""
 
 from importlib import resources
 
@@ -10,7 +10,8 @@ FILES = {
     "/icon.svg": ("icon.svg", "image/svg+xml"),
 }
 
-#: The page may load its own files and ask its own server, and nobody may frame it.
+#: The page may load only its files, send requests only to its server, and not be
+#: framed.
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; "
     "style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "

@@ -1,7 +1,7 @@
 """TF Serving's predict API, for the signatures of `export --format saved_model`.
 
-A client of these moves between TF Serving and this server unchanged; `encode`, `score`
-and `translate_ids` are the export's alone.
+Clients work unchanged with TF Serving and this server; only the export has `encode`,
+`score` and `translate_ids`.
 
 Reference: Olston et al., 2017, https://arxiv.org/abs/1712.06139.
 """
@@ -23,7 +23,7 @@ from keras_transformer.translation.hypothesis import Hypothesis
 SIGNATURES = ("serving_default", "translate_greedy", "translate_n_best")
 
 _KEYS = {"signature_name", "instances", "inputs"}
-_NO_SCORE = -3.4028234663852886e38  # where an exported model has no hypothesis
+_NO_SCORE = -3.4028234663852886e38  # score where an exported model has no hypothesis
 #: Outputs of the signatures and their types.
 _ONE = {
     "translation": "DT_STRING",
@@ -42,10 +42,10 @@ _MANY = {
 
 
 def parse_predict(value: Any, engine: Engine, limits: Limits) -> Work:
-    """The work of TF Serving's `:predict`, in its row or its column form.
+    """The checked request of TF Serving's `:predict`, in row or column format.
 
     Raises:
-        InputError: wrong keys, types or values.
+        InputError: where keys, types or values are wrong.
     """
     if not isinstance(value, dict) or ("instances" in value) == ("inputs" in value):
         raise InputError('the body must be an object with "instances" or "inputs"')
@@ -82,7 +82,7 @@ def parse_predict(value: Any, engine: Engine, limits: Limits) -> Work:
 
 
 def signature_definitions(beam_size: int) -> dict[str, Any]:
-    """What `GET /v1/models/NAME/metadata` says of the signatures."""
+    """The signatures in `GET /v1/models/NAME/metadata`."""
 
     def tensors(names: dict[str, str], width: int | None) -> dict[str, Any]:
         def tensor(name: str, dtype: str) -> dict[str, Any]:
@@ -108,7 +108,7 @@ def signature_definitions(beam_size: int) -> dict[str, Any]:
 
 
 def _answer(count: int, by_row: bool, found: list[list[Hypothesis]]) -> dict[str, Any]:
-    """The answer with `count` hypotheses of each row, or with the best alone (0)."""
+    """The answer with `count` hypotheses per row, or with only the best (0)."""
     rows = [_many(row, count) if count else _one(row) for row in found]
     if by_row:
         return {"predictions": rows}
@@ -122,7 +122,7 @@ def _one(hypotheses: list[Hypothesis]) -> dict[str, Any]:
         "translation": best.text,
         "score": best.score,
         "finished": best.finished,
-        "truncated": False,  # what is too long is refused
+        "truncated": False,  # too long texts are refused
     }
 
 
@@ -140,7 +140,7 @@ def _many(hypotheses: list[Hypothesis], count: int) -> dict[str, Any]:
 
 
 def _input(value: Any) -> Any:
-    """The value of the one input, `text`, which may be named."""
+    """The value of the only input, `text`, named or not."""
     if isinstance(value, dict) and "text" in value:
         for key in value.keys() - {"text"}:
             raise InputError(

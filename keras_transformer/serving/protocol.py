@@ -1,4 +1,4 @@
-"""HTTP/1.1 on one connection: how long, how many, and what is no HTTP."""
+"""HTTP/1.1 protocol with limits of time and connections."""
 
 import asyncio
 import contextlib
@@ -12,23 +12,23 @@ from keras_transformer.serving import exchange
 from keras_transformer.serving import guard
 from keras_transformer.serving.limits import Limits
 
-#: Connections beyond the limit that are told so; a further one ends another.
+#: Connections beyond the limit that get an answer; a further one closes another.
 SPARE_CONNECTIONS = 16
-#: Read in one turn of the event loop: chunks of one byte take long to parse.
+#: Bytes read per turn of the event loop: chunks of one byte take long to parse.
 _MOST_BYTES_AT_ONCE = 4096
 
 
 def protocol(limits: Limits, say: Callable[[str], None]) -> type[asyncio.Protocol]:
-    """The protocol of a server with these limits.
+    """The uvicorn protocol of a server with these limits.
 
-    It gives a client `transfer_seconds` for a head, and to take an answer; uvicorn
-    itself waits for ever once a byte of a head has come, or for an answer that nobody
-    takes. No more connections are open than the limit and a few: those that have sent
-    no request for longest make room.
+    It gives a client `transfer_seconds` to send a head, and to receive an answer;
+    uvicorn itself waits for ever after the first byte of a head, or for an answer that
+    is not read. The number of open connections is bounded: those idle for longest make
+    room.
 
     Args:
-        limits: of the server.
-        say: takes a line for the log.
+        limits: the limits of the server.
+        say: a function that logs a line.
     """
     settings = {
         "seconds": limits.transfer_seconds,
@@ -49,7 +49,7 @@ class _Connection(H11Protocol):
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        transport.set_write_buffer_limits(high=0)  # to be told of all that waits
+        transport.set_write_buffer_limits(high=0)  # notified of all pending
         with contextlib.suppress(AttributeError):  # uvloop's have none
             transport.max_size = _MOST_BYTES_AT_ONCE
         self._time_head()
@@ -84,12 +84,12 @@ class _Connection(H11Protocol):
 
     def send_400_response(self, msg: str) -> None:
         name = self.client[0] if self.client else "a client"
-        self.say(f"{name} sent what is no HTTP/1.1")
-        if self.cycle is not None:  # of a body that goes wrong
+        self.say(f"{name} sent a request that is not HTTP/1.1")
+        if self.cycle is not None:  # of an invalid body
             self.cycle.disconnected = True
             self.cycle.message_event.set()
         if self.conn.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
-            self.transport.close()  # there is an answer already
+            self.transport.close()  # an answer has started already
             return
         answer = exchange.error(
             400, "this is not an HTTP/1.1 request; send one", exchange.CLOSE

@@ -1,4 +1,4 @@
-"""The process that serves the HTTP interface, until a signal comes."""
+"""Server process of the HTTP interface, until a signal arrives."""
 
 import asyncio
 import contextlib
@@ -24,30 +24,33 @@ from keras_transformer.serving.service import Service
 
 
 def serve(service: Service, host: str, port: int, api_key: str | None = None) -> None:
-    """Answers requests until SIGTERM or ctrl-C, then finishes what it has taken on.
+    """Answers requests until SIGTERM or ctrl-C, then finishes accepted requests.
 
-    The signal is raised again at the end, so that whoever called this sees it. SIGHUP
-    is taken for SIGTERM, unless it is ignored, as `nohup` has it.
+    The signal is raised again at the end, for the caller. SIGHUP counts as SIGTERM,
+    unless it is ignored, as under `nohup`.
 
     Args:
-        service: not started yet.
-        host: a name or address; only a loopback address keeps others out.
-        port: 0 takes a free one; which one is printed to standard error.
+        service: the service, not started.
+        host: a name or address; only a loopback address excludes other machines.
+        port: the port; 0 takes a free one, which is printed to standard error.
         api_key: see `application`.
 
     Raises:
-        InputError: where the address cannot be listened on.
+        InputError: where listening on the address is not possible.
     """
     listener = listen(host, port)
     address = listener.getsockname()[:2]
     is_loopback = ipaddress.ip_address(address[0]).is_loopback
     if not (is_loopback or api_key):
-        _say(f"warning: {host} is open to other machines, and there is no API key")
+        _say(
+            f"warning: {host} is open to other machines without an API key; set "
+            "KERAS_TRANSFORMER_API_KEY"
+        )
     allowed, backlog = open_files.connections(service.limits.connections)
     if allowed < service.limits.connections:
         _say(
-            f"warning: this process may open few files (ulimit -n); {allowed} "
-            f"connections at once are served, not {service.limits.connections}"
+            "warning: this process may open few files (ulimit -n): it serves "
+            f"{allowed} connections at once instead of {service.limits.connections}"
         )
         service.limits = dataclasses.replace(service.limits, connections=allowed)
     server = http_server(service, api_key, local=is_loopback and not api_key)
@@ -61,7 +64,7 @@ def serve(service: Service, host: str, port: int, api_key: str | None = None) ->
             return
         _say(f"ready after {seconds:.1f} s: {_url(*address)}")
 
-    # The model starts only once uvicorn handles signals, so that none is lost.
+    # The model starts once uvicorn handles signals, so that none is lost.
     server.on_startup = lambda: service.start(done)
     _say(f"listening on {_url(*address)}; preparing the model")
     try:
@@ -70,16 +73,16 @@ def serve(service: Service, host: str, port: int, api_key: str | None = None) ->
         listener.close()
         service.stop()
     if failed:
-        raise RuntimeError("the model cannot translate; see the lines above")
+        raise RuntimeError("the model cannot translate; see the messages above")
 
 
 class HttpServer(uvicorn.Server):
-    """A server of uvicorn that calls `on_startup` once it listens."""
+    """A uvicorn server that calls `on_startup` once it listens."""
 
     on_startup: Callable[[], None] | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listens; then calls."""
+        """Starts listening, then calls `on_startup`."""
         asyncio.get_running_loop().set_exception_handler(_log_fault)
         await super().startup(sockets)
         if self.on_startup is not None:
@@ -87,7 +90,7 @@ class HttpServer(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Takes the signals that end the server."""
+        """Handles the signals that end the server."""
 
         def hang_up(number: int, frame: Any) -> None:
             self.handle_exit(signal.SIGTERM, frame)
@@ -107,10 +110,10 @@ class HttpServer(uvicorn.Server):
 def http_server(
     service: Service, api_key: str | None = None, *, local: bool = False
 ) -> HttpServer:
-    """A server of uvicorn with the limits of a service.
+    """A uvicorn server with the limits of a service.
 
     Args:
-        service: what answers.
+        service: the service that answers.
         api_key: see `application`.
         local: see `guard.Guard`.
     """
@@ -141,10 +144,10 @@ def http_server(
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens.
+    """A listening socket.
 
     Raises:
-        InputError: where the address cannot be listened on.
+        InputError: where listening on the address is not possible.
     """
     try:
         family, *_, address = socket.getaddrinfo(
@@ -171,10 +174,10 @@ def _say(text: str) -> None:
 
 
 class Complaints:
-    """A log of what others do, which nobody can fill: a line a second.
+    """A rate-limited log of clients' faults: one line per second.
 
     Args:
-        seconds: between two lines.
+        seconds: the time between two lines.
     """
 
     def __init__(self, seconds: float = 1.0) -> None:
@@ -197,9 +200,9 @@ _accept_complaints = Complaints(60.0)
 
 
 def _log_fault(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """What asyncio does, but for a connection that cannot be taken: it tries again."""
+    """The handler of asyncio; connections that cannot be accepted are retried."""
     error = context.get("exception")
     if isinstance(error, OSError) and "accept" in context.get("message", ""):
-        _accept_complaints.say(f"a connection cannot be taken: {error.strerror}")
+        _accept_complaints.say(f"a connection cannot be accepted: {error.strerror}")
     else:
         loop.default_exception_handler(context)

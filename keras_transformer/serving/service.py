@@ -1,4 +1,4 @@
-"""A model behind a queue: what all requests of one server share."""
+"""Service: a model behind a queue, shared by all requests of a server."""
 
 import dataclasses
 import time
@@ -13,25 +13,25 @@ from keras_transformer.serving.limits import Limits
 from keras_transformer.serving.metrics import Metrics
 from keras_transformer.serving.naming import check_name
 
-#: TF Serving's clients ask for versions; a model folder has one.
+#: TF Serving's clients send versions; a model folder has one.
 VERSION = 1
 
 
 class Service:
-    """Starts, answers and stops.
+    """A model behind a queue, with start and stop.
 
     Args:
-        engine: the model.
-        name: by which clients of TF Serving know it.
-        limits: what is taken on.
-        languages: codes of source and target, where they are known; requests that
-            name others are refused.
-        warm_up_tokens: up to this length, sentences whose best translation is asked
-            for, and single ones with all that the page shows, wait for no compiler;
-            the first greedy search beside a beam search does.
+        engine: the engine of the model.
+        name: the model's name for clients of TF Serving.
+        limits: the limits of requests.
+        languages: codes of source and target, if known; requests with others are
+            refused.
+        warm_up_tokens: compile at start for sentences of up to this length, for best
+            translations and for single sentences with all details of the page. The
+            first greedy search of a beam search server still compiles.
 
     Raises:
-        InputError: where no path can hold the name.
+        InputError: where the name does not fit into a path.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class Service:
         limits = limits or Limits()
         self.limits = dataclasses.replace(
             limits,
-            # No queue would ever take more.
+            # The queue could never take more.
             sentences=min(limits.sentences, limits.queue_sentences),
             # A request may be one sentence.
             request_characters=max(limits.request_characters, limits.characters),
@@ -68,7 +68,7 @@ class Service:
 
     @property
     def failed(self) -> bool:
-        """Whether the thread of the model has ended, though nobody stopped it."""
+        """Whether the model's thread has ended without a stop."""
         return self.batcher.ended and not self._stopping
 
     def start(
@@ -77,8 +77,8 @@ class Service:
         """Compiles in the background, then translates.
 
         Args:
-            done: called once, in the thread of the model: with the seconds that this
-                took, or with None where it failed.
+            done: called once, in the model's thread, with the seconds this took, or
+                with None where it failed.
         """
 
         def prepare() -> None:
@@ -99,7 +99,7 @@ class Service:
         self.batcher.start(prepare)
 
     def stop(self) -> None:
-        """Finishes what was taken on."""
+        """Finishes accepted requests."""
         self._stopping = True
         self.batcher.stop()
 
@@ -116,7 +116,7 @@ class Service:
                 raise InputError(f"{side} {wanted!r} is not served here; give {own!r}")
 
     def info(self) -> dict[str, Any]:
-        """What a client may want to know."""
+        """Information for clients."""
         source, target = self.languages
         known = self.engine.known_words
         limits = {"sentences", "characters", "request_characters", "body_bytes"}

@@ -1,4 +1,4 @@
-"""A `Translator` as an engine: few compiled programs for batches of any size.
+"""Engine of a `Translator`, with few compiled programs for batches of any size.
 
 R rows, B batch, T target positions, S source positions, L of both, W beam width.
 """
@@ -34,25 +34,25 @@ from keras_transformer.translator import Translator
 class TranslatorEngine:
     """Translates as `Translator.translate` does, except for long lines and samples.
 
-    Lines that are too long are refused, whatever the translator's `long_lines` says: a
-    client would not see the warning that text was cut. If the translator draws samples,
-    a plain beam search of its `beam_size` translates instead: a draw would depend on
-    the other requests of the batch.
+    Lines that are too long are refused, whatever the translator's `long_lines` is: a
+    client would not see the warning that text was cut. If the translator samples, a
+    beam search of its `beam_size` is used instead: samples would depend on the other
+    requests of the batch.
 
-    Sentences come in any number, and a program is compiled for each number of rows,
-    length and kind of search. To keep these few, batches are filled up to one of
-    `Limits.row_counts`, the length penalty is the same for all, and a search keeps
-    either the best or all of its hypotheses, with MBR all of its candidates.
+    A program is compiled for each number of rows, length and kind of search. To keep
+    these few, batches are filled up to one of `Limits.row_counts`, the length penalty
+    is the same for all, and a search returns either the best or all of its hypotheses,
+    with MBR all candidates.
 
     Args:
-        translator: of the model.
-        limits: of the server.
+        translator: the translator of the model.
+        limits: the limits of the server.
         beam_size: the largest W; default: the translator's.
-        length_penalty: alpha; default: the translator's.
+        length_penalty: the alpha; default: the translator's.
 
     Raises:
-        InputError: where these do not go with the translator's other options, or with
-            these a line may take minutes.
+        InputError: where these conflict with the translator's other options, or may
+            make a line take minutes.
     """
 
     def __init__(
@@ -152,7 +152,7 @@ class TranslatorEngine:
     def _search(self, options: Options) -> dict[str, Any]:
         """The arguments of `Translator.translate`."""
         defaults = self._translator.decoding
-        # The model's own options for beams may not fit a single one.
+        # The model's options for beams may not fit greedy search.
         plain = defaults.sampling or 1 in (self.beam_size, options.beam_size)
         most = None if plain else defaults.mbr_candidates
         return {
@@ -164,7 +164,7 @@ class TranslatorEngine:
         }
 
     def _line(self, length: int) -> str:
-        """A line of nearly as many tokens as fit into `length` and into the model."""
+        """A line with nearly as many tokens as fit into `length` and into the model."""
         most = min(length, self._longest)
         words = ["a"]
         while len(self._lines.encode([" ".join([*words, "a"])])[0]) <= most:
@@ -176,7 +176,7 @@ class TranslatorEngine:
     def _with_attention(
         self, texts: Sequence[str], found: list[list[Hypothesis]]
     ) -> list[list[Hypothesis]]:
-        """The hypotheses with what each position of them attends to in the source."""
+        """The hypotheses with the cross-attention of their positions."""
         sources = self._lines.encode(texts)
         pairs = [
             (row, h.ids) for row, hypotheses in enumerate(found) for h in hypotheses
@@ -202,7 +202,7 @@ class TranslatorEngine:
         for i in range(0, len(pairs), self.beam_size):
             batch = pairs[i : i + self.beam_size]
             rows = [(sources[row], ids) for row, ids in batch]
-            # One shape a length: always W rows, and as many positions on both sides.
+            # One shape per length: always W rows, and equal lengths of both sides.
             length = bucket(max(len(part) for pair in rows for part in pair))
             length = min(length, config.longest_sequence)
             rows += [([config.end_id], [config.end_id])] * (self.beam_size - len(batch))
@@ -216,9 +216,9 @@ class TranslatorEngine:
 
 
 def _check_cost(own: DecodingOptions, beam_size: int | None) -> None:
-    """Refuses the model's own options where they cost too much; see `check_cost`.
+    """Refuses options of the model that cost too much; see `check_cost`.
 
-    A beam size that is given to the server is the choice of who runs it.
+    A beam size given to the server is the operator's choice, and allowed.
     """
     hypotheses = 1 if beam_size else own.beam_size
     if own.mbr is not None and not own.sampling:

@@ -1,4 +1,4 @@
-"""Whose turn it is: clients share the model, and so do the requests of one client.
+"""Fair queuing: clients take turns at the model, and so do a client's requests.
 
 Start-time fair queuing, by source tokens, on two levels.
 
@@ -13,7 +13,7 @@ from typing import Protocol
 
 
 class Waiting(Protocol):
-    """A sentence that waits: its source tokens, and who sent it with which request."""
+    """A waiting sentence: its source tokens, client and request."""
 
     length: int
     client: Hashable
@@ -21,10 +21,10 @@ class Waiting(Protocol):
 
 
 class Turns:
-    """What each client that waits has had, and each of its requests.
+    """The service that waiting clients and their requests have received.
 
-    Who is new begins where the one that has had least is: having waited for nothing
-    gives no claim, and nobody waits until those that came before are done.
+    A new client starts at the level of the one that has received least: idle time gives
+    no credit, and nobody waits for all earlier clients to finish.
     """
 
     def __init__(self) -> None:
@@ -32,7 +32,7 @@ class Turns:
         self._requests: dict[Hashable, dict[Hashable, int]] = {}
 
     def ordered(self, items: Sequence[Any]) -> list[Any]:
-        """Sentences, oldest first, in the order of their turns."""
+        """The sentences, oldest first, in the order of their turns."""
         by_client: dict[Hashable, dict[Hashable, list[Waiting]]] = {}
         for item in items:
             requests = by_client.setdefault(item.client, {})
@@ -50,7 +50,7 @@ class Turns:
         return _merged(sequences, self._clients, ages)
 
     def took(self, items: Iterable[Waiting]) -> None:
-        """Counts sentences of `ordered` that have had their turn."""
+        """Records sentences of `ordered` that have had their turn."""
         for item in items:
             self._clients[item.client] += item.length
             self._requests[item.client][item.request] += item.length
@@ -59,7 +59,7 @@ class Turns:
 def _entered(
     had: dict[Hashable, int], present: Iterable[Hashable]
 ) -> dict[Hashable, int]:
-    """What those that are present have had; those that left are forgotten."""
+    """The service received by waiting clients; others are forgotten."""
     kept = {key: had[key] for key in present if key in had}
     least = min(kept.values(), default=0)
     return {key: kept.get(key, least) for key in present}
@@ -70,7 +70,7 @@ def _merged(
     had: dict[Hashable, int],
     ages: dict[int, int],
 ) -> list[Waiting]:
-    """One sequence of several: who has had least is next, then who is older."""
+    """Merges sequences: least service first, then the older one."""
     turns = []
     for key, items in sequences.items():
         start = had[key]

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from keras_transformer.training.schedules import adam as adam
     from keras_transformer.training.schedules import paper_optimizer as paper_optimizer
 
-# On first use: a config can be read, and refused, before Keras is loaded.
+# Loaded on first use: a config can be read, and refused, before Keras is loaded.
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     "keras_transformer",
     submod_attrs={

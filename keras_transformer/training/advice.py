@@ -1,4 +1,4 @@
-"""Warnings about a run that goes on but learns less than it could."""
+"""Warnings about settings with which a run learns less than it could."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from keras_transformer.training.config.training_section import TrainingSection
 
-_MANY = 3  # validations without a BLEU after which it is said
+_MANY = 3  # validations with BLEU 0 before the warning
 
 
 def of_training(training: TrainingSection) -> Iterator[str]:
@@ -21,7 +21,7 @@ def of_training(training: TrainingSection) -> Iterator[str]:
 
 
 def of_bleu(values: Sequence[float | None], is_done: bool, is_warm: bool) -> str | None:
-    """A warning where no validation found anything right, or None.
+    """A warning where BLEU was 0 in all validations, or None.
 
     Args:
         values: BLEU of each validation so far; None of steps without one.
@@ -33,6 +33,6 @@ def of_bleu(values: Sequence[float | None], is_done: bool, is_warm: bool) -> str
         return None
     return (
         f"BLEU was 0 in all {len(known)} validations; look at the translations in "
-        f"logs/, and check that source and target belong together, "
-        f"training.learning_rate and training.warmup_steps"
+        "logs/, check that source and target lines match, and check "
+        "training.learning_rate and training.warmup_steps"
     )

@@ -26,27 +26,27 @@ from keras_transformer.translator import Translator
 
 
 class Parts(NamedTuple):
-    """What a run is made of."""
+    """The parts of a run: texts, batches, model, validation."""
 
     batches: TokenBatches
     translator: Translator
     validation: Validation | None
     test: ParallelText | None
-    encoded: str | None  # the digest of the training text's ids, where it is known
+    encoded: str | None  # the digest of the training text's ids, if known
 
 
 def build_parts(config, distribution, say):
     """The `Parts` of a run, with fresh weights.
 
-    Tokenizers and encoded text are made once and kept in the run folder, by the chief.
+    The chief creates tokenizers and encoded text once and keeps them in the run folder.
 
     Args:
         config: a `RunConfig`.
-        distribution: the `Distribution` that it trains under.
-        say: is given what a person would like to know.
+        distribution: the `Distribution` of the training.
+        say: a function that receives messages for people.
 
     Raises:
-        InputError: where a text is not right, or not the one that the run began with.
+        InputError: where a text is faulty, or not the one that the run began with.
     """
     training = config.training
     check_options(**config.evaluation.model_dump())
@@ -92,7 +92,7 @@ def build_parts(config, distribution, say):
     )
     model = make_model()
     known_words = None
-    if distribution.is_chief:  # who saves models
+    if distribution.is_chief:  # the chief saves models
         known_words = run_folder.keep_known_words(config, corpora)
     options = config.decoding.model_dump()
     translator = Translator(model, *tokenizers, known_words=known_words, **options)
@@ -115,7 +115,7 @@ def _encoded(config, distribution, say):
     """The corpora of a run, source and target tokenizer, and the training text."""
     folder = config.output
     if not distribution.is_chief:
-        distribution.wait()  # for what the chief makes
+        distribution.wait()  # for the files of the chief
     corpora = Corpora(config.data)
     if distribution.is_chief:
         run_folder.keep_corpus(folder, corpora)
@@ -140,7 +140,7 @@ def _encoded(config, distribution, say):
 
 
 def _keep_batches(config, distribution, say):
-    """Keeps how a new run plans its batches; says what has changed for an old one."""
+    """Records the batch rule of a new run; reports changes of an older run."""
     path = config.output / batch_rule.FILE
     shares = distribution.num_replicas, config.training.micro_batches
     if not path.exists():
@@ -150,7 +150,7 @@ def _keep_batches(config, distribution, say):
 
 
 def _check_texts(corpora, lines, options):
-    """What could not be translated in the end is better known now."""
+    """Refuses validation and test lines that could not be translated later."""
     for part in ("validation", "test"):
         text = getattr(corpora, part)
         if text is not None and options.long_lines != "truncate":
@@ -160,7 +160,7 @@ def _check_texts(corpora, lines, options):
 
 @contextlib.contextmanager
 def _about(part):
-    """Faults of a text say which it is."""
+    """Adds the name of the text to its faults."""
     try:
         yield
     except InputError as error:

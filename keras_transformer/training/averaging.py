@@ -1,4 +1,4 @@
-"""Checkpoint averaging: the mean of several, which translates better than the last.
+"""Checkpoint averaging: the mean of several checkpoints, better than the last one.
 
 Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 6.1.
 """
@@ -31,25 +31,25 @@ from keras_transformer.translator import Translator
 
 
 def average(run_folder, last, output, best=None, say=report.say):
-    """Averages checkpoints of a run folder, ended or not, into a model folder.
+    """Averages checkpoints of a run folder, finished or not, into a model folder.
 
-    Of a run with `training.ema`, it averages the running means. A checkpoint that is
-    damaged is named, and the one before it is taken.
+    With `training.ema`, it averages the moving averages. A damaged checkpoint is
+    reported, and the one before it is used.
 
     Args:
-        run_folder: what `train` wrote.
-        last: how many, the latest; those between two regular ones, which a signal left,
-            do not count.
+        run_folder: a folder written by `train`.
+        last: the number of latest checkpoints; those saved at a signal, between two
+            regular ones, do not count.
         output: the model folder to write.
-        best: instead, how many, the best in validation; `last` is then ignored.
-        say: is given what a person would like to know; by default it is printed to
-            standard error.
+        best: the number of best checkpoints in validation, instead of `last`.
+        say: a function that receives messages; by default they are printed to standard
+            error.
 
     Returns:
-        The steps whose mean it is.
+        The steps of the averaged checkpoints.
 
     Raises:
-        InputError: where there are fewer checkpoints, or a folder is not right.
+        InputError: where there are fewer checkpoints, or a folder is not valid.
     """
     run_folder = Path(run_folder)
     if not (run_folder / "config.yaml").exists():
@@ -76,7 +76,7 @@ def average(run_folder, last, output, best=None, say=report.say):
 
 
 def _paths_to_average(run_folder, training, last, best, say):
-    """`{step: path}` of the whole checkpoints to average, in rising order."""
+    """`{step: path}` of the complete checkpoints to average, in rising order."""
     checkpoints, scores = {}, []
     if (state := newest_state(run_folder, say)) is not None:
         interval, scores = training.checkpoint_every, state.scores
@@ -103,12 +103,12 @@ def _paths_to_average(run_folder, training, last, best, say):
 
 
 def without_damaged(checkpoints, choose, say):
-    """The checkpoints without those that are damaged and would be chosen.
+    """The checkpoints without damaged ones that would be chosen.
 
     Args:
         checkpoints: `{step: path}`.
-        choose: gives the steps to take of such checkpoints.
-        say: is told of each that is damaged.
+        choose: a function of checkpoints that returns the steps to use.
+        say: a function that receives a message for each damaged one.
     """
     left, whole = dict(checkpoints), set()
     while unknown := [step for step in choose(left) if step not in whole]:
@@ -117,19 +117,19 @@ def without_damaged(checkpoints, choose, say):
                 check_checkpoint(left[step])
                 whole.add(step)
             except InputError as error:
-                say(f"warning: {error}; another checkpoint is taken for it")
+                say(f"warning: {error}; another checkpoint is used instead")
                 del left[step]
     return left
 
 
 def steps_to_average(checkpoints, scores, last, best):
-    """The steps of the checkpoints whose mean is delivered, in rising order.
+    """The steps of the checkpoints to average, in rising order.
 
     Args:
-        checkpoints: `{step: path}`; a full disk may have left some out.
+        checkpoints: `{step: path}`; some may be missing after a full disk.
         scores: `[step, score]` of each validation.
-        last: how many, the latest.
-        best: instead, how many, the best of those with a score; None for `last`.
+        last: the number of latest checkpoints.
+        best: the number of best checkpoints with a score; None for `last`.
     """
     if best is None:
         return list(checkpoints)[-last:]
@@ -138,15 +138,15 @@ def steps_to_average(checkpoints, scores, last, best):
 
 
 def steps_to_deliver(checkpoints, state, training):
-    """The steps whose mean a run ends with, and a warning or "".
+    """The steps that a run averages at its end, and a warning or "".
 
-    There are none where the weights at hand are delivered: where no mean is asked for,
-    and where the newest checkpoint is lost, so that a mean would be one of old weights.
-    The best are those that there are.
+    There are none where the current weights are used: where averaging is off, and where
+    the newest checkpoint is lost, so that a mean would be one of old weights. Missing
+    checkpoints are not among the best.
 
     Args:
-        checkpoints: `{step: path}`, whole; a full disk may have left some out.
-        state: of the run; `step` is its last.
+        checkpoints: `{step: path}`, complete; some may be missing after a full disk.
+        state: the state of the run; `step` is its last step.
         training: the section of the config.
     """
     last, best = training.average_last, training.average_best
@@ -174,7 +174,7 @@ def _weights(path):
 
 
 def _running_mean(model, path):
-    """What a run with `training.ema` had validated at a checkpoint."""
+    """The moving average of a checkpoint, which a run with `training.ema` validates."""
     snapshot, _ = read_checkpoint(path)
     restore_snapshot(snapshot, model, path)
     with averaged(model):
@@ -182,11 +182,11 @@ def _running_mean(model, path):
 
 
 def average_checkpoints(paths, weights=_weights):
-    """`{path: array}`: the mean of the weights of several checkpoints.
+    """The mean weights of several checkpoints, `{path: array}`.
 
     Args:
-        paths: of the checkpoints.
-        weights: reads those of one.
+        paths: the paths of the checkpoints.
+        weights: a function that reads the weights of one.
     """
     total: dict[str, np.ndarray] = {}
     for path in paths:

@@ -1,7 +1,8 @@
-"""The rule by which a run plans its batches, kept from its beginning to its end.
+"""Batch rule of a run: how it plans its batches, the same from beginning to end.
 
-`batches.json` in the run folder: the rule, and on how many devices and in how many
-micro-batches the run was begun. Runs of versions that kept none have rule 1.
+Stored in `batches.json` of the run folder, with the numbers of devices and
+micro-batches at the beginning. Runs without this file, of earlier versions, have rule
+1.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from keras_transformer.files.plain_file import plain_file
 
 FILE = "batches.json"
 
-#: Keys of a config that no batch depends on since rule 2.
+#: Config keys that do not affect batches since rule 2.
 _SHARES = ("training.distribution", "training.devices", "training.micro_batches")
 
 
@@ -31,12 +32,12 @@ def batch_rule(folder: Path) -> int:
 
 
 def new_record(is_under_way: bool, devices: int, micro_batches: int) -> str:
-    """The content of the file, of a run that has none.
+    """The content of the file for a run that has none.
 
     Args:
         is_under_way: whether a version without rules began the run.
-        devices: that share a batch.
-        micro_batches: in which each of them works its share off.
+        devices: the number of devices that share a batch.
+        micro_batches: the number of micro-batches of each share.
     """
     rule = 1 if is_under_way else RULE
     record = {"rule": rule, "devices": devices, "micro_batches": micro_batches}
@@ -46,7 +47,7 @@ def new_record(is_under_way: bool, devices: int, micro_batches: int) -> str:
 def tell_changes(
     folder: Path, devices: int, micro_batches: int, say: Callable[[str], None]
 ) -> None:
-    """Says where a run goes on with other numbers than it was begun with."""
+    """Reports where a run continues with other numbers than it began with."""
     begun = _read(folder)
     for name, now in (("devices", devices), ("micro_batches", micro_batches)):
         if begun[name] == now:
@@ -75,7 +76,7 @@ def _read(folder: Path) -> dict[str, int]:
         known = False
     if not known or record["rule"] > RULE:
         raise InputError(
-            f"{path} does not say how to plan batches, or a later version wrote it; "
-            f"copy it again, use that version, or choose another output"
+            f"{path} has no valid batch rule, or a later version wrote it; copy it "
+            "again, use that version, or choose another output"
         )
     return record

@@ -1,4 +1,4 @@
-"""Callbacks for `model.fit`: progress in words, BLEU after each epoch, a clean stop."""
+"""Callbacks for `model.fit`: progress lines, BLEU after each epoch, clean stops."""
 
 import contextlib
 import datetime
@@ -15,20 +15,19 @@ from keras_transformer.errors import InputError
 from keras_transformer.evaluation import evaluate
 from keras_transformer.training.report import say
 
-_HANGUP = getattr(signal, "SIGHUP", None)  # Windows has none
+_HANGUP = getattr(signal, "SIGHUP", None)  # not on Windows
 
 
 class Progress(keras.callbacks.Callback):
     """Prints a line with loss, rate, tokens a second and the time left.
 
-    It may be given to one `fit` after the other: the time between them counts for
-    nothing.
+    It may be used in several `fit` calls: the time between them does not count.
 
     Args:
-        step: steps done before this `fit`.
-        steps: steps of the whole training.
-        tokens_per_step: target tokens of a mean batch.
-        interval: seconds of training between lines.
+        step: the number of steps before this `fit`.
+        steps: the number of steps of the whole training.
+        tokens_per_step: the mean number of target tokens of a batch.
+        interval: the seconds of training between lines.
     """
 
     def __init__(self, step, steps, tokens_per_step, interval=20.0):
@@ -67,7 +66,7 @@ class TranslationScores(keras.callbacks.Callback):
     """BLEU of the model's translations in the logs of each epoch, as `val_bleu`.
 
     Args:
-        translator: a `Translator` of the model that is fitted.
+        translator: a `Translator` of the trained model.
         sources: lines to translate.
         references: their translations.
         arguments: further arguments of `Translator.translate`.
@@ -83,26 +82,26 @@ class TranslationScores(keras.callbacks.Callback):
         self.arguments = arguments
 
     def on_epoch_end(self, epoch, logs=None):
-        _ = self.model  # under JAX, gives the layers the weights of this moment
+        _ = self.model  # under JAX, writes the current weights to the layers
         hypotheses = self.translator.translate(self.sources, **self.arguments)
         (bleu,) = evaluate(hypotheses, self.references, metrics=("bleu",))
         logs["val_bleu"] = bleu.score
 
 
 class StopOnSignal(keras.callbacks.Callback):
-    """Lets a signal end `fit` after the step that is running.
+    """Ends `fit` after the current step when a signal arrives.
 
-    SIGINT (ctrl-C) or SIGTERM, of which a second one ends it at once; or SIGHUP of a
-    terminal that closes, unless `nohup` keeps it away.
+    Signals are SIGINT (ctrl-C) and SIGTERM, where a second one ends it at once, and
+    SIGHUP of a closing terminal, unless `nohup` is used.
 
     Args:
-        agree: whether it holds on any of the processes that train together; all of
-            them ask after the same step.
+        agree: a function that returns whether a flag is set in any training process;
+            all processes call it after the same step.
 
     Attributes:
-        signal: the number of the signal that came, or None; SIGTERM where it came to
-            another process.
-        step: steps done since `fit` began.
+        signal: the number of the received signal, or None; SIGTERM where another
+            process received it.
+        step: the number of steps since `fit` began.
     """
 
     def __init__(self, agree=bool):
@@ -121,7 +120,7 @@ class StopOnSignal(keras.callbacks.Callback):
             self.model.stop_training = True
 
     def agreed(self):
-        """Whether a signal came to any process, which is then `signal` in all."""
+        """Whether any process received a signal, which is then `signal` in all."""
         told = self.agree(self.signal is not None)
         if told:
             self.signal = self.signal or signal.SIGTERM
@@ -140,12 +139,12 @@ class StopOnSignal(keras.callbacks.Callback):
 
     def _note(self, number, frame):
         self.signal = number
-        if number == _HANGUP:  # comes twice: from the kernel and from the shell
+        if number == _HANGUP:  # arrives twice: from the kernel and from the shell
             return
         self._restore()
         name = signal.Signals(number).name
-        # Not `print`, which must not be called while it is at work. What reads it may
-        # have ended by the same ctrl-C.
+        # Not `print`, which is not reentrant. The reader of the pipe may have ended by
+        # the same ctrl-C.
         with contextlib.suppress(OSError):
             os.write(2, f"\n{name}: stops after this step; again: at once\n".encode())
 
@@ -156,13 +155,13 @@ class StopOnSignal(keras.callbacks.Callback):
 
 
 class ResumeState(keras.callbacks.Callback):
-    """The first step goes on as if `fit` had not begun anew.
+    """Restores metrics and random state at the first step of a new `fit`.
 
-    `fit` sets metrics to zero when it begins, and on PyTorch draws from the same random
-    numbers as dropout: what a step draws would depend on where a run was stopped.
+    `fit` resets metrics when it begins, and on PyTorch draws from the random state of
+    dropout: dropout masks would depend on where a run was stopped.
 
     Args:
-        metrics: `(variable, value)` of metrics that go on counting.
+        metrics: `(variable, value)` of metrics that continue.
     """
 
     def __init__(self, metrics=()):
@@ -182,7 +181,7 @@ class StopOnNaN(keras.callbacks.Callback):
     """Ends `fit` after a step whose loss is not a finite number.
 
     Attributes:
-        batch: the number of that step since `fit` began, from 0; None so far.
+        batch: the number of that step since `fit` began, from 0; None before.
     """
 
     def __init__(self):
@@ -190,26 +189,27 @@ class StopOnNaN(keras.callbacks.Callback):
         self.batch = None
 
     def on_train_batch_end(self, batch, logs=None):
-        # The mean of all losses since `fit` began: finite until the first that is not.
+        # The mean of all losses since `fit` began: finite until the first non-finite
+        # loss.
         if not math.isfinite(logs["loss"]):
             self.batch = batch
             self.model.stop_training = True
 
 
 class AverageWeights(keras.callbacks.Callback):
-    """At the end of `fit`, the model is the mean of its last or best epochs.
+    """Sets the model to the mean of its last or best epochs at the end of `fit`.
 
-    For plain `fit`; a run of `train` averages its checkpoints.
+    For plain `fit`; runs of `train` average checkpoints instead.
 
     Args:
-        last: epochs whose weights are averaged; they are kept in memory.
-        best: as many epochs of the best `monitor`, instead of the last ones; of two
-            equal ones the earlier.
-        monitor: a name in the logs of an epoch, such as `"val_bleu"`.
-        mode: `"min"` or `"max"`: which values of it are good.
+        last: the number of last epochs to average; their weights are kept in memory.
+        best: the number of epochs with the best `monitor`, instead of the last ones;
+            ties go to the earlier epoch.
+        monitor: a key of an epoch's logs, such as `"val_bleu"`.
+        mode: `"min"` or `"max"`: which values are better.
 
     Raises:
-        InputError: where the logs do not have `monitor`, or for another mode.
+        InputError: where the logs lack `monitor`, or for another mode.
 
     Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 6.1.
     """

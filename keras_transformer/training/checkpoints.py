@@ -1,8 +1,8 @@
-"""Checkpoints of a run: all that training needs to go on where it was.
+"""Checkpoints of a run: everything that training needs to resume.
 
 `checkpoints/step-NNNNNNN` holds `model.weights.h5`, `state.h5` and `state.json`, which
-has the SHA-256 of all three. Versions before this one wrote none; such a checkpoint is
-read as it is.
+has the SHA-256 of all three. Earlier versions wrote no SHA-256; such a checkpoint is
+read unchecked.
 """
 
 import json
@@ -33,7 +33,7 @@ _DIGESTS = "sha256"  # the key of `state.json`
 
 
 def list_checkpoints(folder):
-    """`{step: path}` of the whole checkpoints below a run folder, oldest first."""
+    """`{step: path}` of the complete checkpoints of a run folder, oldest first."""
     found = {}
     for path in Path(folder, "checkpoints").glob("step-*"):
         if match := _NAME.fullmatch(path.name):
@@ -42,7 +42,7 @@ def list_checkpoints(folder):
 
 
 class Snapshot(NamedTuple):
-    """All values of a model that learns, `{name: array}`."""
+    """All values of a model in training, `{name: array}`."""
 
     weights: dict
     others: dict  # optimizer, seed generators, metrics and random state
@@ -51,7 +51,7 @@ class Snapshot(NamedTuple):
 def take_snapshot(model):
     """The values of a compiled model.
 
-    Where several processes train, all of them must ask: some values are sums over all.
+    With several training processes, all must call it: some values are sums over all.
     """
     variables = _other_variables(model)
     others = {name: backends.to_numpy(v) for name, v in variables.items()}
@@ -64,12 +64,12 @@ def save_checkpoint(folder, snapshot, step, state):
 
     Args:
         folder: the run folder.
-        snapshot: of the model.
-        step: updates done.
-        state: what else the run wants to know, as JSON can hold it.
+        snapshot: the values of the model.
+        step: the number of updates so far.
+        state: further state of the run, as JSON values.
 
     Raises:
-        InputError: where it cannot be written; older checkpoints are untouched.
+        InputError: where it cannot be written; older checkpoints are kept.
     """
     path = Path(folder, "checkpoints", f"step-{step:07d}")
     new = None
@@ -98,8 +98,8 @@ def save_checkpoint(folder, snapshot, step, state):
 
 
 def _flush(path):
-    """Waits until a file or folder is on the disk: no power cut leaves half of it."""
-    if os.name == "nt":  # opens no folders
+    """Flushes a file or folder to disk, so that a power cut leaves no half of it."""
+    if os.name == "nt":  # cannot open folders
         return
     descriptor = os.open(path, os.O_RDONLY)
     try:
@@ -109,7 +109,7 @@ def _flush(path):
 
 
 def read_checkpoint(path):
-    """What `save_checkpoint` kept: a `Snapshot`, and `state`.
+    """The `Snapshot` and `state` of a checkpoint.
 
     Raises:
         InputError: where a file is missing or damaged.
@@ -119,10 +119,10 @@ def read_checkpoint(path):
 
 
 def check_checkpoint(path):
-    """The `state` of a checkpoint all of whose files are those that were written.
+    """The `state` of a checkpoint, after checking the SHA-256 of its files.
 
     Raises:
-        InputError: naming the file that is missing or damaged.
+        InputError: naming a file that is missing or damaged.
     """
     state, digests = _read_state(path)
     for name in (_WEIGHTS, _OTHERS):
@@ -133,13 +133,13 @@ def check_checkpoint(path):
             raise InputError(f"cannot read {file}: {error.strerror}") from None
         if not is_whole:
             raise InputError(
-                f"{file} is damaged: it has not the SHA-256 that {_STATE} says"
+                f"{file} is damaged: its SHA-256 is not the one in {_STATE}"
             )
     return state
 
 
 def read_state(path):
-    """The `state` that `save_checkpoint` kept.
+    """The `state` of a checkpoint.
 
     Raises:
         InputError: where it is missing, damaged, or that of another step.
@@ -148,7 +148,7 @@ def read_state(path):
 
 
 def has_digests(path):
-    """Whether damage to a checkpoint shows; errors as of `read_state`."""
+    """Whether a checkpoint has SHA-256 digests; raises as `read_state` does."""
     return _read_state(path)[1] is not None
 
 
@@ -158,36 +158,40 @@ def _read_state(path):
     try:
         state = json.loads(file.read_text())
     except (OSError, RecursionError, ValueError):
-        raise InputError(f"{file} is missing or cut off") from None
+        raise InputError(f"{file} is missing or truncated") from None
     step = int(path.name.removeprefix("step-"))
     if not isinstance(state, dict) or type(state.get("step")) is not int:
-        raise InputError(f"{file} is damaged: it is no JSON object with a step")
+        raise InputError(f"{file} is damaged: it is not a JSON object with a step")
     if state["step"] != step:
         raise InputError(
-            f"{file} is of step {state['step']}, which is not that of its folder"
+            f"{file} is of step {state['step']}, which is not the step of its folder"
         )
     digests = state.pop(_DIGESTS, None)
     if digests is None:
         return state, None
     names = {_WEIGHTS, _OTHERS, _STATE}
     if not isinstance(digests, dict) or digests.keys() != names:
-        raise InputError(f"{file} is damaged: its {_DIGESTS} are not of three files")
+        raise InputError(
+            f"{file} is damaged: its {_DIGESTS} are not those of three files"
+        )
     if digests[_STATE] != sha256_of_json(state):
-        raise InputError(f"{file} is damaged: it has not the SHA-256 that it says")
+        raise InputError(
+            f"{file} is damaged: its SHA-256 is not the one that it records"
+        )
     return state, digests
 
 
 def restore_snapshot(snapshot, model, path):
-    """Gives the model the values of a snapshot.
+    """Assigns the values of a snapshot to a model.
 
     Args:
-        snapshot: of an equal model.
-        model: compiled.
-        path: of the checkpoint, for the error.
+        snapshot: the values of an equal model.
+        model: the compiled model.
+        path: the path of the checkpoint, for messages.
 
     Returns:
-        `(variable, value)` of the metrics: they are to be assigned when `fit` has
-        begun, which sets them to zero.
+        `(variable, value)` of the metrics, to be assigned after `fit` has begun, which
+        resets them.
 
     Raises:
         InputError: where it does not fit the model, which is then unchanged.
@@ -199,8 +203,8 @@ def restore_snapshot(snapshot, model, path):
     shapes = {name: tuple(variable.shape) for name, variable in variables.items()}
     if shapes != {name: array.shape for name, array in arrays.items()}:
         raise InputError(
-            f"{path / _OTHERS} does not fit the optimizer of this config; begin a "
-            f"new run folder"
+            f"{path / _OTHERS} does not fit the optimizer of this config; choose "
+            "another output for a new run"
         )
     _restore_random_state(random_state, path)
     assign(model, snapshot.weights, path / _WEIGHTS)
@@ -221,19 +225,19 @@ def _restore_random_state(array, path):
         backends.restore_random_state(array)
     except (RuntimeError, ValueError):
         raise InputError(
-            f"{path / _OTHERS} is damaged: it holds no state of the random numbers"
+            f"{path / _OTHERS} is damaged: it has no valid random state"
         ) from None
 
 
 def remove_checkpoints(folder, keep):
-    """Drops every checkpoint whose step is not in `keep`."""
+    """Removes every checkpoint whose step is not in `keep`."""
     for step, path in list_checkpoints(folder).items():
         if step not in keep:
             _remove(path)
 
 
 def _remove(path):
-    """Under another name first: a checkpoint that is there is whole."""
+    """Renames before removal, so that every existing checkpoint is complete."""
     hidden = path.with_name(f".{path.name}")
     remove(hidden)
     path.rename(hidden)
@@ -242,7 +246,7 @@ def _remove(path):
 
 def metric_variables(model):
     """The variables of the loss and of the metrics, in a stable order."""
-    # Not `model.metrics_variables`: before the first step Keras knows no metric.
+    # Not `model.metrics_variables`: before the first step Keras has no metrics.
     metrics = [model.metrics[0], *model.fed_metrics]
     return [variable for metric in metrics for variable in metric.variables]
 

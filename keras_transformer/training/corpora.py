@@ -1,4 +1,4 @@
-"""The sentence pairs that a run config names, and their tokenizers."""
+"""Corpora of a run: the sentence pairs of its config, and their tokenizers."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ from keras_transformer.training.config.data_section import Corpus
 from keras_transformer.training.config.data_section import DataSection
 from keras_transformer.training.config.data_section import TokenizerSection
 
-_SAMPLE = 1_000_000  # pairs that a tokenizer is trained on at most
+_SAMPLE = 1_000_000  # maximum number of pairs to train a tokenizer on
 
 Fingerprint = dict[str, list[dict[str, str | int]]]
 
 
 @dataclasses.dataclass(frozen=True)
 class TrainingPairs:
-    """The training text as ids, with the arguments of `TokenBatches` that go with it.
+    """The training text as ids, with the matching arguments of `TokenBatches`.
 
     Args:
         pairs: the sentence pairs, in their plain segmentation.
-        report: what was dropped.
-        shares: of each corpus its pairs and its weight.
-        digest: of the ids, where they are mapped from a cache that has checksums; None
-            where not.
-        bpe_dropout: None where the config wants none.
+        report: the filter report.
+        shares: the number of pairs and the weight of each corpus.
+        digest: the digest of the ids, where they come from a cache with checksums;
+            otherwise None.
+        bpe_dropout: the `BPEDropout`, or None without.
     """
 
     pairs: EncodedPairs
@@ -62,18 +62,18 @@ class TrainingPairs:
 class Corpora:
     """The texts of a run.
 
-    The training text is read only as it is needed, and never held whole unless it is
-    the phrasebook.
+    The training text is streamed, never held in memory as a whole, except for the
+    phrasebook.
 
     Args:
         data: the `data` section of a `RunConfig`.
 
     Attributes:
-        validation: in memory; None where the config names none.
+        validation: the text in memory; None where the config has none.
         test: see `validation`.
 
     Raises:
-        InputError: where a file of `validation` or `test` is not right.
+        InputError: where a file of `validation` or `test` is faulty.
     """
 
     def __init__(self, data: DataSection) -> None:
@@ -90,16 +90,16 @@ class Corpora:
             )
 
     def sample(self) -> ParallelText:
-        """Training text for a tokenizer: all, or a million pairs spread evenly."""
+        """Training text of a tokenizer: all pairs, or a million spread evenly."""
         if self._data.phrasebook is not None:
             return self._phrases
         shards = itertools.chain.from_iterable(files.shards() for files in self._train)
         return spread(read_shards(shards), _SAMPLE)
 
     def known_words(self) -> KnownWords | None:
-        """The words of the source, where the text is a closed language: the phrasebook.
+        """The source words, where the text is a closed language (the phrasebook).
 
-        None for other texts: a model may read more words than it has seen.
+        None for other texts: models may handle words that they have not seen.
         """
         if self._data.phrasebook is None:
             return None
@@ -115,19 +115,19 @@ class Corpora:
         *,
         split_symbols: bool = False,
     ) -> TrainingPairs:
-        """The training text as ids; encoded once, and then mapped from the cache.
+        """The training text as ids; encoded once, then memory-mapped from the cache.
 
         Args:
-            source_tokenizer: of the source.
+            source_tokenizer: the tokenizer of the source.
             target_tokenizer: of the target; the same for a shared vocabulary.
-            folder: of the cache where the config names none.
-            longest: the most tokens, with the end token, to which `bpe_dropout` may
-                lengthen a row: the learned positions of the model; None for any.
-            say: is given a line of progress now and then.
-            split_symbols: of `bpe_dropout`, see `BPEMerges`.
+            folder: the cache folder where the config has none.
+            longest: the maximum number of tokens of a row under `bpe_dropout`, with the
+                end token: the learned positions of the model; None for no limit.
+            say: a function that receives lines of progress.
+            split_symbols: an option of `bpe_dropout`, see `BPEMerges`.
 
         Raises:
-            InputError: where a file is not right, nothing is left of a corpus, or the
+            InputError: where a file is faulty, a corpus has no usable pair, or the
                 cache cannot be written.
         """
         data, tokenizers = self._data, (source_tokenizer, target_tokenizer)
@@ -162,11 +162,11 @@ class Corpora:
         )
 
     def fingerprint(self, known: Fingerprint | None = None) -> Fingerprint:
-        """What the files are now, as JSON can hold it.
+        """The current records of the files, as JSON values.
 
         Args:
-            known: an earlier fingerprint: of a file that still has its size and times
-                nothing is read. `encode` then takes only such texts.
+            known: an earlier fingerprint: files with unchanged size and times are not
+                read. `encode` then accepts only such texts.
 
         Raises:
             InputError: where a file cannot be read.
@@ -196,7 +196,7 @@ class Corpora:
 
 
 def changes(before: Fingerprint, now: Fingerprint) -> list[str]:
-    """A line a changed file: `data.train: a.en: 9 lines, ... -> 8 lines, ...`."""
+    """A line per changed file: `data.train: a.en: 9 lines, ... -> 8 lines, ...`."""
     lines = []
     for part in {**before, **now}:
         files = itertools.zip_longest(before.get(part, ()), now.get(part, ()))
@@ -211,26 +211,26 @@ def changes(before: Fingerprint, now: Fingerprint) -> list[str]:
 def make_tokenizers(
     section: TokenizerSection, sample: Callable[[], ParallelText], folder: Path
 ) -> list[Tokenizer]:
-    """Source and target tokenizer: of the run folder, given, or trained and kept.
+    """Source and target tokenizer: from the run folder, from files, or trained.
 
     Args:
         section: the `tokenizer` section of a `RunConfig`.
-        sample: gives the text to train on, such as `Corpora.sample`.
-        folder: the run folder, which keeps them.
+        sample: a function that returns the text to train on, such as `Corpora.sample`.
+        folder: the run folder, which stores them.
 
     Returns:
-        Two `Tokenizer`s; the same one twice for a shared vocabulary.
+        Two `Tokenizer`s; the same object twice for a shared vocabulary.
 
     Raises:
-        InputError: where a file is not right or not the one that the run began with,
-            or the text cannot fill the vocabulary.
+        InputError: where a file is faulty or not the one that the run began with, or
+            the text is too small for the vocabulary.
     """
     paths = _tokenizer_paths(section, folder)
     if not all(path.exists() for path in paths):
         for tokenizer, path in zip(_make(section, sample), paths, strict=True):
             tokenizer.save(path)
     tokenizers = load_tokenizers(section, folder)
-    # One origin for a shared vocabulary, and none where they were trained.
+    # One origin for a shared vocabulary, none for trained tokenizers.
     for origin, tokenizer in zip(_given_paths(section), tokenizers, strict=False):
         if origin.exists() and Tokenizer.load(origin).model != tokenizer.model:
             raise InputError(
@@ -241,10 +241,10 @@ def make_tokenizers(
 
 
 def load_tokenizers(section: TokenizerSection, folder: Path) -> list[Tokenizer]:
-    """What `make_tokenizers` has kept in a run folder.
+    """The tokenizers that `make_tokenizers` stored in a run folder.
 
     Raises:
-        InputError: where a file is missing or not right.
+        InputError: where a file is missing or faulty.
     """
     tokenizers = [
         Tokenizer.load(plain_file(folder, path.name, MOST_BYTES))
@@ -277,7 +277,7 @@ def _make(
 
 
 def _train(section: TokenizerSection, lines: list[str], side: str) -> Tokenizer:
-    """Of one side, or of both where `side` is empty."""
+    """A tokenizer of one side, or of both where `side` is empty."""
     key = "vocabulary_size"
     own = side and getattr(section, f"{side}_{key}")
     options = {"normalization": section.normalization} if section.normalization else {}

@@ -1,4 +1,4 @@
-"""The picture of a run: likelihood, validation scores and learning rate over steps."""
+"""Plot of a run: likelihood, validation scores and learning rate over steps."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def draw(lines: Sequence[Mapping[str, Any]]) -> bytes | None:
     Raises:
         ImportError: where matplotlib is not installed.
     """
-    # Figure, not pyplot, which would choose a window and keep every figure.
+    # Figure, not pyplot, which would use a window system and keep every figure.
     from matplotlib.figure import Figure
 
     points = {name: _points(lines, name) for _, c in _PANELS.values() for name in c}
@@ -75,7 +75,7 @@ def draw(lines: Sequence[Mapping[str, Any]]) -> bytes | None:
 
 
 def _points(lines: Sequence[Mapping[str, Any]], name: str) -> list[tuple[int, float]]:
-    """Step and value, of the lines that have one."""
+    """Steps and values of the lines that have the key."""
     return [(x["step"], x[name]) for x in lines if x.get(name) is not None]
 
 
@@ -108,7 +108,7 @@ def _finish(panel: Any, curves: Mapping[str, Any]) -> None:
 
 
 def _zoom(panel: Any) -> None:
-    """Leaves the first steep fall above the panel: what comes later is read."""
+    """Cuts off the first steep fall, so that later values are readable."""
     curves = [line.get_ydata() for line in panel.lines]
     later = [value for curve in curves for value in curve[len(curve) // 10 :]]
     low, high = min(later), max(later)

@@ -11,15 +11,15 @@ from keras_transformer.backends.distribution import Distribution
 from keras_transformer.errors import InputError
 from keras_transformer.training.config.training_section import DISTRIBUTIONS
 
-# What the frameworks say, in words of their own, where a peer does not answer.
+# Fragments of the frameworks' messages about a peer that does not answer.
 _SIGNS = ("collective", "connection", "gloo", "heartbeat", "nccl", "peer")
 
 
 class WorkerLost(Exception):
-    """Another process of the training has ended; this one cannot go on.
+    """Another training process has ended; this one cannot continue.
 
     Attributes:
-        exit_code: of a program that ends by it.
+        exit_code: the exit code of a program that ends by it.
     """
 
     exit_code = 1
@@ -30,9 +30,9 @@ def open_distribution(kind="none", devices="all"):
     """Everything inside runs on these devices: model, `compile`, `fit`, `evaluate`.
 
     To be opened before anything of the backend has run: before seeds and variables.
-    The rows of each batch must divide by `num_replicas` (times
-    `model.micro_batches`), for which `rows_multiple_of` adds rows of padding, and each
-    process gives `fit` the share `part` of them:
+    The number of rows of a batch must be a multiple of `num_replicas` (times
+    `model.micro_batches`); `rows_multiple_of` adds rows of padding. Each process passes
+    its share `part` to `fit`:
 
         with open_distribution("data_parallel", devices=4) as distribution:
             keras.utils.set_random_seed(1)
@@ -48,24 +48,24 @@ def open_distribution(kind="none", devices="all"):
             "model_parallel", the devices of a process share them; several processes
             join by KERAS_DISTRIBUTION_JOB_ADDRESSES, _NUM_PROCESSES and _PROCESS_ID.
             PyTorch: "torchrun", the processes that it starts.
-        devices: "all", or how many in each process: GPUs, or without any that many
-            logical CPUs.
+        devices: "all", or the number per process: GPUs, or that many logical CPUs where
+            there are no GPUs.
 
     Yields:
         A `Distribution`: `num_replicas`, `part`, `process_index`, `num_processes`,
-        `is_chief`, and `max(number)`, the largest that any process gives, with
-        `any(flag)`, `chiefs(number)` and `wait()`.
+        `is_chief`, and the collective `max(number)`, `any(flag)`, `chiefs(number)` and
+        `wait()`.
 
     Raises:
-        InputError: where the kind belongs to another backend, the devices are not
-            there, or the environment does not name the processes.
+        InputError: where the kind belongs to another backend, devices are missing, or
+            the environment does not name the processes.
         WorkerLost: within a minute after another process has died.
     """
     if kind == "none":
         if devices != "all":
             raise InputError(
-                f"devices {devices} needs a distribution; choose {_choices()}, or "
-                f"leave devices at all"
+                f"devices {devices} needs a distribution; set distribution to "
+                f"{_choices()}, or set devices to all"
             )
         yield Distribution()
         return
@@ -83,9 +83,9 @@ def open_distribution(kind="none", devices="all"):
             if distribution.num_processes > 1 and _tells_of_a_lost_peer(error):
                 cause = str(error).strip().partition("\n")[0]
                 raise WorkerLost(
-                    f"another process of this training has ended; start all of them "
-                    f"again with the same command, which goes on from the last "
-                    f"checkpoint ({type(error).__name__}: {cause})"
+                    "another process of this training has ended; start all of them "
+                    "again with the same command to resume from the last checkpoint "
+                    f"({type(error).__name__}: {cause})"
                 ) from error
             raise
 

@@ -16,17 +16,18 @@ from keras_transformer.hiding import hidden
 
 
 class Events:
-    """Writes TensorBoard's files event by event, without a thread.
+    """TensorBoard event writer without a thread.
 
-    tensorboardX's `SummaryWriter` writes in a thread, which a full disk ends; what is
-    added afterwards would wait for ever.
+    tensorboardX's `SummaryWriter` writes in a thread that a full disk ends; later calls
+    would then block for ever.
 
     Args:
-        folder: an existing one, of this run alone.
-        step: where the run goes on; TensorBoard hides what other files hold behind it.
+        folder: an existing folder for this run only.
+        step: the step where the run resumes; TensorBoard hides later events of other
+            files.
 
-    The methods raise `ImportError` where tensorboardX is missing, and `OSError`; the
-    next event then begins a new file.
+    Methods raise `ImportError` where tensorboardX is missing, and `OSError`; after that
+    the next event begins a new file.
     """
 
     def __init__(self, folder: Path, step: int) -> None:
@@ -52,14 +53,14 @@ class Events:
         hypotheses: Sequence[str],
         references: Sequence[str],
     ) -> None:
-        """Translations of a step, as a table."""
+        """Writes translations of a step as a table."""
         head = [("source", "model", "reference"), ("---",) * 3]
         rows = [*head, *zip(sources, hypotheses, references, strict=True)]
         table = "\n".join(f"| {' | '.join(map(_cell, row))} |" for row in rows)
         self._write(step, [_tensorboard_x("summary").text("samples", table)])
 
     def close(self) -> None:
-        """Ends the file, if there is one."""
+        """Closes the file, if there is one."""
         if self._file is not None:
             file, self._file = self._file, None
             file.close()
@@ -76,7 +77,7 @@ class Events:
             self._put(*events)
         except OSError:
             with contextlib.suppress(OSError):
-                self.close()  # nothing is written behind an event that broke off
+                self.close()  # nothing is written after an incomplete event
             raise
         self.step = step
 
@@ -101,8 +102,8 @@ class Events:
 def _tensorboard_x(name: str) -> types.ModuleType:
     """A module of tensorboardX, loaded without PyTorch.
 
-    tensorboardX loads PyTorch, where it is installed, for its tensors alone: a second
-    and 200 MB, and behind TensorFlow it can crash the process.
+    tensorboardX loads PyTorch, where installed, only for tensors: it takes a second and
+    200 MB, and after TensorFlow it can crash the process.
     """
     with hidden("torch"):
         return importlib.import_module(f"tensorboardX.{name}")

@@ -34,18 +34,18 @@ _NEEDS = {_EVENTS: "tensorboardX", _CURVE: "matplotlib"}
 
 
 class RunLog:
-    """The folder `logs` of a run, which holds each step once, resumed or not.
+    """The log folder `logs` of a run, with each step once, resumed or not.
 
-    What cannot be written (a full disk) or is not installed is said once and stops no
-    training; lines of `metrics.jsonl` are written later, when they can be.
+    Outputs that cannot be written (a full disk) or are not installed are reported once
+    and do not stop training; lines of `metrics.jsonl` are written later, once possible.
 
     Args:
         folder: the run folder.
-        step: where the run goes on; what was logged behind it is dropped. 0 drops all.
-        say: takes a sentence for whoever watches the run.
+        step: the step where the run resumes; later lines are dropped. 0 drops all.
+        say: a function that receives messages for people.
 
     Attributes:
-        lines: all that was logged, oldest first: `step` and the values of `add`.
+        lines: all logged lines, oldest first: `step` and the values of `add`.
 
     Raises:
         InputError: where `metrics.jsonl` cannot be read or written when it is opened.
@@ -82,11 +82,12 @@ class RunLog:
         self._say_what_is_missing()
 
     def add(self, step: int, values: Mapping[str, float]) -> None:
-        """Logs numbers of a step; draws the curve again where one begins with `val_`.
+        """Logs numbers of a step; redraws the curve where a key begins with `val_`.
 
         Args:
-            step: updates done; higher than at the last call.
-            values: such as `loss`, `nll`, `learning_rate`, `val_nll`, `val_bleu`.
+            step: the number of updates; higher than in the last call.
+            values: numbers such as `loss`, `nll`, `learning_rate`, `val_nll`,
+                `val_bleu`.
         """
         plain = {name: _plain(value) for name, value in values.items()}
         self.lines.append({"step": step, **plain})
@@ -110,7 +111,7 @@ class RunLog:
             self._events.add_samples(step, sources, hypotheses, references)
 
     def close(self) -> None:
-        """Writes what waits, draws the curve, ends the file of TensorBoard events."""
+        """Writes pending lines, draws the curve, closes the TensorBoard event file."""
         with self._going_on(_METRICS):
             self._append()
         with self._going_on(_CURVE):
@@ -154,13 +155,13 @@ class RunLog:
         self._failed |= missing.keys()
         if missing:
             self.say(
-                f"left out: {' and '.join(missing)}; pip install "
-                f"{' '.join(missing.values())} brings them back"
+                f"not written: {' and '.join(missing)}; to get them, run pip install "
+                f"{' '.join(missing.values())}"
             )
 
     @contextlib.contextmanager
     def _going_on(self, output: str) -> Iterator[None]:
-        """Training goes on where an output fails, which is said at the first time."""
+        """Lets training continue where an output fails; warns the first time."""
         try:
             yield
         except (OSError, ImportError) as error:
@@ -169,12 +170,12 @@ class RunLog:
                 reason = getattr(error, "strerror", None) or error
                 self.say(
                     f"warning: cannot write {output} in {self.folder}: {reason}; "
-                    f"training goes on"
+                    "training continues"
                 )
 
 
 def _keep_lines(path: Path, step: int) -> list[dict[str, Any]]:
-    """The lines up to a step; later ones and half a line at the end leave the file."""
+    """The lines up to a step; removes later ones and an incomplete last line."""
     if not path.exists():
         return []
     content = path.read_bytes()
@@ -199,6 +200,6 @@ def _keep_lines(path: Path, step: int) -> list[dict[str, Any]]:
 
 
 def _plain(value: Any) -> float | None:
-    """A number of JSON, which has no NaN, in the digits that float32 has."""
+    """A JSON number (None for NaN) with the digits of float32."""
     value = float(value)
     return float(f"{value:.8g}") if math.isfinite(value) else None

@@ -26,14 +26,14 @@ _OPTIMIZERS = {
 
 
 def compiled_model(config, tokenizers):
-    """The model of a `RunConfig` with fresh weights, ready for `fit`.
+    """The compiled model of a `RunConfig`, with fresh weights.
 
     Args:
-        config: the run's.
-        tokenizers: of source and target; they decide the vocabulary sizes.
+        config: the config of the run.
+        tokenizers: the tokenizers of source and target, which set the vocabulary sizes.
 
     Raises:
-        InputError: where all of it is frozen.
+        InputError: where all layers are frozen.
     """
     training = config.training
     model = new_model(config, tokenizers, training.precision)
@@ -53,7 +53,7 @@ def compiled_model(config, tokenizers):
 
 
 def begin_from_trained(model, config):
-    """Gives a new run's model the weights of `model.folder`, where there is one.
+    """Assigns the weights of `model.folder` to a new run's model, if the config has it.
 
     Raises:
         InputError: where they do not fit.
@@ -79,9 +79,9 @@ def special_ids(tokenizers):
     for name, found in source.items():
         if found != target[name]:
             raise InputError(
-                f"the source tokenizer has {name} {found}, the target tokenizer "
-                f"{target[name]}, but a model has one; train them with the same, a "
-                f"padding too"
+                f"the source tokenizer has {name} {found} and the target tokenizer "
+                f"{target[name]}, but a model has only one; train both with the same "
+                "special ids, padding included"
             )
     return source
 
@@ -91,7 +91,7 @@ def make_optimizer(training, model):
 
     Args:
         training: the section.
-        model: what it is for; weight decay leaves biases and normalizations alone.
+        model: the model to train; weight decay skips biases and normalizations.
     """
     options = training.optimizer.model_dump(exclude_none=True)
     make = _OPTIMIZERS[options.pop("name")]
@@ -113,7 +113,7 @@ def make_optimizer(training, model):
 
 
 def _decays(variable):
-    """Whether weight decay has to do with it: no bias and no normalization."""
+    """Whether weight decay applies: not to biases and normalizations."""
     return len(variable.shape) > 1 and "bias" not in variable.name
 
 
@@ -147,5 +147,6 @@ def _freeze(model, parts):
                 layer.trainable = False
     if not model.trainable_variables:
         raise InputError(
-            f"training.freeze {', '.join(parts)} leaves nothing to learn; freeze less"
+            f"training.freeze {', '.join(parts)} leaves nothing to train; freeze "
+            "fewer parts"
         )

@@ -1,7 +1,8 @@
-"""Moving average of the weights (EMA), beside the weights that learn.
+"""Moving average of the weights (EMA), beside the trained weights.
 
-Keras' optimizers keep one (`use_ema`) and put it into the model where `fit` ends. A run
-begins `fit` many times and needs both: the weights to go on, the mean to translate.
+Keras' optimizers keep one (`use_ema`) and move it into the model at the end of `fit`. A
+run calls `fit` many times and needs both: the weights to continue, the mean to
+translate.
 
 Reference: Polyak and Juditsky, 1992, https://doi.org/10.1137/0330046.
 """
@@ -12,19 +13,19 @@ from keras_transformer import backends
 
 
 def keep_weights(optimizer):
-    """`fit` leaves the weights as they are; returns the optimizer."""
+    """Keeps `fit` from overwriting the weights with the mean; returns the optimizer."""
     optimizer.finalize_variable_values = lambda variables: None
     return optimizer
 
 
 @contextlib.contextmanager
 def averaged(model):
-    """Within it, the model has the running mean as its weights, if it keeps one."""
+    """Context in which the model has the moving average as its weights, if any."""
     optimizer = model.optimizer
     if not optimizer.use_ema:
         yield
         return
-    # Keras' own callback, which swaps them, does so by sums and rounds the weights.
+    # Keras' callback swaps them by sums, which rounds the weights.
     means = optimizer._model_variables_moving_average
     weights = [backends.to_numpy(weight) for weight in model.trainable_variables]
     for weight, mean in zip(model.trainable_variables, means, strict=True):

@@ -6,24 +6,24 @@ import sys
 from keras_transformer import backends
 from keras_transformer.control_characters import escaped
 
-_SAMPLES = 5  # translations printed
+_SAMPLES = 5  # number of translations printed
 
 
 def say(text):
-    """A line to standard error; where nobody reads it any more, nothing."""
+    """Prints a line to standard error; ignores a closed stream."""
     with contextlib.suppress(OSError, ValueError):
         print(escaped(text), file=sys.stderr, flush=True)
 
 
 def print_test(text, hypotheses, scores):
-    """Prints some translations, exact matches and scores.
+    """Prints some translations, the number of exact matches and scores.
 
-    A terminal is shown no control characters.
+    On a terminal, control characters are escaped.
 
     Args:
-        text: `ParallelText` of the test.
+        text: the `ParallelText` of the test.
         hypotheses: a translation of each line.
-        scores: of `evaluate`.
+        scores: the result of `evaluate`.
     """
     shown = escaped if sys.stdout.isatty() else str
     for i in range(0, len(text), max(len(text) // _SAMPLES, 1)):
@@ -40,10 +40,10 @@ def model_card(config, step, lines, known_words=None):
     """The README.md of a model folder.
 
     Args:
-        config: `RunConfig`.
-        step: updates done.
-        lines: scores, in words.
-        known_words: `KnownWords` of the model, where they are known.
+        config: the `RunConfig`.
+        step: the number of updates.
+        lines: the scores as text lines.
+        known_words: the `KnownWords` of the model, if known.
     """
     scores = "\n".join(f"* {line}" for line in lines) or "* not scored"
     facts = known_words.info() if known_words else {}

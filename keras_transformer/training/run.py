@@ -1,4 +1,4 @@
-"""From a run config to a trained model folder, in a run folder that can be resumed."""
+"""Training runs: from a run config to a trained model folder, resumable."""
 
 import contextlib
 import dataclasses
@@ -37,11 +37,11 @@ from keras_transformer.training.run_state import restored
 from keras_transformer.training.validation import best_steps
 from keras_transformer.training.validation import fruitless
 
-_BOOTSTRAP = 1000  # samples, for the confidence intervals of the test
+_BOOTSTRAP = 1000  # bootstrap samples, for the confidence intervals of the test
 
 
 class Interrupted(Exception):
-    """A signal ended the run; a checkpoint was written first.
+    """A signal ended the run, after a checkpoint was written.
 
     Attributes:
         exit_code: 128 + the number of the signal: 130 for ctrl-C, 143 for SIGTERM, 129
@@ -54,7 +54,7 @@ class Interrupted(Exception):
 
 
 def train(config):
-    """Trains as a `RunConfig` says, or goes on with its run folder.
+    """Trains a model by a `RunConfig`, or resumes its run folder.
 
     Prints progress to standard error and the scores of the test text to standard
     output. Leaves `averaged/` and `best/` in the run folder: model folders.
@@ -63,7 +63,7 @@ def train(config):
         The scores of the test text, or None where there is none.
 
     Raises:
-        InputError: where config, data or folders are not right.
+        InputError: where config, data or folders are not valid.
         Interrupted: where a signal stopped it; the run can be resumed.
     """
     training = config.training
@@ -93,20 +93,20 @@ def train(config):
 
 
 def _say_nothing(text):
-    """As the processes do that are not the chief."""
+    """Ignores a message, in processes other than the chief."""
 
 
 class Run:
-    """One run: the loop over windows of steps, and what it ends with.
+    """A training run: the loop over windows of steps, and its final work.
 
     Args:
         config: a `RunConfig`.
-        distribution: the `Distribution` that it trains under.
-        parts: texts, batches, model: the `Parts` of `build_parts`.
-        state: where it goes on.
+        distribution: the `Distribution` of the training.
+        parts: the `Parts` of `build_parts`: texts, batches, model.
+        state: the state from which it continues.
         metrics: `(variable, value)` of a window that was cut in two.
         log: the chief's `RunLog`; None in other processes.
-        say: is given what a person would like to know.
+        say: a function that receives messages for people.
     """
 
     def __init__(self, config, distribution, parts, state, metrics, log, say):
@@ -139,8 +139,9 @@ class Run:
         if state.step >= training.steps:
             return f"{self.folder} has all {state.step} steps"
         return (
-            f"{self.folder} ended at step {state.step} of {training.steps}, without a "
-            f"better validation for too long; more training.patience goes on"
+            f"{self.folder} ended at step {state.step} of {training.steps}, without "
+            "a better validation for too long; increase training.patience to "
+            "continue"
         )
 
     def _tokens_per_step(self):
@@ -149,7 +150,7 @@ class Run:
     # === The loop ===
 
     def _train_window(self, stop):
-        """Steps up to the next validation, checkpoint or line of the log, then that."""
+        """Trains up to the next validation, checkpoint or log line, then does that."""
         state, training = self.state, self.config.training
         ends = [_next_multiple(state.step, interval) for interval in training.intervals]
         end = min(training.steps, *ends)
@@ -166,7 +167,7 @@ class Run:
             self.metrics = [(v, backends.to_numpy(v)) for v in variables]
         if self._regular(state.step):
             state.regular.append(state.step)
-        stopped = stop.agreed()  # or another process was, while this one validated
+        stopped = stop.agreed()  # or another process got it meanwhile
         kept = True
         if stopped or self._done() or self._regular(state.step):
             snapshot = take_snapshot(self.model)
@@ -174,8 +175,8 @@ class Run:
         if stopped:
             newest = max(list_checkpoints(self.folder), default=0)
             raise Interrupted(
-                f"stopped by {signal.Signals(stop.signal).name} at step {state.step}; "
-                f"run the same command again to go on from "
+                f"stopped by {signal.Signals(stop.signal).name} at step "
+                f"{state.step}; run the same command again to go on from "
                 f"{'there' if kept else f'step {newest}'}",
                 stop.signal,
             )
@@ -195,13 +196,13 @@ class Run:
                 callbacks=[*progress, resume, nan, stop],
             )
         except Exception:
-            if fault := self.batches.pairs.fault:  # TensorFlow has made another of it
+            if fault := self.batches.pairs.fault:  # TensorFlow has replaced it
                 raise fault from None
             raise
         seconds = time.monotonic() - began
         if nan.batch is not None:
             self._refuse_nan(state.step + nan.batch, "the loss of")
-        # A gradient that is not finite shows in the loss of the next step alone.
+        # A non-finite gradient shows only in the loss of the next step.
         if broken := weights.first_broken(weights.weight_values(self.model)):
             self._refuse_nan(state.step + stop.step - 1, f"the weight {broken!r} after")
         state.step += stop.step
@@ -233,7 +234,8 @@ class Run:
             logs, samples = self.validation.run()
             text = "  ".join(f"{name} {value:.4g}" for name, value in logs.items())
             self.say(f"step {state.step}: {text}")
-            # Other hardware may round it differently, so all take the chief's.
+            # Other hardware may round the score differently, so all processes take the
+            # chief's.
             score = self.distribution.chiefs(self.validation.score(logs))
             state.scores.append([state.step, score])
             best = best_steps(state.scores, 1)[0]
@@ -253,14 +255,14 @@ class Run:
         return logs
 
     def _checkpoint(self, snapshot):
-        """Whether it is kept: a full disk stops no training."""
+        """Writes a checkpoint if it can: a full disk does not stop training."""
         state, training = self.state, self.config.training
         try:
             save_checkpoint(
                 self.folder, snapshot, state.step, dataclasses.asdict(state)
             )
         except InputError as error:
-            self.say(f"warning: {error}; this checkpoint is left out")
+            self.say(f"warning: {error}; this checkpoint is skipped")
             return False
         if self._done() or self._regular(state.step):
             last = max(training.keep_checkpoints, training.average_last or 0)
@@ -274,7 +276,7 @@ class Run:
         try:
             self.translator.save(self.folder / "best", card)
         except InputError as error:
-            self.say(f"warning: {error}; training goes on without it")
+            self.say(f"warning: {error}; training continues without it")
 
     def _card(self, lines):
         known_words = self.translator.known_words

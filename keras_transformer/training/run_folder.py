@@ -1,4 +1,4 @@
-"""Run folders: what they keep of a run, and whether it is still what it was.
+"""Run folders: the files of a run, and checks that they have not changed.
 
 `config.yaml`, `tokenizer.model`, `known_words.json` of the phrasebook, `checkpoints/`,
 `best/`, `averaged/`, `logs/`. How it is opened is in `run_opening.py`.
@@ -33,10 +33,10 @@ from keras_transformer.training.run_state import newest_state
 
 _CORPUS = "corpus.json"
 _BATCH_TOKENS = "batch_tokens"
-#: The cache of the encoded text, and the key of its digest in a `State`.
+#: The cache of the encoded text; also the key of its digest in a `State`.
 ENCODED = "encoded"
 MODELS = ("best", "averaged")
-#: What is made of the config and the texts before the first checkpoint.
+#: Files made from the config and the texts before the first checkpoint.
 _MADE = (
     *(_CORPUS, batch_rule.FILE, _BATCH_TOKENS, *TOKENIZER_FILES),
     *(KNOWN_WORDS, ENCODED, "logs"),
@@ -58,12 +58,12 @@ def write(path: Path, text: str) -> None:
 
 
 def keep_corpus(folder: Path, corpora: Corpora) -> None:
-    """Keeps what the texts are when a run begins; refuses others afterwards.
+    """Records the texts when a run begins; refuses changed texts afterwards.
 
-    What a run left that had no checkpoint yet gives way to another corpus.
+    A run without a checkpoint may change its corpus: its files are removed.
 
     Raises:
-        InputError: where a text has changed since, and there is a checkpoint.
+        InputError: where a text has changed and there is a checkpoint.
     """
     if (folder / _CORPUS).exists():
         known = _read_corpus(folder)
@@ -81,11 +81,11 @@ def keep_corpus(folder: Path, corpora: Corpora) -> None:
 
 
 def check_corpus(folder: Path, corpora: Corpora) -> None:
-    """Refuses other texts than those that `keep_corpus` kept.
+    """Refuses texts that differ from the record of `keep_corpus`.
 
     Raises:
-        InputError: naming the files that differ; where the folder is not the one that
-            the first process has.
+        InputError: naming the files that differ; where the folder is not that of the
+            first process.
     """
     if not (folder / _CORPUS).exists():
         raise InputError(
@@ -110,8 +110,8 @@ def _read_corpus(folder: Path) -> Fingerprint:
         records = _RECORDS.validate_json(path.read_bytes(), strict=True)
     except (OSError, pydantic.ValidationError):
         raise InputError(
-            f"{path} is damaged: it does not say of each text what it was; copy it "
-            f"again, or choose another output"
+            f"{path} is damaged: it has no valid record of each text; copy it again, "
+            "or choose another output"
         ) from None
     return {
         part: list(map(dataclasses.asdict, files)) for part, files in records.items()
@@ -119,9 +119,9 @@ def _read_corpus(folder: Path) -> Fingerprint:
 
 
 def file_digests(folder: Path) -> dict[str, str]:
-    """`{name: SHA-256}` of what a training reads back besides its checkpoints.
+    """`{name: SHA-256}` of the files that a resumed training reads besides checkpoints.
 
-    Of `corpus.json` it is that of the texts' content, wherever they lie.
+    For `corpus.json` it is the digest of the texts' content, whatever their paths.
     """
     digests = {
         name: sha256_of(plain_file(folder, name, MOST_BYTES))
@@ -138,9 +138,9 @@ def file_digests(folder: Path) -> dict[str, str]:
 
 
 def check_files(folder: Path) -> None:
-    """Refuses other files than those that the newest checkpoint was trained with.
+    """Refuses files that differ from those of the newest checkpoint.
 
-    Of a run without checkpoints, or begun with an earlier version, nothing is known.
+    Runs without checkpoints, or of earlier versions, are not checked.
 
     Raises:
         InputError: naming the file.
@@ -166,18 +166,18 @@ def check_files(folder: Path) -> None:
 def batch_tokens(
     folder: Path, config: RunConfig, distribution: Distribution, find: Callable
 ) -> int:
-    """`data.batch_tokens`; where that is "auto", found once and kept.
+    """`data.batch_tokens`; for "auto", measured once and stored.
 
     Args:
-        folder: of the run.
-        config: of the run.
-        distribution: the least that any of its processes finds is what all take.
-        find: finds it: an int.
+        folder: the run folder.
+        config: the config of the run.
+        distribution: all its processes use the smallest value that any of them finds.
+        find: a function that measures it.
     """
     if config.data.batch_tokens != "auto":
         return config.data.batch_tokens
     path = folder / _BATCH_TOKENS
-    # All look before any writes: they find it together, or none does.
+    # All processes read before any writes: they measure it together, or none does.
     if not distribution.any(not path.exists()):
         return _read_number(plain_file(folder, _BATCH_TOKENS, MOST_BYTES))
     found = -int(distribution.max(-find()))
@@ -187,13 +187,14 @@ def batch_tokens(
 
 
 def keep_known_words(config: RunConfig, corpora: Corpora) -> KnownWords | None:
-    """The words that the model of a run learns, found once and kept in its folder.
+    """The words that the model of a run learns, stored in its folder.
 
-    None where the texts are no closed language, or `model.folder` has learned others.
+    None where the texts are not a closed language, or `model.folder` has learned
+    others.
 
     Args:
-        config: of the run.
-        corpora: its texts, those that it was begun with.
+        config: the config of the run.
+        corpora: the texts that the run began with.
     """
     folder, trained = config.output, config.model.get("folder")
     if (folder / KNOWN_WORDS).exists():
@@ -210,7 +211,7 @@ def keep_known_words(config: RunConfig, corpora: Corpora) -> KnownWords | None:
 
 
 def known_words(folder: Path) -> KnownWords | None:
-    """What `keep_known_words` has kept; None also in runs of earlier versions.
+    """The words stored by `keep_known_words`; None also in runs of earlier versions.
 
     Raises:
         InputError: where the file is damaged.
@@ -219,14 +220,14 @@ def known_words(folder: Path) -> KnownWords | None:
 
 
 def check_encoded(folder: Path, digest: str | None) -> None:
-    """Refuses other ids than those that the newest checkpoint was trained with.
+    """Refuses encoded text that differs from that of the newest checkpoint.
 
     Args:
-        folder: of the run.
-        digest: of the ids; None where it is not known.
+        folder: the run folder.
+        digest: the digest of the ids; None where not known.
 
     Raises:
-        InputError: where another one is known.
+        InputError: where the checkpoint has another digest.
     """
     state = newest_state(folder)
     known = state.files.get(ENCODED) if state and state.files else None
@@ -244,20 +245,20 @@ def _read_number(path: Path) -> int:
         number = 0
     if number < 1:
         raise InputError(
-            f"{path} is damaged: it is no number of tokens; copy it again, or choose "
-            f"another output"
+            f"{path} is damaged: it is not a number of tokens; copy it again, or "
+            "choose another output"
         )
     return number
 
 
 def has_weights(folder: Path) -> bool:
-    """Whether a run has taken steps that its folder keeps."""
+    """Whether a run folder has a checkpoint of a step."""
     models = any((folder / name).exists() for name in MODELS)
     return models or any((folder / "checkpoints").glob("step-*"))
 
 
 def begin_anew(folder: Path) -> None:
-    """Drops what was made of another config or corpus, before the first checkpoint."""
+    """Removes files of another config or corpus, before the first checkpoint."""
     for name in _MADE:
         path = folder / name
         if path.is_dir():

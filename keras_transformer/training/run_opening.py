@@ -1,4 +1,4 @@
-"""The opening of a run folder: by one process at a time, for one config."""
+"""Opening of a run folder: by one process at a time, for one config."""
 
 import contextlib
 import os
@@ -31,9 +31,9 @@ _FOLDERS = ("checkpoints", ENCODED, "logs", *MODELS)
 
 
 def begun_with(config: RunConfig) -> RunConfig:
-    """The config that the run folder keeps; of a new run, the same one.
+    """The config stored in the run folder; for a new run, the given one.
 
-    To be asked for before `opened`, which keeps the new one.
+    To be called before `opened`, which stores the new one.
     """
     try:
         path = plain_file(Path(config.output), _CONFIG, MOST_BYTES)
@@ -46,14 +46,14 @@ def begun_with(config: RunConfig) -> RunConfig:
 def opened(
     config: RunConfig, say: Callable[[str], None] = lambda text: None
 ) -> Iterator[Path]:
-    """The folder of a new run, or of one of an equal config; within it, for us alone.
+    """Context with exclusive use of the folder of a new run or of an equal config.
 
-    Only steps may have become more, and bookkeeping may differ. What a run left that
-    had no checkpoint yet gives way to another config. `say` is told what is new.
+    Steps may only increase, and bookkeeping may differ. A run without a checkpoint may
+    change its config: its files are removed. `say` receives the changes.
 
     Raises:
-        InputError: where it holds another run or something else, cannot be written, or
-            is in use by another process.
+        InputError: where the folder holds another run or something else, cannot be
+            written, or is in use by another process.
     """
     folder = Path(config.output)
     try:
@@ -62,8 +62,8 @@ def opened(
         lock = filelock.FileLock(folder / _LOCK).acquire(blocking=False)
     except filelock.Timeout:
         raise InputError(
-            f"another process trains in {folder}; wait until it ends, or choose "
-            f"another output"
+            f"another process is training in {folder}; wait until it ends, or choose "
+            "another output"
         ) from None
     except OSError as error:
         raise unwritable(folder, error) from None
@@ -79,7 +79,7 @@ def opened(
 
 
 def _refuse_files(folder: Path) -> None:
-    """Refuses something else where a folder is meant, before a step is taken."""
+    """Refuses files in place of folders, before the first step."""
     for name in _FOLDERS:
         path = folder / name
         if os.path.lexists(path) and not path.is_dir():
@@ -91,7 +91,7 @@ def _refuse_files(folder: Path) -> None:
 def _refuse_foreign(folder: Path) -> None:
     if not folder.exists() or (folder / _CONFIG).exists():
         return
-    # What a run leaves that was killed before it had written its config.
+    # Files of a run that was killed before it had written its config.
     own = {folder / _LOCK, *left_behind(folder, _CONFIG)}
     if not folder.is_dir() or set(folder.iterdir()) - own:
         raise InputError(
@@ -127,7 +127,7 @@ def _refuse_difference(
 
 
 def _tidy(folder: Path) -> None:
-    """Drops what a run left that was killed while it wrote a file or model folder."""
+    """Removes temporary files and folders of a run that was killed."""
     for left in left_behind(folder):
         left.unlink()
     for name in MODELS:

@@ -1,4 +1,4 @@
-"""The state of a run: how far it is, and where it goes on."""
+"""State of a run: its progress, and the point from which it resumes."""
 
 import dataclasses
 import json
@@ -21,23 +21,23 @@ from keras_transformer.training.validation import fruitless
 
 @dataclasses.dataclass
 class State:
-    """What a checkpoint keeps besides the model.
+    """The state in a checkpoint besides the model.
 
     Args:
-        step: updates done.
-        seconds: spent in training steps, over all resumes.
-        scores: `[step, value]` of each validation, of the metric that says what is
-            best; higher is better.
-        ended: whether validation has not become better for too long.
-        backend: that took the last step.
-        is_cut: whether a signal came between two lines of the log, so that metrics go
-            on counting; None in a checkpoint of an earlier version.
-        evaluation: the options of the config's `evaluation` that `scores` are of; None
-            in a checkpoint of an earlier version.
+        step: the number of updates.
+        seconds: the time spent in training steps, over all resumes.
+        scores: `[step, value]` of each validation, in the metric that selects the best;
+            higher is better.
+        ended: whether validation has not improved for too long.
+        backend: the backend of the last step.
+        is_cut: whether a signal came between two log lines, so that metrics continue;
+            None in a checkpoint of an earlier version.
+        evaluation: the options of the config's `evaluation` behind `scores`; None in a
+            checkpoint of an earlier version.
         regular: the steps at which a regular checkpoint was due, oldest first, whether
             or not it could be written; None in a checkpoint of an earlier version.
-        files: `{name: SHA-256}` of what else the run folder holds that a training
-            reads back; None in a checkpoint of an earlier version.
+        files: `{name: SHA-256}` of further files of the run folder that a resumed
+            training reads; None in a checkpoint of an earlier version.
     """
 
     __pydantic_config__ = pydantic.ConfigDict(extra="forbid", strict=True)
@@ -63,10 +63,10 @@ class State:
 
     @classmethod
     def of(cls, content, path):
-        """The state that a `state.json` holds; `path` of its checkpoint.
+        """The state in a `state.json`; `path` is its checkpoint.
 
         Raises:
-            InputError: where a key or a value is none of a state.
+            InputError: where a key or a value is not valid.
         """
         try:
             return _ADAPTER.validate_json(json.dumps(content))
@@ -79,7 +79,7 @@ class State:
             ) from None
 
     def regular_steps(self, interval):
-        """`regular`; in an earlier version, every so many steps."""
+        """`regular`; for an earlier version, every `checkpoint_every` steps."""
         if self.regular is None:
             return list(range(interval, self.step + 1, interval))
         return self.regular
@@ -89,22 +89,22 @@ _ADAPTER = pydantic.TypeAdapter(State)
 
 
 def newest_state(folder, say=lambda text: None):
-    """The `State` of the newest checkpoint of a run folder that can be read, or None.
+    """The `State` of the newest readable checkpoint of a run folder, or None.
 
-    Only `state.json` is read; `say` is told of each that is passed over.
+    Only `state.json` is read; `say` receives a message for each skipped one.
     """
     for path in reversed(list_checkpoints(folder).values()):
         try:
             return State.read(path)
         except InputError as error:
-            say(f"warning: {error}; the checkpoint before it is taken")
+            say(f"warning: {error}; the checkpoint before it is used")
     return None
 
 
 def regular_checkpoints(folder, state, interval):
-    """`{step: path}` of the regular checkpoints up to a `State`, and of its newest one.
+    """`{step: path}` of the regular checkpoints up to a `State`, and of the newest.
 
-    Left out are those that a signal left, and later ones, which could not be read.
+    Checkpoints written at a signal are excluded, and so are later, unreadable ones.
     """
     found = {s: path for s, path in list_checkpoints(folder).items() if s <= state.step}
     regular = {*state.regular_steps(interval), max(found, default=None)}
@@ -112,11 +112,11 @@ def regular_checkpoints(folder, state, interval):
 
 
 class Before(NamedTuple):
-    """What a checkpoint of an earlier version leaves to the config it was made with.
+    """Settings of the former config, which a checkpoint of an earlier version lacks.
 
     Args:
-        checkpoint_every: of that config.
-        scored_alike: whether its `evaluation` is that of the config now.
+        checkpoint_every: the value in that config.
+        scored_alike: whether its `evaluation` equals that of the current config.
     """
 
     checkpoint_every: int
@@ -124,23 +124,24 @@ class Before(NamedTuple):
 
 
 def restored(config, model, say, before=None):
-    """Gives the model of a run the weights to go on from.
+    """Restores the weights from which a run continues.
 
-    They are those of the newest checkpoint that can be read; of a new run, those of
-    `model.folder` or fresh ones.
+    They come from the newest readable checkpoint; for a new run from `model.folder`, or
+    they are fresh.
 
     Args:
         config: a `RunConfig`.
-        model: of the run, compiled.
-        say: is given what a person would like to know.
-        before: where the config has changed, what it was: a `Before`.
+        model: the compiled model of the run.
+        say: a function that receives messages for people.
+        before: the `Before` of a changed config.
 
     Returns:
-        The `State`, and `(variable, value)` of the metrics of a window that was cut in
-        two: they are to be assigned when `fit` has begun.
+        The `State`, and `(variable, value)` of the metrics of an interrupted window, to
+        be assigned after `fit` has begun.
 
     Raises:
-        InputError: where there are checkpoints, and none is whole and fits the model.
+        InputError: where there are checkpoints, but none is complete and fits the
+            model.
     """
     before = before or Before(config.training.checkpoint_every)
     faults = []
@@ -151,15 +152,15 @@ def restored(config, model, say, before=None):
             metrics = restore_snapshot(snapshot, model, path)
         except InputError as error:
             faults.append(error)
-            say(f"warning: {error}; an older checkpoint is taken")
+            say(f"warning: {error}; an older checkpoint is used")
             continue
         say(f"resumed from step {state.step}")
         if not has_digests(path):
             say(f"{path} has no digests, as of an earlier version: read unchecked")
         if state.backend != backends.name:
             say(
-                f"warning: the backend was {state.backend} and is {backends.name} now, "
-                f"which draws other random numbers"
+                f"warning: the backend was {state.backend} and is now "
+                f"{backends.name}, which draws other random numbers"
             )
             state.backend = backends.name
         if state.is_cut is None:
@@ -177,10 +178,10 @@ def restored(config, model, say, before=None):
 
 
 def _go_on(state, config, before, say):
-    """Fits a state to a config whose bookkeeping may be new."""
+    """Adapts a state to a config whose bookkeeping may have changed."""
     training, options = config.training, config.evaluation.model_dump()
     if state.ended:
-        # Earlier versions counted the validations of the warm-up, too.
+        # Earlier versions also counted the validations of the warm-up.
         warmup = 0 if state.regular is None else training.warmup_steps
         since = fruitless(state.scores, warmup)
         if training.patience is None or since < training.patience:
@@ -188,15 +189,15 @@ def _go_on(state, config, before, say):
     state.regular = state.regular_steps(before.checkpoint_every)
     alike = before.scored_alike
     if state.evaluation is not None:
-        # An option that is younger than the checkpoint has its old meaning by default.
+        # An option newer than the checkpoint has its default, the former behaviour.
         known = {key: options[key] for key in state.evaluation if key in options}
         alike = known == state.evaluation
     has_ended = state.ended or state.step >= training.steps
     if state.scores and not alike and training.best_metric != "loss" and not has_ended:
         state.scores = []
         say(
-            "the validations so far were scored in another way (evaluation): what is "
-            "best is found anew"
+            "the validations so far were scored with other options (evaluation): "
+            "the best one is chosen anew"
         )
     if not state.scores or alike:
         state.evaluation = options

@@ -13,9 +13,9 @@ class InverseSquareRoot(keras.optimizers.schedules.LearningRateSchedule):
     paper's rate of step k.
 
     Args:
-        hidden_dim: D of the model.
+        hidden_dim: the D of the model.
         warmup_steps: the paper's is 4000.
-        scale: factor of the whole curve.
+        scale: the factor of the whole curve.
 
     Example:
 
@@ -37,7 +37,7 @@ class InverseSquareRoot(keras.optimizers.schedules.LearningRateSchedule):
 
     @classmethod
     def with_peak(cls, learning_rate, hidden_dim, warmup_steps=4000):
-        """The curve whose highest value, after the warm-up, is `learning_rate`."""
+        """The curve whose peak, after the warm-up, is `learning_rate`."""
         scale = learning_rate * (hidden_dim * warmup_steps) ** 0.5
         return cls(hidden_dim, warmup_steps, scale)
 
@@ -58,15 +58,14 @@ class InverseSquareRoot(keras.optimizers.schedules.LearningRateSchedule):
 class LinearWarmup(keras.optimizers.schedules.LearningRateSchedule):
     """Linear warm-up to a peak, then a constant rate or a linear decay.
 
-    Update number k, from 1, has the rate `learning_rate * min(k / warmup_steps, 1)`,
-    or where it decays `learning_rate * min(k / warmup_steps,
-    (steps + 1 - k) / (steps + 1 - warmup_steps))`: the peak at `warmup_steps`, and
-    nothing after `steps`.
+    Update number k, from 1, has the rate `learning_rate * min(k / warmup_steps, 1)`, or
+    with decay `learning_rate * min(k / warmup_steps, (steps + 1 - k) / (steps + 1 -
+    warmup_steps))`: the peak at `warmup_steps`, and 0 after `steps`.
 
     Args:
         learning_rate: the peak.
-        warmup_steps: updates until the peak, at least 1.
-        steps: all updates, of a rate that decays; None for a constant one.
+        warmup_steps: the number of updates up to the peak, at least 1.
+        steps: the number of all updates, for a linear decay; None for a constant rate.
 
     Example:
 
@@ -107,7 +106,7 @@ def paper_optimizer(config, warmup_steps=4000, scale=1.0, **kwargs):
     """Adam with the paper's constants and learning rate.
 
     Args:
-        config: of any kind of model; its `hidden_dim` scales the rate.
+        config: the config of any kind of model; its `hidden_dim` scales the rate.
         warmup_steps: of the schedule.
         scale: of the schedule.
         kwargs: further arguments of `keras.optimizers.Adam`.

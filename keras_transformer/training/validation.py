@@ -3,19 +3,19 @@
 from keras_transformer.config.decoding import GREEDY
 from keras_transformer.evaluation import evaluate
 
-_SAMPLES = 5  # translations shown in the logs
+_SAMPLES = 5  # number of translations shown in the logs
 
 
 class Validation:
     """Scores a model on the validation text, with greedy search.
 
     Args:
-        translator: of the model that learns.
-        text: `ParallelText`.
-        batches: of it, for `evaluate`.
-        steps: how many.
-        metric: what is best: `"bleu"`, `"chrf"` or `"loss"`.
-        options: of `evaluate`: `tokenize` and `lowercase`.
+        translator: the translator of the trained model.
+        text: the `ParallelText` of the validation.
+        batches: the batches of the text, for `evaluate`.
+        steps: the number of batches.
+        metric: the metric that selects the best: `"bleu"`, `"chrf"` or `"loss"`.
+        options: options of `evaluate`: `tokenize` and `lowercase`.
     """
 
     def __init__(self, translator, text, batches, steps, metric, options):
@@ -44,18 +44,18 @@ class Validation:
         return values, (text.source[every], hypotheses[every], text.target[every])
 
     def score(self, values):
-        """What `run` gave as one number; higher is better."""
+        """The scores of `run` as one number; higher is better."""
         if self.metric == "loss":
             return -values["val_nll"]
         return values[f"val_{self.metric}"]
 
 
 def fruitless(scores, warmup_steps=0):
-    """Validations since the best one; those of the warm-up do not count.
+    """The number of validations since the best one, without those of the warm-up.
 
     Args:
         scores: `[step, score]` of each validation.
-        warmup_steps: steps in which the learning rate rises.
+        warmup_steps: the steps in which the learning rate rises.
     """
     if not scores:
         return 0
@@ -66,7 +66,7 @@ def fruitless(scores, warmup_steps=0):
 def best_steps(scores, count):
     """The steps of the `count` best of `[[step, score], ...]`, the best first.
 
-    The earlier of two equal ones is the better.
+    Ties go to the earlier one.
     """
     ranked = sorted(scores, key=lambda item: (-item[1], item[0]))
     return [step for step, _ in ranked[:count]]

@@ -1,1 +1,1 @@
-"""Between strings and ids: what a `Translator` does around its model."""
+"""Steps of a `Translator` around its model, between strings and ids."""

@@ -1,4 +1,4 @@
-"""Word alignment: which word of a translation stands for which word of its source.
+"""Word alignment: pairs of source words and words of their translation.
 
 T target positions, S source positions.
 """
@@ -19,17 +19,18 @@ def align(
 ) -> list[tuple[int, int]]:
     """Pairs of source and target words, counted from 0.
 
-    Each target piece goes with the source piece that its position attends to most, of
-    those that belong to words; the lowest of equals. Two words are a pair where any of
+    Each target piece is aligned with the source piece that its position attends to
+    most, among pieces of words (ties: the first). Two words are a pair where any of
     their pieces are.
 
     Args:
-        weights: (T, S) or larger, attention of the positions that predict the pieces.
-        source: S pieces, without the end token.
-        target: T pieces, without the end token.
+        weights: (T, S) or larger, the attention of the positions that predict the
+            pieces.
+        source: the S source pieces, without the end token.
+        target: the T target pieces, without the end token.
 
     Returns:
-        Pairs (i, j), sorted; words are what white space separates.
+        Pairs (i, j), sorted; words are separated by white space.
 
     Example:
 
@@ -52,7 +53,7 @@ def align(
 
 
 def word_numbers(pieces: Sequence[str]) -> list[int | None]:
-    """The word, from 0, that each piece begins or continues; None for white space.
+    """The number, from 0, of each piece's word; None for white space.
 
     Example:
 
@@ -78,7 +79,7 @@ def word_numbers(pieces: Sequence[str]) -> list[int | None]:
 
 
 def piece_bytes(piece: str) -> bytes:
-    r"""What a piece stands for in UTF-8; of a character that is split, a part.
+    r"""The UTF-8 bytes of a piece; possibly a part of a character.
 
     Example:
 

@@ -1,4 +1,4 @@
-"""Ids to ids: searches and scores of any number of sentences, in few compiled programs.
+"""Batched search and scoring of sentences as ids, with few compiled programs.
 
 B batch, S source positions, T target positions, R hypotheses a sentence, L most tokens,
 P tokens of a prefix.
@@ -43,30 +43,30 @@ from keras_transformer.translation.static_shapes import batches_by_tokens
 from keras_transformer.translation.static_shapes import bucket
 from keras_transformer.translation.static_shapes import power_of_two
 
-#: With so many weights a model stays in the caches of processors. Programs of larger
-#: ones would wait for memory, all the more if several ran at once.
+#: A model of up to this many weights stays in processor caches. Larger models wait for
+#: memory, more so if several programs run at once.
 _CACHED_WEIGHTS = 5_000_000
-_MOST_PROGRAMS = 4  # each has a batch in memory
+_MOST_PROGRAMS = 4  # each holds a batch in memory
 _FEW_ROWS = 16  # hypotheses of a batch that are few to a product with a large matrix
 
-#: What decides no program: sentences that differ in it share one.
+#: Options that do not change the compiled program.
 _NOT_COMPILED = {name for name, option in OPTIONS.items() if not option.compiled}
 
 
 class Sentence(NamedTuple):
-    """What is to be translated.
+    """A sentence to translate, as ids.
 
-    `name` is what messages call it; `key` are numbers that its samples depend on.
+    `name` is its name in messages; `key` are the numbers that its samples depend on.
     """
 
-    ids: list[int]  # S of them, with the end token if the model wants one
+    ids: list[int]  # (S,), with the end token if the model expects one
     name: str = "a sentence"
     key: tuple[int, ...] = (0,)
     prefix: Sequence[int] = ()
 
 
 class IdHypothesis(NamedTuple):
-    """A hypothesis in ids."""
+    """A hypothesis as ids."""
 
     ids: list[int]
     log_probability: float
@@ -76,10 +76,10 @@ class IdHypothesis(NamedTuple):
 
 
 class BatchSearch:
-    """Searches and scores with one model, sentences of similar length together.
+    """Searches and scores of one model, with sentences of similar length batched.
 
     Args:
-        model: of this package.
+        model: a model of this package, or an ensemble.
     """
 
     def __init__(self, model: TranslationModel | Ensemble) -> None:
@@ -99,18 +99,20 @@ class BatchSearch:
         batch_tokens: int | None = None,
         fill_batches: bool = False,
     ) -> list[list[IdHypothesis]]:
-        """The hypotheses of each sentence; each as if it were alone.
+        """The hypotheses of each sentence, independent of the other sentences.
 
         Args: see `Translator.translate`.
 
         Raises:
-            InputError: where a prefix or a length is more than the model can write, a
-                coverage penalty lacks attention, or `fill_batches` meets batches of
-                as many rows as `batch_tokens` allows.
+            InputError: where a prefix or a length exceeds the model's maximum, a
+                coverage penalty lacks attention, or `fill_batches` is combined with
+                `batch_tokens`.
         """
         self._check(sentences, options)
         if fill_batches and batch_tokens is not None:
-            raise InputError("fill_batches fills batch_size; leave batch_tokens out")
+            raise InputError(
+                "fill_batches needs batches of batch_size rows; leave batch_tokens out"
+            )
         results: list[list[IdHypothesis]] = [[] for _ in sentences]
         lengths = [len(sentence.ids) for sentence in sentences]
         batches = self._batches(lengths, batch_size, batch_tokens)
@@ -131,14 +133,14 @@ class BatchSearch:
         batch_size: int,
         batch_tokens: int | None = None,
     ) -> list[np.ndarray]:
-        """The log-probability (T,) of each target id, after those before it.
+        """The log-probability (T,) of each target id, given the ids before it.
 
         Args:
-            sources: ids.
-            targets: ids of the translation of each source.
-            batch_size: the most pairs of a batch.
-            batch_tokens: the most tokens of a batch, padding included, of either side;
-                a longer pair is read alone. Default: any number.
+            sources: the ids of each source.
+            targets: the ids of the translation of each source.
+            batch_size: the maximum number of pairs of a batch.
+            batch_tokens: the maximum number of tokens of either side of a batch,
+                padding included; a longer pair is read alone. Default: no limit.
         """
         results = self._read(self._scores, sources, targets, batch_size, batch_tokens)
         return [
@@ -153,7 +155,7 @@ class BatchSearch:
         batch_size: int,
         batch_tokens: int | None = None,
     ) -> list[tuple[np.ndarray, np.ndarray]]:
-        """What `score` gives, and what each target position attends to (T, S)."""
+        """The result of `score`, and the attention (T, S) of each target position."""
         results = self._read(self._reread, sources, targets, batch_size, batch_tokens)
         return [
             (scores[: len(target)], weights[: len(target), : len(source)])
@@ -169,7 +171,7 @@ class BatchSearch:
         batch_size: int,
         batch_tokens: int | None = None,
     ) -> list[dict[str, np.ndarray]]:
-        """What all layers and heads attend to, see `Hypothesis.attention`."""
+        """The attention weights of all layers and heads, see `Hypothesis.attention`."""
         results = self._read(
             self._attention, sources, targets, batch_size, batch_tokens
         )
@@ -188,16 +190,16 @@ class BatchSearch:
     # === Batches ===
 
     def _num_programs(self) -> int:
-        """How many batches are worked on at once.
+        """The number of batches that run at once.
 
-        The operations of a small model are too short for several processors to share.
+        The operations of a small model are too short to be split over processors.
         """
         return min(backends.num_programs(), _MOST_PROGRAMS) if self._is_small else 1
 
     def _batches(
         self, lengths: Sequence[int], batch_size: int, batch_tokens: int | None
     ) -> list[np.ndarray]:
-        """Row numbers in batches, of which each program has some."""
+        """Row numbers in batches, enough for each concurrent program."""
         share = max(-(-len(lengths) // self._num_programs()), 1)
         batch_size = min(batch_size, share)
         if batch_tokens is None:
@@ -207,7 +209,7 @@ class BatchSearch:
     def _map(
         self, function: Callable[[Any], Any], batches: Sequence[Any]
     ) -> Iterator[Any]:
-        """`function` of each batch, in their order."""
+        """`function` applied to each batch, in order."""
         backends.note_work()
         count = min(self._num_programs(), len(batches))
         if count < 2:
@@ -261,7 +263,7 @@ class BatchSearch:
     def _limits(
         self, sentences: Sequence[Sentence], options: DecodingOptions
     ) -> np.ndarray:
-        """The most tokens of each translation."""
+        """The maximum number of tokens of each translation."""
         # `len` counts the end token of the source, the limit that of the target.
         end = self.model.config.source_end
         limits = [
@@ -299,7 +301,7 @@ class BatchSearch:
         batch_size: int,
         batch_tokens: int | None,
     ) -> list[Any]:
-        """What a program gives of each pair, as NumPy arrays, padded."""
+        """The results of a program for each pair, as padded NumPy arrays."""
         results = [None] * len(sources)
         lengths = list(map(max, zip(map(len, sources), map(len, targets), strict=True)))
         batches = self._batches(lengths, batch_size, batch_tokens)
@@ -318,9 +320,9 @@ class BatchSearch:
         return results
 
     def _pad(self, rows: list[list[int]], least: int = 1) -> Any:
-        """Rows of ids as (B, length), B a power of two, and no less than `least`.
+        """Rows of ids as (B, length), with B a power of two, at least `least`.
 
-        A row that only fills the batch is one end token: never fully masked.
+        A row that only fills the batch holds one end token, so it is not fully masked.
         """
         config = self.model.config
         filler = [[config.end_id]] * (power_of_two(max(least, len(rows))) - len(rows))
@@ -335,19 +337,19 @@ class BatchSearch:
         if options.min_length > longest:
             raise InputError(
                 f"min_length {options.min_length} is more than the {longest} tokens "
-                f"that the model can write; give a smaller one"
+                "that the model can write; use a smaller one"
             )
         longest = min(longest, options.max_length or longest)
         for sentence in sentences:
             if len(sentence.prefix) >= longest:
                 raise InputError(
                     f"{sentence.name}: its prefix has {len(sentence.prefix)} tokens, "
-                    f"but a translation at most {longest}; shorten it"
+                    f"but a translation may have only {longest}; shorten the prefix"
                 )
 
 
 def _program(options: DecodingOptions) -> DecodingOptions:
-    """What is compiled, as `models.search.search` takes it."""
+    """The compiled function, with the arguments of `models.search.search`."""
     fields = options.model_dump(exclude=_NOT_COMPILED)
     fields["top_beams"] = options.num_candidates
     if options.sampling:
@@ -363,7 +365,7 @@ def _hypotheses(
     finished: np.ndarray,
     prefix_log_probability: float | None,
 ) -> list[IdHypothesis]:
-    """Those of one sentence: (R, L), (R,), (R,), (R,), (R,); and what all share."""
+    """The hypotheses of one sentence, from (R, L) and (R,) arrays."""
     return [
         IdHypothesis(
             [int(token) for token in tokens[r, : lengths[r]]],

@@ -1,4 +1,4 @@
-"""A check that what a model says are numbers: one that overflows says NaN."""
+"""Check of model outputs for NaN, which an overflow gives."""
 
 from typing import Any
 
@@ -11,25 +11,27 @@ from keras_transformer.models.weights import weight_values
 
 
 def require_numbers(values: Any, name: str, model: Any) -> None:
-    """Refuses NaN, which no search or score has from a model that works.
+    """Refuses NaN in the results of a search or score.
 
     Args:
-        values: of one sentence, nested arrays.
-        name: what the message calls it.
-        model: whose weights are looked at for the cause; an `Ensemble` too.
+        values: nested arrays of one sentence.
+        name: the name of the sentence in the message.
+        model: the model, or `Ensemble`, whose weights are checked for the cause.
 
     Raises:
-        ModelError: where one is NaN.
+        ModelError: where a value is NaN.
     """
     if not any(np.isnan(part).any() for part in tree.flatten(values)):
         return
     for member in getattr(model, "models", [model]):
         if broken := first_broken(weight_values(member)):
             raise ModelError(
-                f"{name}: the model gives NaN, for its weight {broken!r} holds numbers "
-                f"that are not finite; train it anew, or take an earlier checkpoint"
+                f"{name}: the model gives NaN because its weight {broken!r} holds "
+                "numbers that are not finite; train it again, or use an earlier "
+                "checkpoint"
             )
     raise ModelError(
-        f"{name}: the model gives NaN, though all its weights are finite: numbers on "
-        f"the way are too large; load it with a dtype of more range, such as float32"
+        f"{name}: the model gives NaN although all its weights are finite: "
+        "intermediate values overflow; load it with a dtype of larger range, such "
+        "as float32"
     )

@@ -1,4 +1,4 @@
-"""Hypotheses: what a `Translator` returns for one line."""
+"""Hypotheses: results of a `Translator` for one line."""
 
 import dataclasses
 from collections.abc import Iterable
@@ -19,28 +19,26 @@ class Hypothesis:
 
     Args:
         text: the translation.
-        tokens: its pieces, `▁` for a space, without the end token.
-        ids: the same as ids, with the end token where there is one; of a line that was
-            split, that of its last part.
-        log_probability: natural, of all `ids` but a forced prefix, as the search counts
-            it: with a repetition penalty, say, not the model's alone; of a line that
-            was split, with the end tokens of all parts.
-        score: what a search ranks hypotheses by: `log_probability` normalized for its
-            length (a forced prefix counts in that), with a coverage penalty.
-        finished: False where the length limit cut it.
-        attention: where asked for, float32 weights of each layer: `"encoder"`
-            (N, H, S, S), `"decoder"` (N, H, T, T) and `"cross"` (N, H, T, S), of those
-            that the kind of the model has; row t of the T is what position t, which
-            predicts `ids[t]`, attends to. Empty of an empty line.
-        source_tokens: the pieces of the source that the last axis of `"cross"` has.
-        token_scores: where asked for, the log-probability that the model gives each
-            of `ids`.
-        alignment: where asked for, pairs of the number of a source word and that of a
-            target word, from 0.
-        utility: of MBR, which ranks by it: the mean likeness to all candidates, in
-            percent.
-        prefix_log_probability: the log-probability that the model gives the tokens of a
-            forced prefix; None where there was none.
+        tokens: the subwords of the translation, `▁` for a space, without the end token.
+        ids: the ids of the tokens, with the end token where there is one; for a split
+            line, that of its last part.
+        log_probability: natural logarithm, of all `ids` but a forced prefix, as the
+            search computes it (a repetition penalty, for instance, changes it); for a
+            split line, with the end tokens of all parts.
+        score: the value that ranks hypotheses: `log_probability` normalized for length
+            (a forced prefix counts in the length), with a coverage penalty.
+        finished: False where the length limit cut it off.
+        attention: if requested, float32 weights of each layer: `"encoder"` (N, H, S,
+            S), `"decoder"` (N, H, T, T) and `"cross"` (N, H, T, S), as far as the model
+            has them; row t of T holds the weights of position t, which predicts
+            `ids[t]`. Empty for an empty line.
+        source_tokens: the subwords of the source, along the last axis of `"cross"`.
+        token_scores: if requested, the model's log-probability of each of `ids`.
+        alignment: if requested, pairs of source and target word numbers, from 0.
+        utility: with MBR, the value that ranks: the mean similarity to all candidates,
+            in percent.
+        prefix_log_probability: the model's log-probability of a forced prefix; None
+            without one.
     """
 
     text: str
@@ -65,14 +63,14 @@ class Hypothesis:
 
     @property
     def mean_attention(self) -> np.ndarray | None:
-        """(T, S), the mean of the layers and heads of `"cross"`, where there is one."""
+        """(T, S), the mean over layers and heads of `"cross"`, or None."""
         return self.attention["cross"].mean((0, 1)) if self.attention else None
 
 
 def empty(
     token_scores: bool = False, alignment: bool = False, attention: bool = False
 ) -> Hypothesis:
-    """The translation of an empty line, with what is asked for."""
+    """The translation of an empty line, with the requested details."""
     return Hypothesis(
         *("", [], [], 0.0, 0.0, True),
         attention={} if attention else None,
@@ -83,7 +81,7 @@ def empty(
 
 
 def ranked(hypotheses: list[Hypothesis], options: DecodingOptions) -> list[Hypothesis]:
-    """Those of a sentence that are returned, chosen by MBR if that is wanted."""
+    """The returned hypotheses of a sentence, ranked by MBR if the options say so."""
     if options.mbr is None:
         return hypotheses
     places = minimum_bayes_risk.ranked(
@@ -99,7 +97,7 @@ def ranked(hypotheses: list[Hypothesis], options: DecodingOptions) -> list[Hypot
 
 
 def regrouped(flat: Iterable[Any], rows: Iterable[Iterable[Any]]) -> list[list[Any]]:
-    """What comes one after the other, as lists of the lengths of `rows`."""
+    """A flat sequence as lists with the lengths of `rows`."""
     following = iter(flat)
     return [[next(following) for _ in row] for row in rows]
 
@@ -107,12 +105,13 @@ def regrouped(flat: Iterable[Any], rows: Iterable[Iterable[Any]]) -> list[list[A
 def join(
     parts: Sequence[list[Hypothesis]], sources: Sequence[LinePart]
 ) -> list[Hypothesis]:
-    """The hypotheses of a line from those of its parts, rank by rank.
+    """The hypotheses of a split line, joined from those of its parts by rank.
 
-    A part with fewer gives its last one. Log-probabilities and scores are sums.
+    A part with fewer hypotheses repeats its last one. Log-probabilities and scores are
+    summed.
 
     Args:
-        parts: hypotheses of each part, best first.
+        parts: the hypotheses of each part, best first.
         sources: the parts of the source.
     """
     if len(parts) == 1:
@@ -131,7 +130,7 @@ def _joined(row: list[Hypothesis], sources: Sequence[LinePart]) -> Hypothesis:
             alignment.add((i + offsets[0], j + offsets[1]))
         source += part.text + separator
         text += hypothesis.text + (separator or _space(hypothesis.text))
-    # Within a line nothing ends: so ids and scores pair with tokens.
+    # End tokens inside the line are dropped: ids and scores match the tokens.
     counts = [*(len(h.tokens) for h in row[:-1]), len(row[-1].ids)]
     scores = [
         h.token_scores[:count]
@@ -150,31 +149,31 @@ def _joined(row: list[Hypothesis], sources: Sequence[LinePart]) -> Hypothesis:
         token_scores=list(chain(*scores)) if len(scores) == len(row) else None,
         alignment=None if row[0].alignment is None else sorted(alignment),
         utility=float(np.mean(utilities)) if len(utilities) == len(row) else None,
-        # A line begins with its first part.
+        # The prefix of a line is that of its first part.
         prefix_log_probability=row[0].prefix_log_probability,
     )
 
 
 def _space(text: str) -> str:
-    """What follows a text where nothing follows its source: a space, if it has any."""
-    # From here on come the writing systems of East Asia, which have none.
+    """The separator after a text whose source has none: a space, if it uses any."""
+    # Characters from here on belong to East Asian scripts, which have no spaces.
     return " " if "" < text[-1:] < "\u2e80" else ""
 
 
 def _next_word(text: str) -> int:
-    """The number of the word that what follows a text belongs to."""
+    """The number of the word that follows a text."""
     return len(text.split()) - (text != "" and not text[-1].isspace())
 
 
 @dataclasses.dataclass(frozen=True)
 class TranslationScore:
-    """What a model thinks of a given translation: natural log, end token included.
+    """The score of a given translation: natural logarithm, end token included.
 
     Args:
-        log_probability: of the whole.
-        num_tokens: with the end token.
+        log_probability: the log-probability of the whole translation.
+        num_tokens: the number of tokens, with the end token.
         token_scores: the log-probability of each token.
-        tokens: its pieces, the end token's included.
+        tokens: the subwords, with the end token.
     """
 
     log_probability: float

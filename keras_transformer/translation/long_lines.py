@@ -1,12 +1,12 @@
-"""Lines that are too long for a model, in parts that are not."""
+"""Splitting of lines that are too long for a model."""
 
 import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-# What ends a sentence, marks that close a quotation in some language, and white space,
-# which writing systems with a full-width full stop do without. A row of marks is tried
-# once, as a whole: in parts it would cost the square of its length.
+# The end of a sentence: punctuation, closing quotation marks, and white space, which
+# scripts with a full-width full stop do without. A row of marks is matched once, as a
+# whole: backtracking would cost the square of its length.
 _END = re.compile(
     r"(?<![.!?…])[.!?…]++[\"'”“’‘»«›‹)\]]*+(?:\s+|$)|[。！？]+[”’」』）]*\s*"
 )
@@ -20,16 +20,15 @@ class LinePart(NamedTuple):
 
 
 def split_line(line: str, fits: Callable[[str], bool]) -> list[LinePart]:
-    """A line in sentences, and sentences that are too long in windows.
+    """Splits a line into sentences, and sentences that are too long into halves.
 
-    Sentences end with their punctuation, by a plain rule that knows no language. One
-    that does not fit is halved, where a space is nearest to its middle, until it does;
-    where there is no space, between two characters.
+    Sentences end at punctuation, by a simple rule for all languages. A sentence that is
+    too long is halved at the space nearest to its middle until its parts fit; without a
+    space, between two characters.
 
     Args:
-        line: any text; joined, texts and separators give it back.
-        fits: whether a text is short enough. A single character stays, though it be
-            not.
+        line: any text; texts and separators, joined, equal it.
+        fits: whether a text is short enough. Single characters are never split.
 
     Example:
 

@@ -1,4 +1,4 @@
-"""Minimum Bayes risk (MBR) decoding: ranks candidates by how much others agree."""
+"""Minimum Bayes risk (MBR) decoding: ranking of candidates by mutual similarity."""
 
 from collections.abc import Sequence
 
@@ -10,12 +10,12 @@ UTILITIES = ("chrf", "bleu")
 def expected_utilities(
     texts: Sequence[str], weights: Sequence[float], utility: str
 ) -> list[float]:
-    """How like the others each candidate is, in the mean.
+    """The mean similarity of each candidate to all candidates.
 
     Args:
         texts: the candidates.
-        weights: how probable each is as a reference: equal ones for samples, which are
-            as frequent as they are probable; for an n-best list its probabilities.
+        weights: the probability of each as a reference: equal for samples, the
+            probabilities for an n-best list.
         utility: `"chrf"` or `"bleu"`, sacreBLEU's scores of single sentences, in
             percent.
 
@@ -36,7 +36,7 @@ def expected_utilities(
 
     if utility not in UTILITIES:
         raise ValueError(f"utility must be one of {UTILITIES}, got {utility!r}")
-    # Of single sentences, most have no sequence of four words in common.
+    # Most pairs of single sentences have no four-word sequence in common.
     metric = (
         sacrebleu.CHRF() if utility == "chrf" else sacrebleu.BLEU(effective_order=True)
     )
@@ -62,13 +62,13 @@ def ranked(
     *,
     sampled: bool,
 ) -> list[tuple[int, float]]:
-    """Places of the candidates and their utilities, the best first.
+    """Indices of the candidates and their utilities, the best first.
 
-    The more probable of two equally good ones is the better, then the earlier.
+    Ties go to the more probable candidate, then to the earlier one.
 
     Args:
         texts: the candidates.
-        log_probabilities: of the model.
+        log_probabilities: the model's log-probabilities of the candidates.
         utility: see `expected_utilities`.
         sampled: whether they are samples.
     """

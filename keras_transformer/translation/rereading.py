@@ -31,25 +31,25 @@ def with_details(
     token_scores: bool,
     alignments: bool,
 ) -> list[list[Hypothesis]]:
-    """The hypotheses with the scores of their tokens, with alignments, or both.
+    """The hypotheses with token scores, alignments, or both.
 
-    Args:
-        searcher: of the model.
-        tokenizers: of the source and of the target.
-        texts: the sources.
-        sources: the ids of each source.
-        rows: the hypotheses of each source.
-        batch_size: the most hypotheses read at once.
-        batch_tokens: see `BatchSearch.score`.
-        token_scores: whether to fill `Hypothesis.token_scores`.
-        alignments: whether to fill `Hypothesis.alignment`.
+        Args:
+    searcher: the `BatchSearch` of the model.
+            tokenizers: the tokenizers of source and target.
+            texts: the sources.
+            sources: the ids of each source.
+            rows: the hypotheses of each source.
+            batch_size: the maximum number of hypotheses read at once.
+            batch_tokens: see `BatchSearch.score`.
+            token_scores: whether to fill `Hypothesis.token_scores`.
+            alignments: whether to fill `Hypothesis.alignment`.
     """
     pairs = _pairs(sources, rows)
     ids = [source for source, _ in pairs], [h.ids for _, h in pairs]
     read: list[tuple[np.ndarray, Any]]
     if alignments:
         read = searcher.reread(*ids, batch_size, batch_tokens)
-    else:  # a model without attention has scores
+    else:  # a model without attention still has scores
         all_scores = searcher.score(*ids, batch_size, batch_tokens)
         read = [(scores, None) for scores in all_scores]
     details = regrouped(read, rows)
@@ -87,14 +87,14 @@ def _aligned(
     words: list[int],
     texts: dict[int, str],
 ) -> list[Hypothesis]:
-    """The hypotheses of a source with alignments.
+    """The hypotheses of a source, with alignments.
 
     Args:
         row: the hypotheses.
-        weights: (T, S) of each.
-        pieces: of the source, without the end token.
+        weights: the attention (T, S) of each hypothesis.
+        pieces: the subwords of the source, without the end token.
         words: see `Tokenizer.source_words`.
-        texts: of each id that is no part of a word: the word that it becomes.
+        texts: the words of ids that are not parts of words.
     """
     aligned = []
     for hypothesis, attention in zip(row, weights, strict=True):
@@ -111,12 +111,12 @@ def _aligned(
 def check_attention(
     model: TranslationModel | Ensemble, pieces: Sequence[Sequence[Any]], weights: bool
 ) -> None:
-    """Raises where there is no attention, or that of more than one model or sentence.
+    """Refuses attention of models without it, of ensembles and of split lines.
 
     Args:
         model: of the translator.
         pieces: the sentences of each line.
-        weights: whether the weights are shown; else alignments alone.
+        weights: whether weights are requested; otherwise only alignments.
 
     Raises:
         InputError: without attention; weights of an ensemble, or of a line that is
@@ -125,13 +125,13 @@ def check_attention(
     require_attention(model, "attention weights and alignments need")
     if weights and isinstance(model, Ensemble):
         raise InputError(
-            "attention weights belong to one model, and this is an ensemble; ask one "
-            "of its members, or for alignments"
+            "attention weights belong to one model, but this is an ensemble; use "
+            "one of its members, or request alignments"
         )
     if weights and any(len(line) > 1 for line in pieces):
         raise InputError(
-            "attention weights belong to one sentence, and a line is split into "
-            "several; translate them one by one, or ask for alignments"
+            "attention weights belong to one sentence, but a line is split into "
+            "several; translate them one by one, or request alignments"
         )
 
 
@@ -146,13 +146,13 @@ def with_attention(
 ) -> list[list[Hypothesis]]:
     """The hypotheses with the attention weights of all layers and heads.
 
-    Args:
-        searcher: of the model.
-        tokenizer: of the source.
-        sources: the ids of each source.
-        rows: the hypotheses of each source.
-        batch_size: the most hypotheses read at once.
-        batch_tokens: see `BatchSearch.score`.
+        Args:
+    searcher: the `BatchSearch` of the model.
+            tokenizer: the tokenizer of the source.
+            sources: the ids of each source.
+            rows: the hypotheses of each source.
+            batch_size: the maximum number of hypotheses read at once.
+            batch_tokens: see `BatchSearch.score`.
     """
     pairs = _pairs(sources, rows)
     ids = [source for source, _ in pairs], [h.ids for _, h in pairs]

@@ -1,4 +1,4 @@
-"""Lines of text to the sentences that are searched; none is silently cut."""
+"""Conversion of text lines to sentences for a search, without silent truncation."""
 
 import sys
 import warnings
@@ -20,12 +20,12 @@ _ADVICE = 'split it into sentences, or set long_lines to "split" or "truncate"'
 
 
 class SourceLines:
-    """What a model reads of lines.
+    """Converter of lines to a model's source ids.
 
     Args:
         tokenizer: of the source.
-        target_tokenizer: of the target, which prefixes belong to.
-        config: of the model.
+        target_tokenizer: the tokenizer of the target, for prefixes.
+        config: the config of the model.
     """
 
     def __init__(
@@ -41,9 +41,9 @@ class SourceLines:
     def encode(
         self, lines: Sequence[str], numbers: Sequence[int] | None = None
     ) -> list[list[int]]:
-        """Ids of each line, with the end token if the model wants one.
+        """The ids of each line, with the end token if the model expects one.
 
-        A line without any token has it all the same: no row may be padding alone.
+        A line without tokens always gets it: no row may hold only padding.
         """
         rows = self._tokenizer.encode(lines, numbers=numbers)
         end = [self._config.end_id]
@@ -52,7 +52,7 @@ class SourceLines:
     def encode_pairs(
         self, sources: Sequence[str], targets: Sequence[str], first_line: int = 1
     ) -> tuple[list[list[int]], list[list[int]]]:
-        """Ids of each source, and of its translation with the end token.
+        """The ids of each source, and of its translation with the end token.
 
         Args:
             sources: lines.
@@ -60,8 +60,8 @@ class SourceLines:
             first_line: the number of the first pair.
 
         Raises:
-            InputError: where these are no lists of as many lines, or a line is too
-                long.
+            InputError: where the lists differ in length or are not lists of strings, or
+                a line is too long.
         """
         check_texts(sources=sources, targets=targets)
         numbers = range(first_line, first_line + len(sources))
@@ -88,28 +88,28 @@ class SourceLines:
         first_line: int,
         options: DecodingOptions,
     ) -> tuple[list[list[tuple[LinePart, Sentence]]], list[str]]:
-        """What of each line is searched on its own: nothing of an empty one.
+        """The sentences of each line: none for an empty line.
 
-        And a sentence about each line that is cut.
+        Also a message for each line that is cut.
 
         Args:
             lines: any text.
-            prefixes: of the translation of each line; a line that is split has its
-                prefix in the first part.
+            prefixes: the prefix of each line's translation; for a split line, that of
+                its first part.
             first_line: the number of the first line.
-            options: `long_lines` and `max_source_length` of them.
+            options: uses `long_lines` and `max_source_length`.
 
         Raises:
-            InputError: where these are no lists of as many lines, a line is too long,
-                under `long_lines="error"`, or a single character is, or a prefix
-                cannot be spelled.
+            InputError: where the lists differ in length or are not lists of strings, a
+                line is too long with `long_lines="error"`, or a single character is, or
+                a prefix cannot be encoded.
         """
         if prefixes is None:
             check_texts(lines=lines)
         else:
             check_texts(lines=lines, prefixes=prefixes)
             prefixes = list(prefixes)
-        lines = list(lines)  # a column of a table looks its rows up by their labels
+        lines = list(lines)  # a column of a data frame is indexed by labels
         is_empty = self._tokenizer.is_empty
         filled = [row for row, line in enumerate(lines) if not is_empty(line)]
         numbers = [first_line + row for row in filled]
@@ -121,8 +121,8 @@ class SourceLines:
             for number, ids in zip(numbers, starts, strict=True):
                 if self._target_tokenizer.unknown_id in ids:
                     raise InputError(
-                        f"line {number}: the tokenizer cannot spell its prefix; give "
-                        f"one of the characters that it knows"
+                        f"line {number}: the tokenizer cannot encode its prefix; use "
+                        "only characters that it knows"
                     )
         sentences: list[list[tuple[LinePart, Sentence]]] = [[] for _ in lines]
         cuts: list[str] = []
@@ -145,7 +145,7 @@ class SourceLines:
         options: DecodingOptions,
         cuts: list[str],
     ) -> Iterator[tuple[LinePart, list[int]]]:
-        """A line with its ids; of one that is too long, what becomes of it."""
+        """The parts of a line with their ids: the line itself unless it is too long."""
         longest = self._config.longest_sequence
         longest = min(longest, options.max_source_length or longest)
         if len(ids) <= longest:
@@ -175,15 +175,15 @@ class SourceLines:
                     if len(part_ids) > longest:
                         raise InputError(
                             f"line {number}: {part.text!r} alone has {len(part_ids)} "
-                            f"tokens, but a line may have {longest}; give a larger "
-                            f"max_source_length"
+                            f"tokens, but a line may have {longest}; set a larger "
+                            "max_source_length"
                         )
                     yield part, part_ids
 
 
 def warn(messages: Iterable[str]) -> None:
-    """Warns where the function is called that calls this one, each time anew."""
-    # `warnings.warn` drops what a place has said before: of other texts, it may be.
+    """Warns at the caller of the calling function, every time."""
+    # `warnings.warn` drops repeated warnings of a place, even about other texts.
     caller = sys._getframe(2)
     place = caller.f_code.co_filename, caller.f_lineno, caller.f_globals.get("__name__")
     for message in messages:

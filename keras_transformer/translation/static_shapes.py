@@ -1,4 +1,4 @@
-"""Few shapes for many lengths: a compiled program serves one shape.
+"""Static shapes: few padded shapes for many lengths, as each needs a compiled program.
 
 Searches and scores are compiled; sentences come in any number and length.
 """
@@ -23,7 +23,7 @@ def batches_by_tokens(
 ) -> list[np.ndarray]:
     """Row numbers in batches of similar length, the longest first.
 
-    A batch has at most `batch_size` rows, and as long as it is not a single row at most
+    A batch has at most `batch_size` rows and, unless it is a single row, at most
     `batch_tokens` tokens, padding included.
     """
     if batch_tokens < 1 or batch_size < 1:
@@ -35,7 +35,7 @@ def batches_by_tokens(
     batches, start = [], 0
     while start < len(order):
         fitting = min(batch_tokens // bucket(int(lengths[order[start]])), batch_size)
-        # The largest power of two: a batch in between is filled up to the next one.
+        # The largest power of two: other batches are filled up to the next one.
         rows = 1 << max(fitting, 1).bit_length() - 1
         batches.append(order[start : start + rows])
         start += rows

@@ -1,7 +1,7 @@
-"""Attention that one can look at: maps of a sentence, pictures, a page, and a report.
+"""Visualization of attention: maps of a sentence, pictures, a page, and a report.
 
 `attention_maps` reads a sentence and its translation; `draw_heads`, `draw_alignment`
-(matplotlib, the extra `plot`) and `html_page` show what it found. `head_report` counts
+(matplotlib, the extra `plot`) and `html_page` show the result. `head_report` measures
 what each head does over a corpus.
 """
 

@@ -1,4 +1,4 @@
-"""Report of attention heads: what each does over a corpus, in numbers.
+"""Report of attention heads: measures of each head over a corpus.
 
 T positions that attend, S positions attended to, N layers, H heads, M measures.
 """
@@ -22,7 +22,7 @@ from keras_transformer.visualization.maps import check_model
 from keras_transformer.visualization.tokens import START
 from keras_transformer.visualization.tokens import Tokens
 
-#: Shares of attention, then what is no share.
+#: Shares of attention, then other measures.
 SHARES = ("previous", "next", "itself", "same word", "delimiters", "rare words")
 MEASURES = (*SHARES, "entropy", "distance")
 _ABSENT = {
@@ -36,26 +36,26 @@ _PAIRS_AT_ONCE = 256
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class HeadReport:
-    """What each head attends to, as means over all positions of a corpus.
+    """Measures of each attention head, as means over all positions of a corpus.
 
     The measures of a position, in the order of `MEASURES`:
 
-    * `previous`, `next`, `itself`: the weight of the token one before, one after and
-      at the same place, within one text; the decoder's tokens are those that it reads.
-    * `same word`: of other tokens in words of the same spelling, its own word's among
-      them; in cross-attention, of source words spelled like the word that is written.
-      Case and the punctuation around a word do not count.
-    * `delimiters`: of punctuation, white space, start and end.
-    * `rare words`: of the rarest words of that side of the corpus, which together are
-      at most a tenth of its words, or else occur once.
-    * `entropy`: in bits; of n tokens with equal weights it is log2(n).
+    * `previous`, `next`, `itself`: the weight of the previous, next and same token,
+      within one text; the decoder's tokens are its inputs.
+    * `same word`: the weight of other tokens in words of the same spelling, the same
+      word included; in cross-attention, of source words spelled like the predicted
+      word. Case and surrounding punctuation are ignored.
+    * `delimiters`: the weight of punctuation, white space, start and end.
+    * `rare words`: the weight of the rarest words of that side of the corpus, which
+      together make at most a tenth of its words, or otherwise occur once.
+    * `entropy`: in bits; log2(n) for n tokens with equal weights.
     * `distance`: the mean of |t - s| in tokens.
 
     Args:
-        num_pairs: sentences that were read.
+        num_pairs: the number of sentence pairs that were read.
         heads: kind of attention -> (N, H, M) float64; NaN where a kind has no such
             measure.
-        even: kind -> (M,), of a head that attends to all that it may see alike.
+        even: kind -> (M,), the measures of a head with uniform attention.
 
     Reference: Voita et al., 2019, https://arxiv.org/abs/1905.09418, section 5; Clark
     et al., 2019, https://arxiv.org/abs/1906.04341, section 3.
@@ -66,18 +66,18 @@ class HeadReport:
     even: dict[str, np.ndarray]
 
     def role(self, kind: str, layer: int, head: int) -> str | None:
-        """What a head is for, if it can be told.
+        """The role of a head, if it has a clear one.
 
-        That is the share which is more than half of its attention, and at least twice
-        what even attention would give.
+        The role is the share that is more than half of its attention, and at least
+        twice that of uniform attention.
         """
         values = self.heads[kind][layer, head, : len(SHARES)]
         best = int(np.nanargmax(values))
-        found = values[best] > max(0.5, 2 * self.even[kind][best])
-        return SHARES[best] if found else None
+        is_clear = values[best] > max(0.5, 2 * self.even[kind][best])
+        return SHARES[best] if is_clear else None
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON: a list of heads with their measures, None where there is none."""
+        """A list of heads with their measures, for JSON; None for missing measures."""
         return {
             "pairs": self.num_pairs,
             "heads": [
@@ -95,7 +95,7 @@ class HeadReport:
         }
 
     def __str__(self) -> str:
-        """A table a kind: shares in percent, and the role of a head that has one."""
+        """One table per kind: shares in percent, and the roles of heads."""
         lines = [f"{self.num_pairs} sentences"]
         for kind, values in self.heads.items():
             lines += ["", _line(TITLES[kind], MEASURES)]
@@ -115,15 +115,15 @@ def head_report(
     *,
     batch_size: int = 32,
 ) -> HeadReport:
-    """Counts what each head of a model attends to over a corpus.
+    """Measures what each head of a model attends to over a corpus.
 
-    A pair with an empty line is left out. Padding is never counted.
+    Pairs with an empty line are skipped. Padding is never counted.
 
     Args:
-        translator: of one model, of any kind that attends to the source.
-        sources: sentences.
-        targets: a translation of each; default: those that the model finds.
-        batch_size: the most pairs read at once.
+        translator: the translator of one model with attention to the source.
+        sources: the source sentences.
+        targets: a translation of each; default: the model's translations.
+        batch_size: the maximum number of pairs read at once.
 
     Raises:
         InputError: where the numbers of lines differ, there is no pair with text, a
@@ -153,10 +153,10 @@ def head_report(
     even: dict[str, np.ndarray] = {}
     positions: collections.Counter[str] = collections.Counter()
     for start in range(0, len(pairs), _PAIRS_AT_ONCE):
-        some = pairs[start : start + _PAIRS_AT_ONCE]
-        source_ids, target_ids = [ids for ids, _ in some], [ids for _, ids in some]
-        found = searcher.attention(source_ids, target_ids, batch_size)
-        for place, maps in enumerate(found, start):
+        block = pairs[start : start + _PAIRS_AT_ONCE]
+        source_ids, target_ids = [ids for ids, _ in block], [ids for _, ids in block]
+        attentions = searcher.attention(source_ids, target_ids, batch_size)
+        for place, maps in enumerate(attentions, start):
             for kind, weights in maps.items():
                 relations = corpus.relations(kind, place)
                 allowed = (weights > 0).any(axis=(0, 1)).astype("float32")
@@ -177,7 +177,7 @@ def head_report(
 def _encoded(
     translator: Translator, sources: Sequence[str], targets: Any
 ) -> list[tuple[list[int], list[int]]]:
-    """Ids of the pairs that have text, with the end tokens of both sides."""
+    """The ids of pairs with text, with the end tokens of both sides."""
     lines = SourceLines(
         translator.tokenizer, translator.target_tokenizer, translator.model.config
     )
@@ -189,13 +189,15 @@ def _encoded(
         and not translator.target_tokenizer.is_empty(target)
     ]
     if not pairs:
-        raise InputError("there is no sentence with a translation; give at least one")
+        raise InputError(
+            "there is no sentence with a translation; give at least one pair"
+        )
     return pairs
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Side:
-    """Of each of S tokens: the number of its word's spelling, -1 for none; marks."""
+    """Word number (-1 for none) and marks of each of S tokens of one side."""
 
     words: np.ndarray
     delimiters: np.ndarray
@@ -203,7 +205,7 @@ class _Side:
 
 
 class _Corpus:
-    """What the tokens of pairs are, seen from attention."""
+    """Properties of the tokens of pairs that attention is measured by."""
 
     def __init__(
         self, translator: Translator, pairs: list[tuple[list[int], list[int]]]
@@ -223,7 +225,7 @@ class _Corpus:
         ]
 
     def relations(self, kind: str, place: int) -> np.ndarray:
-        """What each of S tokens is to each of T: (measures, T, S), all but entropy."""
+        """The relations of S tokens to T tokens: (measures, T, S), all but entropy."""
         source, target = self._tokens[place]
         if kind == "encoder":
             rows = columns = self._side(source, 0)
@@ -236,10 +238,10 @@ class _Corpus:
         same = (rows.words[:, None] == columns.words) & (columns.words >= 0)
         if kind != "cross":
             same &= steps != 0
-        found = [steps == -1, steps == 1, steps == 0, same]
-        found += [np.broadcast_to(columns.delimiters, steps.shape)]
-        found += [np.broadcast_to(columns.rare, steps.shape), np.abs(steps)]
-        return np.array(found, np.float32)
+        measures = [steps == -1, steps == 1, steps == 0, same]
+        measures += [np.broadcast_to(columns.delimiters, steps.shape)]
+        measures += [np.broadcast_to(columns.rare, steps.shape), np.abs(steps)]
+        return np.array(measures, np.float32)
 
     def _side(self, tokens: Tokens, side: int) -> _Side:
         delimiters = [
@@ -259,7 +261,7 @@ class _Corpus:
 
 
 def _spelling(word: str) -> str:
-    """Without case and without punctuation around it, unless it is nothing else."""
+    """A word without case and surrounding punctuation, unless nothing is left."""
     start, end = 0, len(word)
     while start < end and _is_punctuation(word[start]):
         start += 1
@@ -273,7 +275,7 @@ def _is_punctuation(text: str) -> bool:
 
 
 def _rarest(words: Iterable[str]) -> set[str]:
-    """The rarest words: at most `_RARE` of all together, or those that occur once."""
+    """The rarest words: at most the share `_RARE`, or those that occur once."""
     counts = collections.Counter(words)
     allowed, limit = _RARE * counts.total(), 1
     for count, words_with_it in sorted(collections.Counter(counts.values()).items()):
@@ -298,7 +300,7 @@ def _sums(weights: np.ndarray, relations: np.ndarray) -> np.ndarray:
 
 
 def _without(kind: str, values: np.ndarray) -> np.ndarray:
-    """NaN in place of the measures that a kind does not have."""
+    """Measures with NaN for those that a kind does not have."""
     absent = [measure in _ABSENT[kind] for measure in MEASURES]
     return np.where(absent, np.nan, values)
 

@@ -1,4 +1,4 @@
-"""One HTML file with all attention of a sentence: nothing else is loaded or sent."""
+"""Interactive HTML page of a sentence's attention, in one file that works offline."""
 
 import json
 from importlib import resources
@@ -20,19 +20,19 @@ def html_page(
     layer: int = -1,
     head: int | Literal["mean"] = "mean",
 ) -> str:
-    """A page on which to choose kind, layer and head, and to point at words.
+    """An interactive page with a choice of kind, layer and head.
 
-    It works without a network, by mouse, by touch and by keyboard, in light and dark.
+    It works offline, with mouse, touch and keyboard, in light and dark mode.
 
     Args:
-        maps: of a sentence.
-        kind: `"encoder"`, `"decoder"` or `"cross"`, which is shown first; default:
+        maps: the attention maps of a sentence.
+        kind: `"encoder"`, `"decoder"` or `"cross"`, the kind shown first; default:
             `"cross"`.
-        layer: that is shown first; default: the last.
-        head: that is shown first; default: the mean of all.
+        layer: the layer shown first; default: the last.
+        head: the head shown first; default: the mean of all.
 
     Returns:
-        The text of the file, to be written as UTF-8.
+        The text of the file, for writing as UTF-8.
 
     Raises:
         InputError: where there is no such kind, layer or head.
@@ -50,7 +50,7 @@ def html_page(
     True
     """
     kind = kind or "cross"
-    maps.heads(kind, layer, head)  # refuses what is not there
+    maps.heads(kind, layer, head)  # refuses an unknown kind, layer or head
     first: dict[str, Any] = {"kind": kind, "layer": layer % len(maps.weights[kind])}
     first["head"] = head if head == "mean" else head % maps.weights[kind].shape[1]
     data = {
@@ -72,12 +72,12 @@ def _kind(maps: AttentionMaps, name: str) -> dict[str, Any]:
         "axes": AXES[name],
         "rows": rows.labels,
         "columns": columns.labels,
-        # Thousandths: a third of the digits, and more than an eye can tell.
+        # Thousandths: a third of the digits, and finer than visible.
         "weights": np.rint(maps.weights[name] * 1000).astype(int).tolist(),
     }
 
 
 def _escaped(data: Any) -> str:
-    r"""JSON that a script element can hold, whatever the text: `<` is `\u003c`."""
+    r"""JSON that is safe in a script element: `<` is `\u003c`."""
     text = json.dumps(data, separators=(",", ":"), ensure_ascii=False)
     return text.replace("<", r"\u003c")

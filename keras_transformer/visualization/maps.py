@@ -1,4 +1,4 @@
-"""The attention weights of a sentence and its translation, with what they stand for.
+"""Attention maps: the weights of a sentence and its translation, with their tokens.
 
 T target positions, S source positions, N layers, H heads.
 """
@@ -28,7 +28,7 @@ TITLES = {
     "decoder": "Decoder self-attention",
     "cross": "Cross-attention",
 }
-#: Kind -> what its rows and its columns are.
+#: Kind -> the meaning of its rows and columns.
 AXES = {
     "encoder": ("source", "source"),
     "decoder": ("written next", "written before"),
@@ -38,17 +38,17 @@ AXES = {
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class AttentionMaps:
-    """What all heads attend to in one sentence and its translation.
+    """The attention weights of all heads for one sentence and its translation.
 
     Layers and heads are counted from 0; negative numbers count from the end.
 
     Args:
-        source: S tokens that the encoder reads.
-        target: T tokens that the decoder writes, the end token included where the
-            translation is whole.
-        weights: float32, of those kinds that the model has: `"encoder"` (N, H, S, S),
-            `"decoder"` (N, H, T, T) and `"cross"` (N, H, T, S). Row t of the T is of
-            the position that writes target t, which has read the T tokens before it.
+        source: the S tokens that the encoder reads.
+        target: the T tokens that the decoder writes, with the end token if the
+            translation is complete.
+        weights: float32, for the kinds that the model has: `"encoder"` (N, H, S, S),
+            `"decoder"` (N, H, T, T) and `"cross"` (N, H, T, S). Row t of T belongs to
+            the position that predicts target t.
     """
 
     source: Tokens
@@ -56,11 +56,11 @@ class AttentionMaps:
     weights: dict[str, np.ndarray]
 
     def tokens(self, kind: str) -> tuple[Tokens, Tokens]:
-        """Those of the rows and those of the columns.
+        """The tokens of the rows and of the columns.
 
-        A row is a token that is read (encoder) or written (decoder, cross); the
-        columns of `"decoder"` are what has been read before: the start, then the
-        target without its last token.
+        A row is a token that is read (encoder) or predicted (decoder, cross); the
+        columns of `"decoder"` are its inputs: the start, then the target without its
+        last token.
 
         Raises:
             InputError: where the model has no such attention.
@@ -82,8 +82,8 @@ class AttentionMaps:
 
         Args:
             kind: `"encoder"`, `"decoder"` or `"cross"`.
-            layer: its number.
-            head: its number; `"mean"` for the mean of all; None for each by itself.
+            layer: the number of the layer.
+            head: the number of the head; `"mean"` for the mean of all; None for all.
 
         Raises:
             InputError: where there is no such kind, layer or head.
@@ -103,12 +103,13 @@ class AttentionMaps:
     ) -> tuple[list[str], list[str], np.ndarray]:
         """Cross-attention between words.
 
-        The pieces of a source word add up; those of a target word are a mean. Space
-        belongs to the word that follows it.
+        The weights of a source word's pieces are summed, those of a target word's
+        pieces averaged. White space belongs to the word that follows it.
 
         Args:
-            layer: its number; default: the last but one, which follows words best.
-            head: its number, or `"mean"`.
+            layer: the number of the layer; default: the last but one, which follows
+                words best.
+            head: the number of the head, or `"mean"`.
 
         Returns:
             Target words and source words, with the ends, and the weights
@@ -140,13 +141,13 @@ class AttentionMaps:
 def attention_maps(
     translator: Translator, text: str, translation: str | None = None, **options: Any
 ) -> AttentionMaps:
-    """What a model attends to when it reads a sentence and writes its translation.
+    """The attention weights of a model for a sentence and its translation.
 
     Args:
-        translator: of one model, of any kind that attends to the source.
+        translator: the translator of one model with attention to the source.
         text: one sentence.
-        translation: of it; default: the one that the model finds.
-        options: fields of `DecodingOptions`, for the search.
+        translation: its translation; default: the model's.
+        options: fields of `DecodingOptions` for the search.
 
     Raises:
         InputError: where a text is empty or too long, or the model has no attention
@@ -169,7 +170,7 @@ def attention_maps(
     model, config = translator.model, translator.model.config
     check_model(model)
     if translator.tokenizer.is_empty(text):
-        raise InputError("the text is empty; give a sentence to look at")
+        raise InputError("the text is empty; give a sentence")
     lines = SourceLines(translator.tokenizer, translator.target_tokenizer, config)
     if translation is None:
         (source,) = lines.encode([text])
@@ -179,8 +180,8 @@ def attention_maps(
     else:
         (source,), (target,) = lines.encode_pairs([text], [translation])
     if not target:
-        raise InputError("the model finds no translation; give one to look at")
-    # Not compiled, which would take longer than one sentence does.
+        raise InputError("the model's translation is empty; give a translation")
+    # Not compiled: that would take longer than one sentence.
     ids = (ops.convert_to_tensor(np.array([row], np.int32)) for row in (source, target))
     weights = {
         kind: ops.convert_to_numpy(layers)[0]
@@ -194,14 +195,14 @@ def attention_maps(
 
 
 def check_model(model: Any) -> None:
-    """Refuses a model that has no attention of its own to show.
+    """Refuses a model without attention weights to show.
 
     Raises:
         InputError: where it does not attend to the source, or is an ensemble.
     """
     if isinstance(model, Ensemble):
         raise InputError(
-            "attention weights belong to one model, and this is an ensemble; look at "
+            "attention weights belong to one model, but this is an ensemble; use "
             "one of its members"
         )
     require_attention(model, "attention maps need")
@@ -216,7 +217,7 @@ def _index(name: str, number: int, count: int) -> int:
 
 
 def _words(tokens: Tokens) -> tuple[list[str], np.ndarray]:
-    """Words with the ends, and which token belongs to which: (tokens, words)."""
+    """Words with the end tokens, and the membership of tokens: (tokens, words)."""
     keys = [
         label if piece in (START, END) else number
         for piece, label, number in zip(

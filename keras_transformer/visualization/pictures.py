@@ -26,7 +26,7 @@ _LINE = "#e2ddd2"
 _ACCENT = "#0f766e"
 _SHADES = ("#ffffff", "#c9e4e0", "#5fb3aa", _ACCENT, "#052e2a")  # none to most
 
-#: Tried in turn where a character is missing: of those that are installed.
+#: Fonts that are tried in order for missing characters, if they are installed.
 _FONTS = (
     "DejaVu Sans",
     "Noto Sans CJK JP",
@@ -48,15 +48,16 @@ def draw_heads(
     layer: int = -1,
     head: int | Literal["mean"] | None = None,
 ) -> Figure:
-    """Heat maps of one head of a layer, or of all at a glance.
+    """Heat maps of one head of a layer, or of all its heads.
 
-    Rows look at columns; thin lines part words. All maps of a figure share one scale.
+    Rows attend to columns; thin lines separate words. All maps of a figure share one
+    scale.
 
     Args:
-        maps: of a sentence.
+        maps: the attention maps of a sentence.
         kind: `"encoder"`, `"decoder"` or `"cross"`.
-        layer: its number; default: the last.
-        head: its number; `"mean"` for the mean of all; None for each by itself.
+        layer: the number of the layer; default: the last.
+        head: the number of the head; `"mean"` for the mean of all; None for all.
 
     Returns:
         A `matplotlib.figure.Figure`, for `savefig` or a notebook.
@@ -115,12 +116,13 @@ def draw_alignment(
     layer: int | None = None,
     head: int | Literal["mean"] = "mean",
 ) -> Figure:
-    """The words of both sides, and lines as strong as the cross-attention.
+    """The words of both sides, joined by lines as strong as the cross-attention.
 
     Args:
-        maps: of a sentence.
-        layer: its number; default: the last but one, which follows words best.
-        head: its number; default: the mean of all.
+        maps: the attention maps of a sentence.
+        layer: the number of the layer; default: the last but one, which follows words
+            best.
+        head: the number of the head; default: the mean of all.
 
     Returns:
         A `matplotlib.figure.Figure`, for `savefig` or a notebook.
@@ -167,7 +169,7 @@ def draw_alignment(
 
 
 def _figure(size: tuple[float, float]) -> Figure:
-    """An empty one of a size in inches: no window, and no global state."""
+    """An empty figure with a size in inches, without a window or global state."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -192,7 +194,7 @@ def _label(panel: Any, rows: Tokens, columns: Tokens, size: float) -> None:
 
 
 def _text_style() -> dict[str, Any]:
-    """Signs of many languages, and a dollar that begins no formula."""
+    """Text style with fonts for many languages, and without formulas in dollars."""
     from matplotlib import font_manager
 
     installed = set(font_manager.get_font_names())
@@ -201,7 +203,7 @@ def _text_style() -> dict[str, Any]:
 
 
 def _heights(words: Sequence[str]) -> np.ndarray:
-    """Of words from top to bottom, within 0 and 1."""
+    """The heights of words from top to bottom, between 0 and 1."""
     return (np.arange(len(words)) + 0.5) / len(words)
 
 

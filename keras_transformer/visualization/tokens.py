@@ -1,4 +1,4 @@
-"""The tokens of a sentence as people read them, and the words that they belong to."""
+"""Tokens of a sentence in readable form, and the words that they belong to."""
 
 import dataclasses
 import functools
@@ -15,11 +15,11 @@ _LABELS = {START: "⟨start⟩", END: "⟨end⟩"}
 
 @dataclasses.dataclass(frozen=True)
 class Tokens:
-    """What one axis of attention weights stands for.
+    """The tokens along one axis of attention weights.
 
     Args:
-        pieces: as the tokenizer spells them, `▁` for a space; `<s>` and `</s>` for
-            start and end.
+        pieces: the tokenizer's spelling, `▁` for a space; `<s>` and `</s>` for start
+            and end.
 
     Example:
 
@@ -36,7 +36,7 @@ class Tokens:
     def of(
         cls, tokenizer: Tokenizer, ids: Sequence[int], config: TranslationConfig
     ) -> "Tokens":
-        """Those of ids, with start and end under one name for all tokenizers."""
+        """The tokens of ids, with one spelling of start and end for all tokenizers."""
         special = {config.start_id: START, config.end_id: END}
         pieces = zip(ids, tokenizer.pieces(ids), strict=True)
         return cls(tuple(special.get(token, piece) for token, piece in pieces))
@@ -46,14 +46,14 @@ class Tokens:
 
     @property
     def labels(self) -> list[str]:
-        """The pieces for people: without the mark of a space, but for a lone one."""
+        """The readable pieces: without the mark of a space, unless it is all."""
         return [_LABELS.get(piece) or _text(piece) or "␣" for piece in self.pieces]
 
     @functools.cached_property
     def numbers(self) -> list[int | None]:
         """The word that each piece belongs to, from 0; None for space, start and end.
 
-        Words are what white space separates.
+        Words are separated by white space.
         """
         texts = [piece for piece in self.pieces if piece not in _LABELS]
         following = iter(word_numbers(texts))
@@ -72,7 +72,7 @@ class Tokens:
 
 
 def _text(piece: str) -> str:
-    """Without space around it; a byte that is no character is left as it is spelled."""
+    """A word without surrounding space; an invalid byte keeps its spelling."""
     try:
         return piece_bytes(piece).decode().strip()
     except UnicodeDecodeError:

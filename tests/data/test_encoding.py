@@ -69,7 +69,9 @@ def test_space_marks_are_counted(tokenizer):
 
 def test_nothing_left_is_refused(tokenizer):
     text = ParallelText(["", "a b c d"], ["a", "b"])
-    with pytest.raises(InputError, match=r"no pair .*1 empty, 1 longer than 2 tokens"):
+    with pytest.raises(
+        InputError, match=r"no usable pair .*1 empty, 1 longer than 2 tokens"
+    ):
         encode_pairs(text, tokenizer, tokenizer, 2)
     with pytest.raises(InputError, match="no pair"):
         encode_pairs(ParallelText([], []), tokenizer, tokenizer, 2)

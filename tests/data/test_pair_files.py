@@ -72,7 +72,7 @@ def test_all_lines_with_other_columns_are_named_at_once(read):
     )
     other = f"{THREE}1.0\tone\tcell\tzwei Zellen\n"
     refused(read, "line 3: expected 3 columns, found 4", other, "tsv", (2, 3))
-    refused(read, "not the columns 2 and 4, but 3: '0.9'", THREE, "tsv", (2, 4))
+    refused(read, "no columns 2 and 4; its 3 columns are: '0.9'", THREE, "tsv", (2, 4))
     refused(read, "not the columns en and fr, but 3", THREE, "tsv", ("en", "fr"))
 
 
@@ -128,7 +128,10 @@ def test_csv_has_quotes_and_a_row_of_names(read):
 def test_faults_of_csv_are_named(read, monkeypatch):
     head = "source,target\n"
     refused(
-        read, "not the columns source and target, but 2: 'en', 'de'", "en,de", "csv"
+        read,
+        "no columns source and target; its 2 columns are: 'en', 'de'",
+        "en,de",
+        "csv",
     )
     rows = 'a,"b\nb"\n' + "a,b,c\n" * 2 + 'a,"b\nb"\na\n'
     message = refused(read, "file, ", head + rows, "csv")
@@ -219,7 +222,9 @@ def test_parquet_has_columns_and_structs(tmp_path):
     assert leaf.startswith("lists.")
     with pytest.raises(InputError, match=rf"{leaf} holds list<.*, not text"):
         read_pairs([path], "parquet", (leaf, "source"))
-    with pytest.raises(InputError, match=r"not the columns en and de, but 6: 'id'"):
+    with pytest.raises(
+        InputError, match=r"no columns en and de; its 6 columns are: 'id'"
+    ):
         read_pairs([path], "parquet", ("en", "de"))
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(InputError, match="cannot be read as Parquet"):
@@ -284,8 +289,8 @@ SECRET = '<!DOCTYPE tmx [<!ENTITY secret SYSTEM "file:///etc/hosts">]>'
 BAD = {
     "grows": (tmx(unit(en="&lol9;"), head=f"<!DOCTYPE tmx [{LOL}]>"), "declares"),
     "reads": (tmx(unit(en="&secret;"), head=SECRET), "declares entities"),
-    "unknown": (tmx(unit(en="a&nbsp;b")), "line 3: has the entity nbsp, which XML"),
-    "other": ("<a>" * 9, "line 1: begins with a, not tmx"),
+    "unknown": (tmx(unit(en="a&nbsp;b")), "line 3: has the unknown entity nbsp"),
+    "other": ("<a>" * 9, "line 1: begins with a instead of tmx"),
     "deep": (f"<tmx>{'<a>' * 1000}", "nests more than 100 elements"),
     "tag": (f'<tmx a="{"x" * (34 << 20)}"/>', "has a tag without end"),
     "text": (f"<tmx><tu><seg>{'x' * (17 << 20)}", "too long for a sentence"),

@@ -161,7 +161,7 @@ def test_exports_of_every_part_translate(exports_of_parts):
 )
 def test_a_description_with_other_values_is_refused(folder, part, changes):
     edit(folder, "model.json", part, changes)
-    refused(folder, r"model\.(json|bin)|the tokenizer has|may take minutes a line")
+    refused(folder, r"model\.(json|bin)|the tokenizer has|may take minutes per line")
 
 
 def test_more_positions_than_its_tables_have_are_refused(folder):

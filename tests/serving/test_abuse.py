@@ -115,7 +115,7 @@ def test_a_malformed_chunk_is_one_line_and_an_answer(chunks, server, capfd):
     assert json.loads(body)["error"]
     assert server.lives()
     lines = capfd.readouterr().err.splitlines()
-    assert lines == ["warning: 127.0.0.1 sent what is no HTTP/1.1"]
+    assert lines == ["warning: 127.0.0.1 sent a request that is not HTTP/1.1"]
 
 
 def test_what_is_no_http_after_an_answer_is_no_fault(start_server, capfd):

@@ -14,5 +14,5 @@ def test_a_model_of_no_numbers_is_500_and_says_so(server):
     ):
         status, answer = server.post(path, body)
         assert status == 500
-        assert "scores that are no numbers (NaN)" in answer["error"]
+        assert "scores that are NaN" in answer["error"]
     assert server.lives()

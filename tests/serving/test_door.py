@@ -42,7 +42,7 @@ def test_foreign_names_are_not(host, server):
     for path in ("/", "/info", "/health"):
         status, headers, body = server.send("GET", path, Host=host)
         assert status == 421 and headers.get_content_type() == "application/json"
-        assert "answers only to localhost" in json.loads(body)["error"]
+        assert "accepts only requests to localhost" in json.loads(body)["error"]
     assert server.post("/translate", {"text": "a"}, Host=host)[0] == 421
 
 
@@ -69,7 +69,7 @@ def test_pages_of_other_sites_are_not_answered(headers, server, start_server):
         before = len(one.engine.batches)
         for path in ("/translate", "/v1/models/default:predict"):
             status, answer = one.post(path, {"text": "a"}, **headers)
-            assert status == 403 and "a page of another site" in answer["error"]
+            assert status == 403 and "pages of other sites" in answer["error"]
         assert one.get("/health", **headers)[0] == 403
         assert len(one.engine.batches) == before
     closed = start_server(key="secret")
@@ -127,7 +127,7 @@ def test_a_key_comes_without_the_line_that_holds_it(value, key):
 
 @pytest.mark.parametrize("value", ["", " \n", "a\nb", "\udcff"])
 def test_a_variable_that_holds_no_key_is_refused(value):
-    with pytest.raises(InputError, match="KEY is set, but it holds no key; give one"):
+    with pytest.raises(InputError, match="KEY is set but empty; give a key"):
         guard.parse_key(value, "KEY")
 
 

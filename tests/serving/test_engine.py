@@ -118,7 +118,7 @@ def test_a_beam_that_no_search_has_is_refused_at_once(translator):
 def test_options_of_a_model_that_take_minutes_a_line_are_refused(translator, options):
     decoding = translator.decoding.updated(options)
     costly = Translator(translator.model, translator.tokenizer, **decoding.model_dump())
-    with pytest.raises(InputError, match="which may take minutes a line; lower"):
+    with pytest.raises(InputError, match="which may take minutes per line; lower"):
         TranslatorEngine(costly, Limits())
 
 
@@ -269,11 +269,11 @@ def test_a_folder_that_is_no_model_is_named(tmp_path):
     (tmp_path / "model.bin").write_bytes(b"x")
     assert is_ctranslate2(tmp_path)
     pytest.importorskip("ctranslate2", reason="needs CTranslate2")
-    with pytest.raises(InputError, match="is not a whole export"):
+    with pytest.raises(InputError, match="is not a complete export"):
         load_engine(tmp_path, Limits())
     for text in ("{", "[]", "7", "[" * 99999, '{"format": "onnx"}'):
         (tmp_path / "model.json").write_text(text)
-        message = r"is not JSON|is not what the export wrote"
+        message = r"is not JSON|is not a file of the export"
         with pytest.raises(InputError, match=message):
             load_engine(tmp_path, Limits())
 

@@ -228,7 +228,7 @@ def test_limits_are_named(start_server):
     assert status == 400 and "line 3 has 61 tokens" in answer["error"]
     many = {"texts": ["a " * 48] * 128, "n_best": 4, "attention": True}
     status, answer = long.post("/translate", many)
-    assert status == 400 and "attention of so much text" in answer["error"]
+    assert status == 400 and "attention of this much text" in answer["error"]
 
 
 def test_one_fault_of_many_is_enough(server, monkeypatch):
@@ -291,7 +291,7 @@ def test_a_full_queue_says_come_back(start_server):
 def test_an_answer_that_takes_too_long_is_given_up(start_server):
     server = start_server(limits=Limits(answer_seconds=0.2))
     status, answer = server.post("/translate", {"text": "wait"})
-    assert (status, "no translation after 0.2 s" in answer["error"]) == (504, True)
+    assert (status, "no translation within 0.2 s" in answer["error"]) == (504, True)
     server.engine.go.set()
     assert server.lives()
 

@@ -200,7 +200,8 @@ def test_under_nohup_it_lives_on(start):
 def test_more_idle_connections_than_files_silence_nobody(start):
     program = [*FEW_FILES, str(PROGRAM), "127.0.0.1", "0"]
     process, port, lines = start(program=program)
-    assert re.match(r"warning: this process may open few files .*; \d+ conn", lines[0])
+    pattern = r"warning: this process may open few files .*: it serves \d+ conn"
+    assert re.match(pattern, lines[0])
     with contextlib.ExitStack() as stack:
         for _ in range(400):
             one = socket.create_connection(("127.0.0.1", port), timeout=10)

@@ -104,7 +104,7 @@ def test_user_defined_symbols_come_apart_in_a_run_that_began_so(config_file):
 def test_a_damaged_rule_is_named(text, config_file, begun):
     (begun / "batches.json").write_text(text)
     config = load_config(config_file, ["training.steps=2"])
-    with pytest.raises(InputError, match=r"batches\.json does not say how to plan"):
+    with pytest.raises(InputError, match=r"batches\.json has no valid batch rule"):
         parts_of(config)
 
 

@@ -97,7 +97,7 @@ def test_scores_of_another_kind_are_not_compared(config_file, capsys, monkeypatc
     run(config_file, "run", *options, "evaluation.lowercase=true")
     said = capsys.readouterr().err
     assert "evaluation.lowercase: False -> True" in said
-    assert "what is best is found anew" in said
+    assert "the best one is chosen anew" in said
     assert_equal(
         weights_of(folder / "best"), weights_of(folder / "checkpoints" / "step-0000006")
     )

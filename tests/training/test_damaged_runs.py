@@ -77,7 +77,7 @@ def test_a_flipped_bit_is_named_and_the_checkpoint_before_is_taken(
     flip(newest / file, int(share * (newest / file).stat().st_size))
     state, said = resume()
     assert state.step == 4
-    assert str(newest / file) in said and "an older checkpoint is taken" in said
+    assert str(newest / file) in said and "an older checkpoint is used" in said
 
 
 def other_step(checkpoint):

@@ -197,7 +197,7 @@ def test_another_backend_is_told(config_file, capsys, monkeypatch):
     del state["sha256"]
     kept.write_text(json.dumps({**state, "backend": "another"}))
     stop_at(5, config, monkeypatch)
-    told = f"the backend was another and is {state['backend']} now"
+    told = f"the backend was another and is now {state['backend']}"
     assert told in capsys.readouterr().err
     train(config)
     assert "the backend was" not in capsys.readouterr().err

@@ -92,7 +92,10 @@ def test_a_loss_that_is_no_number_stops_the_run(config_file, monkeypatch):
 @pytest.mark.one_backend
 def test_two_processes_cannot_train_in_one_folder(config_file):
     config = load_config(config_file)
-    with opened(config), pytest.raises(InputError, match="another process trains in"):
+    with (
+        opened(config),
+        pytest.raises(InputError, match="another process is training in"),
+    ):
         train(config)
 
 
@@ -103,7 +106,7 @@ def test_a_full_disk_stops_no_training(config_file, monkeypatch, capsys):
     found = checkpoints.list_checkpoints(config_file.parent / "runs" / "small")
     assert list(found) == [2, 6]
     message = capsys.readouterr().err
-    assert "No space left on device; this checkpoint is left out" in message
+    assert "No space left on device; this checkpoint is skipped" in message
 
 
 @pytest.mark.one_backend
@@ -259,7 +262,7 @@ def test_a_checkpoint_that_is_cut_off_is_passed_over(file, config_file, capsys):
     capsys.readouterr()
     train(config)
     said = capsys.readouterr().err
-    assert f"{file} is" in said and "an older checkpoint is taken" in said
+    assert f"{file} is" in said and "an older checkpoint is used" in said
     assert "resumed from step 4" in said
     assert_equal_runs(folder / "cut", folder / "whole")
     for other in (folder / "cut" / "checkpoints").iterdir():

@@ -44,7 +44,9 @@ def stranger(request):
 
 def test_a_prefix_that_cannot_be_spelled_is_refused(stranger):
     assert len(stranger.translate(["Haus"], prefixes=["ein"])) == 1
-    with pytest.raises(InputError, match="line 2: the tokenizer cannot spell its pref"):
+    with pytest.raises(
+        InputError, match="line 2: the tokenizer cannot encode its pref"
+    ):
         stranger.translate(["Haus", "Haus"], prefixes=["", "ein 日"])
 
 

@@ -34,13 +34,17 @@ def broken():
     ],
 )
 def test_a_model_that_gives_nan_says_so(broken, options):
-    with pytest.raises(InputError, match="line 1: the model gives NaN, for its weight"):
+    with pytest.raises(
+        InputError, match="line 1: the model gives NaN because its weight"
+    ):
         broken.translate(SOURCES[:1], **options)
 
 
 @pytest.mark.one_backend
 def test_scores_that_are_nan_are_refused(broken):
-    with pytest.raises(InputError, match="pair 1: the model gives NaN, for its weight"):
+    with pytest.raises(
+        InputError, match="pair 1: the model gives NaN because its weight"
+    ):
         broken.score(SOURCES[:1], ["Ja."])
 
 

@@ -297,7 +297,7 @@ def test_an_ensemble_is_loaded_from_folders_and_is_none(translator, tmp_path):
         ({"min_length": 10**6}, "min_length 1000000 is more than"),
         (
             {"prefixes": ["", "a b c d", "", ""], "max_length": 2},
-            "line 12: its prefix has .* tokens, but a translation at most 2; shorten",
+            "line 12: its prefix has .* tokens, but a translation may have only 2",
         ),
     ],
 )

@@ -1,1 +1,1 @@
-"""Serving of an export to CTranslate2: its folder, looked through, and its engine."""
+"""Serving of an export to CTranslate2: validation of its folder, and its engine."""

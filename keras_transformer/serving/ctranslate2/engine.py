@@ -1,4 +1,4 @@
-"""A folder of `export --format ctranslate2` as an engine. Needs no Keras.
+"""Engine of a folder of `export --format ctranslate2`; needs no Keras.
 
 T target positions, S source positions.
 """
@@ -25,23 +25,23 @@ from keras_transformer.translation.hypothesis import Hypothesis
 
 
 class CTranslate2Engine:
-    """Translates in C++; the programs that lie in the folder are not run.
+    """Translates in C++; programs in the folder are not executed.
 
-    It obeys those of the model's options that the library has. Its beam search has
-    rules of its own: a score is log-probability / length^alpha, and what may not be
-    chosen has no share of probability, which moves log-probabilities of a sentence, of
-    ids that are suppressed by about a thousandth. Greedy search is the same as
+    It applies those of the model's options that the library supports. The library's
+    beam search differs: a score is log-probability / length^alpha, and probabilities
+    are renormalized without forbidden tokens, which changes the log-probabilities of a
+    sentence by about a thousandth for suppressed ids. Greedy search is the same
     everywhere. Lines that are too long are refused.
 
     Args:
         folder: its path.
-        limits: of the server.
+        limits: the limits of the server.
         beam_size: the largest W; default: the model's.
-        length_penalty: alpha; default: the model's.
+        length_penalty: the alpha; default: the model's.
 
     Raises:
-        InputError: where the folder is not whole or not what an export wrote, it
-            cannot translate, or `ctranslate2` is not installed.
+        InputError: where the folder is incomplete or not an export, it cannot
+            translate, or `ctranslate2` is not installed.
     """
 
     def __init__(
@@ -53,14 +53,14 @@ class CTranslate2Engine:
         length_penalty: float | None = None,
     ) -> None:
         if platform.system() != "Darwin" and platform.machine() in ("x86_64", "AMD64"):
-            # As in the programs of an export: oneDNN's int8 saturates without VNNI.
+            # As in an export's programs: oneDNN's int8 saturates without VNNI.
             os.environ.setdefault("CT2_USE_MKL", "1")
         try:
             import ctranslate2
         except ImportError:
             raise InputError(
-                f"{folder} is a model of CTranslate2, which is not installed; run "
-                f"pip install ctranslate2"
+                f"{folder} needs CTranslate2, which is not installed; run pip "
+                "install ctranslate2"
             ) from None
         contents = export_folder.read(Path(folder))
         self._source, self._target = contents.source, contents.target
@@ -116,8 +116,8 @@ class CTranslate2Engine:
         longest = max(limits)
         results = self._translate_batch(sources, longest, options)
         for row, limit in enumerate(limits):
-            # The library has one limit for all; a row that went on to its own is
-            # searched once more, alone.
+            # The library has one limit for all rows; a row that reached it before its
+            # own limit is searched again, alone.
             lengths = map(len, results[row].hypotheses)
             if limit < longest and max(lengths) >= limit:
                 results[row] = self._translate_batch([sources[row]], limit, options)[0]
@@ -129,7 +129,7 @@ class CTranslate2Engine:
     def _translate_batch(
         self, sources: list[list[str]], limit: int, options: Options
     ) -> list[Any]:
-        """The library's results, of at most `limit` target tokens."""
+        """The library's results, with at most `limit` target tokens."""
         search = self._search
         width = options.beam_size
         patience = 1
@@ -156,12 +156,12 @@ class CTranslate2Engine:
         )
 
     def _limit(self, count: int, bounds: export_folder.Bounds) -> int:
-        """The most tokens of the translation of `count` source tokens."""
+        """The maximum number of tokens of a translation of `count` source tokens."""
         most = self._search.max_length or count + bounds.extra_length
         return min(max(most, self._search.min_length), bounds.longest_sequence)
 
     def _power(self) -> float:
-        """What the library takes a length to, to divide by it."""
+        """The exponent of the length in the library's scores."""
         powers = {"gnmt": self._length_penalty, "average": 1.0, "none": 0.0}
         return powers[self._search.normalization]
 
@@ -192,8 +192,8 @@ class CTranslate2Engine:
         ):
             if math.isnan(score):
                 raise ModelError(
-                    "the model gives NaN: its weights are not finite, or numbers on "
-                    "the way are too large; export a model that works"
+                    "the model gives NaN: its weights are not finite, or "
+                    "intermediate values overflow; export another model"
                 )
             ids = [self._ids[piece] for piece in tokens]
             finished = len(tokens) < limit
@@ -212,9 +212,9 @@ class CTranslate2Engine:
 
 
 def _weights(rows: list[list[float]], columns: int) -> np.ndarray:
-    """(1, 1, T, S), as `word_attention`; of older exports a head of the last layer.
+    """(1, 1, T, S), as `word_attention`; for older exports a head of the last layer.
 
-    The library leaves out what is looked at in the end token: the rest.
+    The library omits the weight of the end token: it is the remainder.
     """
     weights = np.asarray(rows, np.float32)[:, :columns]
     if weights.shape[1] < columns:

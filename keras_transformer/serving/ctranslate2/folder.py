@@ -1,7 +1,7 @@
-"""A folder of `export --format ctranslate2`, read with the care of a model folder.
+"""Reader of a folder of `export --format ctranslate2`, safe for untrusted folders.
 
-It may come from anybody. Only plain files that lie in it are opened, and the library is
-given what was checked: it opens none itself.
+Only regular files inside the folder are opened, and the library gets the checked bytes:
+it opens no files itself.
 """
 
 import json
@@ -27,7 +27,7 @@ from keras_transformer.serving.ctranslate2.weights import check_weights
 
 _WEIGHTS = "model.bin"
 _AGAIN = "export the model again"
-_LONGEST_REASON = 300  # characters: it shows what stands in the file
+_LONGEST_REASON = 300  # characters: it quotes the file
 
 _EARLIEST = ("beam_size", "length_penalty")
 _SEARCH = {name for name, option in OPTIONS.items() if option.exports == "every"}
@@ -39,7 +39,7 @@ _Length = Annotated[int, pydantic.Field(ge=2, lt=2**31)]
 
 
 class _Part(pydantic.BaseModel):
-    """Keys that translation needs; the others are for people and other programs."""
+    """Keys that translation needs; other keys are ignored."""
 
     model_config = pydantic.ConfigDict(
         frozen=True, extra="ignore", strict=True, allow_inf_nan=False
@@ -60,16 +60,16 @@ class _Ids(_Part):
 
 
 class Bounds(_Part):
-    """Of lengths in tokens, the end included, but for `extra_length`."""
+    """Bounds of lengths in tokens, the end included, except for `extra_length`."""
 
     extra_length: _Id
     longest_sequence: _Length
 
 
 def _used(search: Any) -> Any:
-    """What is used of a section `search`; an earlier version wrote `_EARLIEST` alone.
+    """The options of a section `search`; the first version wrote only `_EARLIEST`.
 
-    How many hypotheses there are, and that long lines are refused, is the server's.
+    The server decides the number of hypotheses, and refuses long lines.
     """
     if not isinstance(search, dict):
         return search
@@ -80,7 +80,7 @@ def _used(search: Any) -> Any:
 
 
 class Description(_Part):
-    """What `model.json` says that translation needs."""
+    """The content of `model.json` that translation needs."""
 
     format: Literal["ctranslate2"]
     format_version: Literal[1]
@@ -94,7 +94,7 @@ class Description(_Part):
 
 
 class Contents(NamedTuple):
-    """What a folder holds; `files` are what the library loads, by name."""
+    """The content of a folder; `files` are loaded by the library, by name."""
 
     description: Description
     source: Tokenizer
@@ -107,7 +107,7 @@ def read(folder: Path) -> Contents:
     """Reads an export.
 
     Raises:
-        InputError: where a file is missing, cut off, foreign or not what it declares.
+        InputError: where a file is missing, truncated, foreign or inconsistent.
     """
     description = _described(folder)
     files = description.files
@@ -137,7 +137,7 @@ def read(folder: Path) -> Contents:
         pieces = [side.pieces(range(side.vocabulary_size)) for side in (source, target)]
     except UnicodeDecodeError:
         raise InputError(
-            f"{folder}: a tokenizer has pieces that are no text; {_AGAIN}"
+            f"{folder}: a tokenizer has pieces that are not text; {_AGAIN}"
         ) from None
     contents = {
         **_vocabularies(folder, *pieces),
@@ -155,7 +155,7 @@ def _described(folder: Path) -> Description:
     except pydantic.ValidationError as error:
         why = first_fault(error, Description, "").removeprefix(": ")
         raise InputError(
-            f"{folder / 'model.json'} is not what the export wrote: "
+            f"{folder / 'model.json'} is not a file of the export: "
             f"{why[:_LONGEST_REASON]}; {_AGAIN}"
         ) from None
 
@@ -163,7 +163,7 @@ def _described(folder: Path) -> Description:
 def _vocabularies(
     folder: Path, source: list[str], target: list[str]
 ) -> dict[str, bytes]:
-    """The files of the vocabularies, where they are those of the tokenizers."""
+    """The vocabulary files, checked against the tokenizers."""
     if source == target:
         expected = {"shared_vocabulary.json": target}
     else:
@@ -172,7 +172,7 @@ def _vocabularies(
             "target_vocabulary.json": target,
         }
     for name, pieces in expected.items():
-        # Every character may be escaped; white space is little.
+        # Every character may be escaped; there is little white space.
         size = sum(12 * len(piece) + 32 for piece in pieces) + MOST_CONFIG_BYTES
         if _read_json(folder, name, size) != pieces:
             raise InputError(
@@ -184,7 +184,7 @@ def _vocabularies(
 def _config(
     folder: Path, description: Description, pieces: list[str], unknown_id: int
 ) -> bytes:
-    """The library's own config, where it says what `model.json` says."""
+    """The library's config, checked against `model.json`."""
     start, end = pieces[description.ids.start], pieces[description.ids.end]
     expected = {
         "add_source_bos": False,
@@ -216,11 +216,11 @@ def _read_json(folder: Path, name: str, most: int = MOST_CONFIG_BYTES) -> Any:
         return json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(
-            f"{folder} is not a whole export to CTranslate2: cannot read {name} "
+            f"{folder} is not a complete export to CTranslate2: cannot read {name} "
             f"({error.strerror}); {_AGAIN}"
         ) from None
     except (RecursionError, ValueError):
-        raise InputError(f"{path} is not JSON, or is cut off; {_AGAIN}") from None
+        raise InputError(f"{path} is not JSON, or is truncated; {_AGAIN}") from None
 
 
 def _as_json(value: Any) -> bytes:

@@ -1,7 +1,7 @@
-"""`model.bin` of an export to CTranslate2, looked through before the library has it.
+"""Validation of an export's `model.bin` before CTranslate2 loads it.
 
-The library takes the shapes of the arrays for granted, and with others would read
-memory that is not theirs.
+The library does not check the shapes of arrays, and with wrong ones reads memory out of
+bounds.
 
 D hidden_dim, F intermediate_dim, H heads, G heads of keys and values, K size of a head,
 V vocabulary.
@@ -37,7 +37,7 @@ _NUMBERS: dict[str, Sequence[int]] = {
 
 
 class _Array(NamedTuple):
-    """What the file says of one array; `value` of a single number."""
+    """The declaration of one array; `value` of a scalar."""
 
     shape: tuple[int, ...]
     type: int
@@ -47,15 +47,15 @@ class _Array(NamedTuple):
 def check_weights(
     path: Path, vocabulary_sizes: tuple[int, int], longest_sequence: int
 ) -> None:
-    """Refuses a file that is not a Transformer of the given sizes; keeps nothing of it.
+    """Refuses a file that is not a Transformer of the given sizes.
 
     Args:
-        path: of `model.bin`.
+        path: the path of `model.bin`.
         vocabulary_sizes: V of source and target.
-        longest_sequence: the fewest positions that its tables must have.
+        longest_sequence: the minimum number of positions of its tables.
 
     Raises:
-        InputError: where it is missing, cut off or foreign.
+        InputError: where it is missing, truncated or foreign.
     """
     try:
         with path.open("rb") as file:
@@ -66,7 +66,7 @@ def check_weights(
             f"cannot read {path}: {error.strerror}; export the model again"
         ) from None
     except (IndexError, KeyError, ValueError, struct.error):
-        fault = "it is cut off, damaged or of another kind"
+        fault = "it is truncated, damaged or of another kind"
     if fault is not None:
         raise InputError(f"{path}: {fault}; export the model again")
 
@@ -75,7 +75,7 @@ def check_weights(
 
 
 def _table(file: BinaryIO) -> dict[str, _Array]:
-    """The arrays by name; of their content a single number alone."""
+    """The arrays by name; only scalars are read."""
     if (_number(file, "I"), _name(file)) != (_LAYOUT, "TransformerSpec"):
         raise ValueError
     _number(file, "I")  # the revision, which the library knows
@@ -163,7 +163,7 @@ def _faults(
                 )
             yield from _type_faults(name, arrays)
         elif not (name.removesuffix("_scale") in shapes or _is_off(name, array)):
-            yield f"{name} is nothing that an export writes"
+            yield f"{name} is not part of an export"
 
 
 def _layout(
@@ -283,11 +283,11 @@ def _whole(array: _Array) -> int:
 
 
 def _type_faults(name: str, arrays: dict[str, _Array]) -> Iterator[str]:
-    """What is wrong with the type of weights, or with the scales of whole numbers."""
+    """The faults of the types of weights, or of the scales of integers."""
     array, scale = arrays[name], arrays.get(f"{name}_scale")
     is_whole = array.type == _INT8 and name.endswith("/weight")
     if array.type not in _FLOATS and not is_whole:
-        yield f"{name} is of a type that no export writes"
+        yield f"{name} has a type that exports do not use"
     if is_whole != (scale is not None):
         yield f"{name}_scale does not go with the type of the weights"
     if scale is not None and (scale.shape, scale.type) != (array.shape[:1], 0):

@@ -1,18 +1,18 @@
-"""The operations that differ between Keras' three backends, behind one contract.
+"""Backend contract: the operations that differ between Keras' three backends.
 
-`tensorflow.py`, `jax.py` and `torch.py` each define the names below; the one that
-Keras runs on is loaded here, and no other module names a framework.
+`tensorflow.py`, `jax.py` and `torch.py` each define the names below. The active one is
+loaded here, and no other module names a framework.
 
-* `name`: of the backend.
+* `name`: the name of the backend.
 * `compile(function, model, few_rows=False)`: a callable of the same arguments (nested
   tensors first, hashable options as keywords) that runs `function` as one compiled
-  program a combination of shapes and options, without gradients. The model's weights
+  program per combination of shapes and options, without gradients. The model's weights
   may change between calls. `few_rows` says that large matrices meet few rows, which
-  affects speed alone. Any number of threads may call it at once.
+  affects only speed. Any number of threads may call it at once.
 * `note_work(builds=False)`: called before a model is built (`builds`) or run. Raises a
   RuntimeError in the fork of a process whose work has started threads.
-* `concrete(tensor)`: its values as a NumPy array, where they are known and in the
-  processor's memory; None while a program is traced.
+* `concrete(tensor)`: its values as a NumPy array, if known and in host memory; None
+  while a program is traced.
 * `loop(condition, body, state, constants)`: `while condition(state): state =
   body(state, constants)`, one loop of the compiled program; shapes and dtypes of the
   state stay the same.
@@ -26,39 +26,38 @@ Keras runs on is loaded here, and no other module names a framework.
   exact ties of finite scores in order of the index, the cut included.
 * `sum_over_replicas(values)`: nested tensors, each summed over the replicas of the
   current step, be they devices or processes.
-* `num_programs()`: how many of what `compile` gives are best run at once, in threads.
-* `num_separate_losses()`: over how many processes the loss of a step is split without
-  Keras knowing of it; 1 where it knows, or where there is one process.
-* `symbolic_build(default, model, iterator, data_batch)`: what Keras does with the first
-  batch before it trains or evaluates.
+* `num_programs()`: how many compiled programs to run at once, in threads.
+* `num_separate_losses()`: the number of processes that the loss of a step is split over
+  without Keras knowing; 1 where Keras knows, or with one process.
+* `symbolic_build(default, model, iterator, data_batch)`: Keras' build step with the
+  first batch before training or evaluation.
 * `feeding()`: the context in which Keras reads a `PyDataset` for `fit` and `evaluate`.
-* `train_step(model, default, *arguments)`, of a `FusedTraining` model: Keras' own step
-  `default` on each of `model.micro_batches` parts of the batch, one after the other,
-  and one update with the mean of their gradients, summed over replicas (over separate
-  processes: their mean), which `model.note_gradients` is given first. Clipping sees
-  that sum.
-* `test_step(model, default, *arguments)`: Keras' own step. Both give the logs of all
+* `train_step(model, default, *arguments)`, for a `FusedTraining` model: Keras' step
+  `default` on each of `model.micro_batches` parts of the batch in turn, and one update
+  with the mean of their gradients, summed over replicas (averaged over separate
+  processes), which is first passed to `model.note_gradients`. Clipping sees that sum.
+* `test_step(model, default, *arguments)`: Keras' test step. Both return the logs of all
   replicas together.
 * `distributions`: `{kind: function}` of the set-ups of several devices; the function
-  takes `devices`, "all" or a number, and gives a context manager of a `Distribution`.
-* `peak_memory(function)`: the most bytes that this process holds on its device while it
-  runs `function()`. `memory_limit()`: the most that it could.
+  takes `devices`, "all" or a number, and returns a context manager of a `Distribution`.
+* `peak_memory(function)`: the peak bytes of this process on its device while it runs
+  `function()`. `memory_limit()`: the available bytes.
 * `random_bytes(like, seed_generator)`: uint8 of the shape of a tensor, uniform: by the
   hash of `random_words.py` from the next seed of a Keras `SeedGenerator`. A replica
-  draws those of its own rows.
+  draws those of its rows.
 * `zero_where_below(values, bytes, least)`: the values, and 0 where the uint8 of the
   same shape is below `least`, which is above 0. The gradient keeps one byte an element.
 * `exp_of_difference(a, b)`: exp(a - b) of large tensors that broadcast, inside a loss
-  that has gradients of its own.
-* `random_state()`, `restore_random_state(state)`: what Keras' layers draw from beside
-  its seed generators, as a uint8 array; empty, of which nothing is restored, where
-  there is no such thing. What is no such array raises a RuntimeError.
-* `chunk_tokens`: how many tokens that loss best takes at once.
+  with custom gradients.
+* `random_state()`, `restore_random_state(state)`: the random state that Keras' layers
+  use besides seed generators, as a uint8 array; empty where there is none. An invalid
+  array raises a RuntimeError.
+* `chunk_tokens`: the best number of tokens per chunk of that loss.
 * `compiles_training`: whether Keras' `fit` can have its steps compiled by XLA.
-* `hoists_invariants`: whether what `compile` gives does once, before a loop, what is
-  the same in all its steps.
-* `use_cudnn`: that argument of Keras' recurrent layers, such that they run in what
-  `compile` gives.
+* `hoists_invariants`: whether compiled programs compute loop invariants once, before
+  the loop.
+* `use_cudnn`: the `use_cudnn` argument of Keras' recurrent layers with which they run
+  in compiled programs.
 """
 
 import importlib

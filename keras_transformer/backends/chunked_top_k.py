@@ -1,4 +1,4 @@
-"""The k largest of long rows without sorting all of a row.
+"""Top-k of long rows by chunks, without sorting whole rows.
 
 V entries of a row, C of a chunk.
 """
@@ -9,17 +9,18 @@ _C = 32
 
 
 def chunked(top_k):
-    """A `top_k` for processors, where XLA's is a sixth of a step of beam search.
+    """A `top_k` for CPUs, where XLA's takes a sixth of a beam search step.
 
-    The k largest are in the k chunks with the largest maxima. So it is with ties, too:
-    each of k chunks that stand before an entry, by their maxima or, where these are
-    equal, by their places, has an entry that is larger or as large and further ahead.
+    The k largest are in the k chunks with the largest maxima. This holds with ties too:
+    each of the k chunks ranked before an entry's chunk (by maximum, then by position)
+    has an entry that is larger, or equal and earlier.
 
     Args:
-        top_k: `(scores (..., V), k)` to values and indices, ties in order of the index.
+        top_k: a function `(scores (..., V), k)` to values and indices, ties in order of
+            the index.
 
     Returns:
-        The same in less time, where k and V are known and V is large.
+        The same function, faster where k and V are static and V is large.
     """
 
     def run(scores, k):
@@ -33,8 +34,8 @@ def chunked(top_k):
         chosen = ops.take_along_axis(chunks, ops.expand_dims(places, -1), axis=-2)
         chosen = ops.reshape(chosen, (*rows, k * _C))
         if V % _C:
-            # All of what is left at the end. Filled up to a chunk, it would double the
-            # time of XLA's whole step.
+            # The whole remainder at the end. Padding it to a chunk would double the
+            # time of XLA's step.
             chosen = ops.concatenate([chosen, scores[..., count * _C :]], axis=-1)
             last = ops.full((*rows, 1), count, places.dtype)
             places = ops.concatenate([places, last], axis=-1)

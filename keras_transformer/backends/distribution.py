@@ -9,15 +9,16 @@ class Distribution(NamedTuple):
     """The devices and processes that share each step.
 
     Attributes:
-        num_replicas: shares of a batch that are computed at the same time; the rows
-            of a global batch must divide by it (and by `model.micro_batches`).
+        num_replicas: the number of shares of a batch that are computed at the same
+            time; the rows of a global batch must be a multiple of it (and of
+            `model.micro_batches`).
         process_index: this process, from 0.
-        num_processes: how many run the same program.
-        part: (index, count): the rows of each global batch that this process gives to
-            `fit` and `evaluate`. (0, 1), all of them, unless the backend wants each
-            process to read its own.
-        max: the largest of the numbers that the processes give, in float32; each
-            process must ask, after the same step.
+        num_processes: the number of processes of the same program.
+        part: (index, count): the rows of each global batch that this process passes to
+            `fit` and `evaluate`. (0, 1), all of them, unless the backend expects each
+            process to read its share.
+        max: the largest of the numbers that the processes pass, in float32; collective:
+            each process must call it after the same step.
     """
 
     num_replicas: int = 1
@@ -28,17 +29,17 @@ class Distribution(NamedTuple):
 
     @property
     def is_chief(self) -> bool:
-        """Whether this is the one process that writes files and talks."""
+        """Whether this is the process that writes files and prints."""
         return self.process_index == 0
 
     def any(self, flag: bool) -> bool:
-        """Whether a flag is set in any process; each asks, as for `max`."""
+        """Whether a flag is set in any process; collective, as `max`."""
         return self.max(flag) > 0
 
     def wait(self) -> None:
-        """Until every process has come here; each must, as for `max`."""
+        """Waits for all processes (a barrier); collective, as `max`."""
         self.max(0.0)
 
     def chiefs(self, number: float) -> float:
-        """The number that the chief gives; each process asks, as for `max`."""
+        """The number that the chief passes; collective, as `max`."""
         return self.max(number if self.is_chief else -math.inf)

@@ -1,30 +1,29 @@
-"""The process that a framework works in: a fork of it has none of its threads."""
+"""Guard against forks of a process in which a framework has started threads."""
 
 import os
 
 import keras
 
-_worker = None  # the id of the process that has worked
+_worker = None  # the id of the process in which the backend has run
 
 
 def check():
-    """Raises a RuntimeError in a fork of a process that has worked.
+    """Raises a RuntimeError in a fork of a process in which the backend has run.
 
-    What the framework gives to threads that are not there is never done: the fork would
-    wait for ever.
+    The framework's threads do not exist in the fork, so that it would wait for ever.
     """
     if _worker not in (None, os.getpid()):
         name = keras.backend.backend()
         raise RuntimeError(
-            f"this process was forked from one in which the backend {name} had worked "
-            f"already, and has none of its threads: it would wait for ever. Start "
-            f'processes with multiprocessing.get_context("spawn"), or fork before the '
-            f"first model is made and load one in each process"
+            f"this process was forked after the backend {name} had started threads, "
+            "which a fork lacks: it would wait for ever. Start processes with "
+            'multiprocessing.get_context("spawn"), or fork before the first model '
+            "is created and load one in each process"
         )
 
 
 def note():
-    """Says that this process works; raises what `check` does."""
+    """Records that the backend runs in this process; raises as `check` does."""
     global _worker
     check()
     _worker = os.getpid()

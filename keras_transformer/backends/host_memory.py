@@ -1,4 +1,4 @@
-"""The memory of the processor, where that is the device that trains."""
+"""Host memory, for training on the CPU."""
 
 import contextlib
 import ctypes
@@ -6,21 +6,21 @@ import math
 import os
 from pathlib import Path
 
-# Of Linux: elsewhere the peak is that of the whole life of the process.
+# Linux only: elsewhere the peak covers the whole life of the process.
 _RESET, _STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")
-# The control group of this process, and all groups: containers and batch systems have
-# each group limited.
+# The control group of this process, and the root of all groups, by which containers and
+# batch systems limit memory.
 _GROUP, _GROUPS = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
 
 
 def peak_memory(function):
-    """The most bytes that this process holds while it runs `function()`.
+    """The peak memory of this process while it runs `function()`, in bytes.
 
-    With glibc or tcmalloc, what earlier work left in the heap is given back first.
+    With glibc or tcmalloc, free heap memory is returned to the system first.
     """
     if _RESET.exists():
         _give_back()
-        _RESET.write_text("5")  # the peak begins anew
+        _RESET.write_text("5")  # resets the peak
         function()
         status = _STATUS.read_text().splitlines()
         (line,) = (line for line in status if line.startswith("VmHWM:"))
@@ -38,16 +38,16 @@ def _give_back():
 
 
 def memory_limit():
-    """Bytes that this process could hold: the machine's, or its control group's."""
+    """The bytes available to this process: of the machine, or of its control group."""
     machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return min(machine, *_group_limits())
 
 
 def _group_limits():
-    """Of the group of this process and of all groups around it."""
+    """The limits of this process' group and of all its parents."""
     limits = [math.inf]
     if _GROUP.exists():
-        name = _GROUP.read_text().rpartition("::")[2].strip()  # version 2, or nothing
+        name = _GROUP.read_text().rpartition("::")[2].strip()  # version 2, or none
         group = _GROUPS / name.lstrip("/")
         for folder in (group, *group.parents):
             with contextlib.suppress(OSError, ValueError):  # none here, or "max"

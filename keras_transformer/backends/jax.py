@@ -30,8 +30,8 @@ hoists_invariants = True
 use_cudnn = "auto"
 
 
-#: YNNPACK, which XLA has for products on processors, arranges the whole matrix anew at
-#: each, for however few rows; Eigen takes less time then. YNNPACK's sums stay.
+#: YNNPACK, XLA's library for products on CPUs, repacks the whole matrix at each
+#: product, for however few rows; Eigen is faster then. YNNPACK's reductions stay on.
 _FEW_ROWS = {"xla_cpu_experimental_ynn_fusion_type": "LIBRARY_FUSION_TYPE_REDUCE"}
 
 
@@ -46,7 +46,7 @@ def compile(function, model, few_rows=False):
             with keras.StatelessScope(state_mapping=mapping):
                 return function(*arguments, **dict(options))
 
-        # One each: what is dropped frees what was compiled.
+        # One `jit` per program: dropping it frees the compiled code.
         return FirstAlone(jax.jit(program, compiler_options=compiler_options))
 
     def run(*arguments, **options):
@@ -54,7 +54,7 @@ def compile(function, model, few_rows=False):
         leaves, structure = jax.tree.flatten(arguments)
         shapes = (structure, *((leaf.shape, leaf.dtype) for leaf in leaves))
         program = program_of(tuple(sorted(options.items())), shapes)
-        # Weights as inputs: closed over, they would be baked in as constants.
+        # Weights are inputs: closed over, they would become constants.
         return program([variable.value for variable in model.variables], arguments)
 
     return run
@@ -65,7 +65,7 @@ def note_work(builds=False):
 
 
 def _known(options):
-    """Options of the compiler; None where this version of it does not have them."""
+    """Compiler options; None where this version of the compiler lacks them."""
     try:
         jax.jit(lambda: 0, compiler_options=options)()
     except jax.errors.JaxRuntimeError:
@@ -92,7 +92,7 @@ def scan(step, carry, chunks):
 
 
 def update_cache(cache, update, position):
-    # All of one dtype: with JAX_ENABLE_X64 numbers are int64, positions are not.
+    # All of one dtype: with JAX_ENABLE_X64 Python numbers are int64, positions are not.
     start = [jnp.int32(0)] * cache.ndim
     start[-2] = jnp.int32(position * update.shape[-2])
     return jax.lax.dynamic_update_slice(cache, update.astype(cache.dtype), start)
@@ -163,9 +163,9 @@ def train_step(model, default, state, data):
 
 
 def _accumulated(gradients_of, data, start, model):
-    """As `gradients_of`, the mean over all parts; memory holds one part at a time."""
+    """Like `gradients_of`, but the mean over all parts, with memory for one part."""
     count, seeds = model.micro_batches, {}
-    if model.draws_by_row:  # each part with the seeds of the whole
+    if model.draws_by_row:  # each part uses the seeds of the whole batch
         states = {id(state) for state in model.dropout_seeds}
         variables = enumerate(model.non_trainable_variables)
         seeds = {index: start[1][index] for index, v in variables if id(v) in states}
@@ -200,7 +200,7 @@ def to_numpy(variable):
     value = getattr(variable, "value", variable)
     if value.is_fully_addressable or value.is_fully_replicated:
         return np.array(value)
-    # Its parts lie on the devices of each process: `model_parallel` sees to that.
+    # Its parts are on the devices of each process, see `model_parallel`.
     whole = np.empty(value.shape, value.dtype)
     for shard in value.addressable_shards:
         whole[shard.index] = shard.data

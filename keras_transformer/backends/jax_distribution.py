@@ -20,8 +20,8 @@ _COMMAND = (
     "KERAS_DISTRIBUTION_JOB_ADDRESSES=host0:2222 KERAS_DISTRIBUTION_NUM_PROCESSES=2 "
     "KERAS_DISTRIBUTION_PROCESS_ID=0 keras-transformer train config.yaml"
 )
-# After how long without a sign of life a process is given up; and how long one that
-# fails waits for the others, which JAX then aborts.
+# Time without a heartbeat after which a process counts as dead; and how long a failing
+# process waits for the others, which JAX then aborts.
 _HEARTBEAT_SECONDS = 20
 
 
@@ -49,10 +49,10 @@ def model_parallel(devices):
 
 
 def layout_map(mesh):
-    """How the axis "model" of a mesh splits the weights of this package's models.
+    """The layout map: how the mesh axis "model" splits the weights of models.
 
-    Attention by its heads, feed-forward layers by their inner features, embeddings by
-    their vocabulary; the rest stays whole on each device.
+    Attention is split by heads, feed-forward layers by inner features, embeddings by
+    vocabulary; the rest is replicated on each device.
 
     Reference: Shoeybi et al., 2019, https://arxiv.org/abs/1909.08053.
     """
@@ -68,9 +68,9 @@ def layout_map(mesh):
 
 
 class _ModelParallel(keras.distribution.ModelParallel):
-    """Keeps whole what the devices cannot divide evenly, as an odd vocabulary.
+    """Replicates weights that do not divide evenly, such as an odd vocabulary.
 
-    So are rows and columns of a weight, as Adafactor has them under the weight's name.
+    So are Adafactor's row and column statistics, which have the weight's name.
     """
 
     def get_variable_layout(self, variable):
@@ -93,8 +93,8 @@ def _described(num_replicas):
             return float(number)
         return float(multihost_utils.process_allgather(np.float32(number)).max())
 
-    # Gloo gives processes 30 s to meet for the first time. Here all have just joined;
-    # the next time, the chief may have encoded a corpus for hours.
+    # Gloo allows 30 s for the first connection of processes. All have just joined here;
+    # later, the chief may encode a corpus for hours.
     largest(0.0)
     return Distribution(
         num_replicas=num_replicas,
@@ -106,7 +106,7 @@ def _described(num_replicas):
 
 
 def _devices(wanted):
-    """Names of the devices to use: (processes, devices of each)."""
+    """Names of the devices to use, (processes, devices per process)."""
     if wanted != "all":
         with contextlib.suppress(RuntimeError):  # has started: see how many there are
             jax.config.update("jax_num_cpu_devices", wanted)
@@ -117,8 +117,8 @@ def _devices(wanted):
         if wanted != "all" and len(local) < wanted:
             raise InputError(
                 f"devices is {wanted}, but JAX has started with {len(local)} on the "
-                f"platform {local[0].platform}; give at most that, or open the "
-                f"distribution before anything of JAX runs"
+                f"platform {local[0].platform}; give at most that number, or open "
+                "the distribution before JAX is used"
             )
         local = local if wanted == "all" else local[:wanted]
         table.append([f"{device.platform}:{device.id}" for device in local])
@@ -126,7 +126,7 @@ def _devices(wanted):
 
 
 def _join_processes():
-    """Meets the other processes, where the environment names any."""
+    """Joins the other processes, if the environment names any."""
     values = [os.environ.get(variable) for variable in _VARIABLES]
     if not any(values) or jax.distributed.is_initialized():
         return
@@ -140,8 +140,8 @@ def _join_processes():
             for variable, value in zip(_VARIABLES, values, strict=True)
         )
         raise InputError(
-            f"several processes need all three of {settings}; start each with its own "
-            f"number: {_COMMAND}"
+            f"several processes need all three of {settings}; start each with a "
+            f"different process id: {_COMMAND}"
         ) from None
     jax.distributed.initialize(
         addresses.split(",")[0],

@@ -1,10 +1,10 @@
-"""Compiled programs: how many are kept, and that each is compiled once."""
+"""Cache of compiled programs: bounded, and each compiled once."""
 
 import functools
 import threading
 
-#: So many of one function are kept. A program takes megabytes, and each new shape or
-#: option makes another one. (TensorFlow never frees what XLA has compiled for it.)
+#: Maximum number of programs kept per function. A program takes megabytes, and each new
+#: shape or option needs another one. (TensorFlow never frees what XLA has compiled.)
 MOST_PROGRAMS = 128
 
 
@@ -14,7 +14,7 @@ def kept(make):
     Any number of threads may call it at once.
     """
     cached = functools.lru_cache(MOST_PROGRAMS)(make)
-    lock = threading.Lock()  # else two threads could make the same one
+    lock = threading.Lock()  # otherwise two threads could build the same one
 
     def get(*key):
         with lock:
@@ -24,7 +24,7 @@ def kept(make):
 
 
 class FirstAlone:
-    """A function whose first call all others wait for: of those one compiles it."""
+    """A function whose first call compiles it while all other calls wait."""
 
     def __init__(self, function):
         self._function = function

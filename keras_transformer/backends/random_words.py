@@ -1,13 +1,13 @@
-"""Random words by hashing: the same ones on every backend, device and split.
+"""Random words by hashing: identical on every backend, device and split.
 
 The word of a place depends on the place and a seed alone (a counter-based generator;
 Salmon et al., 2011, https://doi.org/10.1145/2063384.2063405), so each device computes
-those of its own rows, and a compiled program needs no memory for a state. The hash is
-a product, then twice a shift to the right, XOR and product, as in MurmurHash3, with a
-key of two words from the seed.
+those of its rows, and a compiled program needs no state. The hash is a product, then
+twice a shift to the right, XOR and product, as in MurmurHash3, with a key of two words
+from the seed.
 
-Written once for words whose products wrap around, unsigned or signed; a backend says
-how it writes a `constant` and how it does a logical `shift` to the right.
+Written once for words whose products wrap around, unsigned or signed; a backend passes
+functions for a `constant` and for a logical right `shift`.
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ _MULTIPLIERS = 0x9E3779B9, 0x85EBCA6B, 0xC2B2AE35  # the golden ratio; MurmurHas
 
 
 def signed(value):
-    """A word as PyTorch has it, where unsigned ones cannot be multiplied."""
+    """A word as a signed integer, since PyTorch cannot multiply unsigned ones."""
     return int(np.uint32(value).astype(np.int32))
 
 
@@ -36,15 +36,15 @@ def random_words(places, seed, constant, shift):
 
 
 def row_places(numbers, size, places, whole_words):
-    """The places of the words that make up rows of bytes, and what to take of them.
+    """The places of the words that make up rows of bytes, and the shifts of bytes.
 
-    The bytes of all rows of a batch, one after the other, are those of the words 0, 1,
-    ...; a part of a batch has only some of the rows.
+    The concatenated bytes of all rows of a batch are those of the words 0, 1, ...; a
+    part of a batch has only some of the rows.
 
     Args:
-        numbers: of the rows in the whole batch, (rows, 1).
-        size: bytes of a row.
-        places: a function that gives 0, 1, ... (count,) in the dtype of `numbers`.
+        numbers: the row numbers in the whole batch, (rows, 1).
+        size: the number of bytes of a row.
+        places: a function that returns 0, 1, ... (count,) in the dtype of `numbers`.
         whole_words: whether `size` is known to be a multiple of 4.
 
     Returns:

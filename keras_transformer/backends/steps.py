@@ -1,4 +1,4 @@
-"""Pieces of a training step that the three backends share."""
+"""Parts of a training step that the three backends share."""
 
 import contextlib
 import contextvars
@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 
 class Rows(NamedTuple):
-    """The rows of a batch that a part of a step has: numbers, or tensors.
+    """The rows of a batch in one part of a step: numbers, or tensors.
 
     Attributes:
-        count: how many rows the part has.
+        count: the number of rows of the part.
         first: the number of its first row in the whole batch.
-        step: how far apart its rows are there.
+        step: the distance of its rows in the whole batch.
     """
 
     count: Any
@@ -20,17 +20,17 @@ class Rows(NamedTuple):
     step: int = 1
 
     def numbers(self, places, size):
-        """The places 0, 1, ... of a tensor's first axis, as places of the whole one.
+        """Indices 0, 1, ... of a tensor's first axis, as indices of the whole batch.
 
-        `size` is that of the axis: a multiple of `count`, where each row of the batch
-        is there several times.
+        `size` is the size of the axis: a multiple of `count` where each row of the
+        batch occurs several times.
         """
         times = size // self.count
         return (self.first + places // times * self.step) * times + places % times
 
 
 # What is drawn by row; None where the whole batch is here. The replicas of TensorFlow
-# are threads, each with a value of its own.
+# are threads with separate values.
 _drawn_rows = contextvars.ContextVar("drawn_rows", default=None)
 
 
@@ -41,7 +41,7 @@ def drawn_rows():
 
 @contextlib.contextmanager
 def drawing(rows):
-    """Within it, random bytes are those of these `Rows` of the batch; None: of all."""
+    """Context in which random bytes are those of these `Rows`; None: of all rows."""
     token = _drawn_rows.set(rows)
     try:
         yield
@@ -51,19 +51,19 @@ def drawing(rows):
 
 @contextlib.contextmanager
 def replaced(owner, name, function):
-    """Within it, `owner.name` is `function`, for this object alone."""
+    """Context in which `owner.name` is `function`, for this object only."""
     vars(owner)[name] = function  # without Keras' own __setattr__
     try:
         yield
     finally:
-        # The replicas of TensorFlow are threads that take turns: another one may
-        # have been here.
+        # The replicas of TensorFlow are threads that take turns: another one may have
+        # run.
         vars(owner).pop(name, None)
 
 
 @contextlib.contextmanager
 def caught_gradients(optimizer):
-    """Within it, `optimizer.apply` applies nothing: its gradients go to the list."""
+    """Context in which `optimizer.apply` only appends its gradients to the list."""
     caught = []
 
     def catch(gradients, trainable_variables=None):
@@ -74,7 +74,7 @@ def caught_gradients(optimizer):
 
 
 def added(total, gradients):
-    """The sums of two lists in which None stands for nothing."""
+    """The sums of two lists of tensors or None."""
     if total is None:
         return gradients
     return [

@@ -32,7 +32,7 @@ from keras_transformer.backends.tensorflow_random import random_bytes  # noqa: F
 from keras_transformer.backends.tensorflow_random import replica
 from keras_transformer.errors import InputError
 
-# Whether what is traced will be compiled by XLA.
+# Whether the traced function will be compiled by XLA.
 _by_xla = contextvars.ContextVar("by_xla", default=False)
 
 chunk_tokens = 512
@@ -44,7 +44,7 @@ use_cudnn = False  # XLA, which compiles loops well, knows no cuDNN operations
 def compile(function, model, few_rows=False):
     @kept  # one each: tf.function warns where one is traced again and again
     def program_of(options, shapes):
-        # Not a function of its own: TensorFlow would count all keys as one's.
+        # Not a separate function: TensorFlow would count all keys as one function's.
         program = functools.partial(_traced_for_xla, function, dict(options))
         return FirstAlone(tf.function(program, jit_compile=True, autograph=False))
 
@@ -118,7 +118,7 @@ def sum_over_replicas(values):
     if num_replicas() == 1:
         return values
     context = tf.distribute.get_replica_context()
-    # Copies, which lie on the device of the replica: the sums are sent there.
+    # Copies on the device of the replica, where the sums are sent.
     tensors = [tf.identity(value) for value in tree.flatten(values)]
     sums = context.all_reduce(tf.distribute.ReduceOp.SUM, tensors)
     return tree.pack_sequence_as(values, sums)
@@ -157,12 +157,12 @@ def _untuned(adapter):
 
 @contextlib.contextmanager
 def feeding():
-    """Without tf.data's search for better settings while it runs.
+    """Turns off tf.data's autotuning while Keras reads.
 
-    The search has a thread that sleeps ever longer, up to a minute, and an iterator
-    that is dropped before its end, as `fit` does with steps_per_epoch, waits for it.
+    Autotuning has a thread that sleeps for up to a minute, and an iterator that is
+    dropped before its end, as by `fit` with steps_per_epoch, waits for it.
     """
-    # Several threads may feed at once: the first one replaces, the last one restores.
+    # Several threads may read at once: the first one replaces, the last one restores.
     with _feeding.lock:
         _feeding.count += 1
         PyDatasetAdapter.get_tf_dataset = _untuned
@@ -212,10 +212,10 @@ def _drawn_rows(model, num_rows, index=0, count=1):
 
 
 def _accumulated(gradients_of, data, model):
-    """The mean of the gradients of all parts; memory holds one part at a time."""
+    """The mean of the gradients of all parts, with memory for one part."""
     count, variables = model.micro_batches, model.trainable_weights
     num_rows = tf.shape(tree.flatten(data)[0])[0]
-    message = f"the rows of a batch must divide by micro_batches {count}"
+    message = f"the rows of a batch must be a multiple of micro_batches {count}"
     tf.debugging.assert_equal(num_rows % count, 0, message)
 
     def part(tensor, index):
@@ -229,7 +229,7 @@ def _accumulated(gradients_of, data, model):
 
     def body(index, total):
         for seed, begin in zip(seeds, begins, strict=True):
-            seed.assign(begin)  # each part with the seeds of the whole
+            seed.assign(begin)  # each part uses the seeds of the whole batch
         with drawing(_drawn_rows(model, num_rows // count, index, count)):
             gradients = gradients_of(tree.map_structure(lambda t: part(t, index), data))
         return index + 1, added(total, gradients)
@@ -248,7 +248,10 @@ def _over_replicas(gradients, optimizer):
             "mixed_bfloat16"
         )
     if not hasattr(optimizer, "_all_reduce_sum_gradients"):
-        raise RuntimeError("this version of Keras sums gradients elsewhere")
+        raise RuntimeError(
+            "this version of Keras sums gradients in another place; install a "
+            "supported version"
+        )
     present = [index for index, g in enumerate(gradients) if g is not None]
     sums = sum_over_replicas([gradients[index] for index in present])
     gradients = list(gradients)
@@ -270,7 +273,7 @@ def _logs(model):
     with keras.StatelessScope(state_mapping=mapping):
         logs = model.get_metrics_result()
     if several_workers(model.distribute_strategy):
-        # Keras takes the mean along the first axis, which scalars have not.
+        # Keras takes the mean along the first axis, which scalars lack.
         logs = {name: tf.reshape(value, (1,)) for name, value in logs.items()}
     return logs
 

@@ -1,4 +1,4 @@
-"""TensorFlow: strategies of tf.distribute, which Keras' `fit` knows how to use."""
+"""TensorFlow: strategies of tf.distribute, which Keras' `fit` supports."""
 
 import contextlib
 import json
@@ -16,7 +16,7 @@ _COMMAND = (
 
 
 def several_workers(strategy):
-    """Whether other processes take part in it."""
+    """Whether several processes take part in a strategy."""
     multi_worker = tf.distribute.MultiWorkerMirroredStrategy
     return isinstance(strategy, multi_worker) and strategy.cluster_resolver is not None
 
@@ -50,7 +50,7 @@ def multi_worker(devices):
 
     def gather(value):
         context = tf.distribute.get_replica_context()
-        # A copy, which lies on the device of the replica: what is sent goes there.
+        # A copy on the device of the replica, where values are sent.
         return context.all_gather(tf.identity(value), axis=0)
 
     @tf.function(autograph=False)
@@ -71,7 +71,7 @@ def multi_worker(devices):
 
 
 def _cluster():
-    """How many workers `TF_CONFIG` names, and which one this is."""
+    """The number of workers in `TF_CONFIG`, and the index of this one."""
     text = os.environ.get("TF_CONFIG", "")
     try:
         settings = json.loads(text)
@@ -114,7 +114,7 @@ def _logical_cpus(count):
             raise InputError(
                 f"devices is {count}, but TensorFlow has started with "
                 f"{len(configured)} logical CPUs; open the distribution before "
-                f"anything of it runs"
+                "TensorFlow is used"
             ) from None
     return [f"CPU:{index}" for index in range(count)]
 

@@ -1,4 +1,4 @@
-"""TensorFlow: random bytes, by the replica and the rows that it has of a batch."""
+"""TensorFlow: random bytes by replica and by rows of the batch."""
 
 import math
 
@@ -11,13 +11,13 @@ from keras_transformer.backends.steps import drawn_rows
 
 
 def num_replicas():
-    """How many replicas run the step; 1 outside of one."""
+    """The number of replicas that run the step; 1 outside of a step."""
     context = tf.distribute.get_replica_context()
     return 1 if context is None else context.num_replicas_in_sync
 
 
 def replica():
-    """The number of the replica that runs this step; 0 outside of one."""
+    """The index of the replica that runs this step; 0 outside of a step."""
     if num_replicas() == 1:
         return 0
     return tf.distribute.get_replica_context().replica_id_in_sync_group

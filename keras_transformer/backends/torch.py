@@ -33,20 +33,20 @@ from keras_transformer.backends.torch_tracing import trace
 
 _aten = torch.ops.aten
 
-# A loop's body runs so often as it is before it is traced: tracing takes seconds, and a
-# traced step of a small model saves hundredths of one.
+# The number of eager runs of a loop's body before it is traced: tracing takes seconds,
+# and a traced step of a small model saves hundredths of a second.
 EAGER_STEPS = 48
 
-# Of the program that is running: the bodies of its loops, its options, and the numbers
-# of its loops.
+# State of the running program: the bodies of its loops, its options, and the numbers of
+# its loops.
 _program: contextvars.ContextVar[Any] = contextvars.ContextVar("program", default=None)
 
-# Held by the thread whose program is running. While one is traced, PyTorch's tracer
-# puts functions of its own into torch.nn.Module, of which Keras' layers are made: what
-# another thread ran would be traced, too.
+# Held by the thread whose program is running. While tracing, PyTorch patches
+# torch.nn.Module, the base of Keras' layers: calls of other threads would be traced
+# too.
 _running = threading.RLock()
 
-chunk_tokens = 1024  # to begin an operation costs more than where others compile
+chunk_tokens = 1024  # starting an operation costs more than in compiled backends
 compiles_training = False
 hoists_invariants = False
 use_cudnn = "auto"
@@ -67,7 +67,7 @@ def compile(function, model, few_rows=False):
 
 def note_work(builds=False):
     forks.check()
-    if not builds:  # that starts no threads
+    if not builds:  # which starts no threads
         forks.note()
 
 
@@ -81,7 +81,7 @@ def _as_program(bodies, options):
 
 
 class _Body:
-    """The body of a loop: as it is in its first steps, then traced."""
+    """The body of a loop: eager in its first steps, then traced."""
 
     def __init__(self):
         self._steps = 0
@@ -101,7 +101,7 @@ def concrete(tensor):
         return None
     if not isinstance(tensor, torch.Tensor):
         return np.asarray(tensor)
-    # A fake or meta tensor has a shape alone.
+    # A fake or meta tensor has only a shape.
     if type(tensor) is not torch.Tensor or tensor.device.type != "cpu":
         return None
     return tensor.numpy()
@@ -132,7 +132,7 @@ def scan(step, carry, chunks):
 
 
 def update_cache(cache, update, position):
-    # In place: a fresh cache a step would cost more than the rest of the step.
+    # In place: a new cache per step would cost more than the rest of the step.
     index = torch.as_tensor(position, device=cache.device).reshape(1).long()
     count = update.shape[-2]
     if count > 1:
@@ -144,7 +144,7 @@ def top_k(scores, k):
     return _top_k(scores, k)
 
 
-# An operation of its own: what it does depends on values, which a trace cannot.
+# A custom operation: it branches on values, which a trace cannot.
 @torch.library.custom_op("keras_transformer::top_k", mutates_args=())
 def _top_k(scores: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:
     """torch.topk breaks ties as it likes: rows that have one are sorted instead."""
@@ -220,7 +220,7 @@ def train_step(model, default, data):
                 first = _process_index() * size * count + index
                 rows = Rows(size, first=first, step=count)
             for seed, begin in zip(seeds, begins, strict=True):
-                seed.assign(begin)  # each part with the seeds of the whole
+                seed.assign(begin)  # each part uses the seeds of the whole batch
             with caught_gradients(optimizer) as gradients, drawing(rows):
                 default(part)
             total = added(total, gradients)
@@ -237,7 +237,7 @@ def train_step(model, default, data):
 
 
 def _begin_alike(model):
-    """Before its first step: all processes take the weights of the first one."""
+    """Broadcasts the weights of the first process before the first step."""
     if num_separate_losses() > 1 and not hasattr(model, "_alike"):
         for variable in model.variables:
             torch.distributed.broadcast(variable.value.detach(), 0)
@@ -258,7 +258,7 @@ def test_step(model, default, data):
 
 @contextlib.contextmanager
 def _metrics_of_all(model):
-    """What is added to the metrics within it is summed over all processes."""
+    """Context in which updates of metrics are summed over all processes."""
     if num_separate_losses() == 1:
         yield
         return
@@ -317,7 +317,7 @@ def zero_where_below(values, bytes, least):
 
 
 class _ZeroWhereBelow(torch.autograd.Function):
-    """By the gradient of ReLU: torch.where takes six times as long on a CPU."""
+    """Zeroing by the gradient of ReLU: torch.where takes six times as long on a CPU."""
 
     @staticmethod
     def forward(context, values, bytes, least):
@@ -352,6 +352,6 @@ def restore_random_state(state):
         return
     own = torch.get_rng_state().numel()
     processor, device = torch.from_numpy(state).split([own, max(len(state) - own, 0)])
-    if len(device) and torch.cuda.is_available():  # checkpoints of before lack it
+    if len(device) and torch.cuda.is_available():  # older checkpoints lack it
         torch.cuda.set_rng_state(device)
     torch.set_rng_state(processor)

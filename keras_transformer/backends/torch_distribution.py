@@ -10,8 +10,8 @@ import torch
 from keras_transformer.backends.distribution import Distribution
 from keras_transformer.errors import InputError
 
-# How long a process waits for the others: first the chief may encode for hours, later
-# it writes checkpoints at most.
+# How long a process waits for the others: at first the chief may encode a corpus for
+# hours, later it only writes checkpoints.
 _FIRST_WAIT, _WAIT = datetime.timedelta(days=1), datetime.timedelta(minutes=10)
 _COMMAND = "torchrun --nproc-per-node 2 -m keras_transformer.cli.main train config.yaml"
 
@@ -30,13 +30,13 @@ def torchrun(devices):
     if devices not in ("all", local_processes):
         raise InputError(
             f"devices is {devices}, but torchrun started {local_processes} processes "
-            f"here; give --nproc-per-node {devices}, or devices all"
+            f"here; use --nproc-per-node {devices}, or set devices to all"
         )
     gpus = torch.cuda.device_count()
     if gpus:
         if local_rank >= gpus:
             raise InputError(
-                f"torchrun started {local_processes} processes for {gpus} GPUs; give "
+                f"torchrun started {local_processes} processes for {gpus} GPUs; use "
                 f"--nproc-per-node {gpus}"
             )
         torch.cuda.set_device(local_rank)

@@ -1,8 +1,8 @@
-"""Products with large weights in a traced graph, by oneDNN, which has them packed.
+"""Packed matrix products with large weights in a traced graph, by oneDNN.
 
-A product of few rows takes as long as its weights take to be read. PyTorch's own reads
-them at each step in the order in which they lie, oneDNN a copy made once, in the order
-of its kernels. Products of the same inputs become one, with bias and ReLU in it.
+The time of a product with few rows is that of reading its weights. PyTorch reads them
+at each step in their storage order; oneDNN reads a copy that is packed once in the
+order of its kernels. Products of the same inputs become one, with bias and ReLU fused.
 """
 
 import itertools
@@ -23,8 +23,8 @@ LEAST_ELEMENTS = 2**18
 class PackedProduct:
     """`activation(inputs @ weights + biases)`, several weights side by side.
 
-    Packs anew once one of its tensors has changed. A write through `Tensor.data`, which
-    PyTorch does not count, is not seen.
+    Packs again once one of its tensors has changed. A write through `Tensor.data`,
+    which PyTorch does not count, is not detected.
 
     Reference: https://uxlfoundation.github.io/oneDNN, "Memory format propagation".
     """
@@ -46,7 +46,7 @@ class PackedProduct:
         )
 
 
-# Graphs of other shapes share what is packed.
+# Graphs of other shapes share the packed weights.
 _products: weakref.WeakValueDictionary[Any, Any] = weakref.WeakValueDictionary()
 
 
@@ -98,7 +98,7 @@ def _is_large(weight):
 
 
 class _Chain(NamedTuple):
-    """A product, and the sum and the ReLU that follow it, where they do."""
+    """A product with the sum and the ReLU that follow it, if any."""
 
     nodes: list
     bias: list  # of at most one node
@@ -123,7 +123,7 @@ def _only_user(node):
 
 
 def _groups(chains):
-    """Those that can be one product, together."""
+    """Groups of chains that can become one product."""
     alike = {(len(chain.bias), chain.activation) for chain in chains}
     return [chains] if len(alike) == 1 else [[chain] for chain in chains]
 

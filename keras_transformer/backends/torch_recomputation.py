@@ -1,8 +1,8 @@
-"""Random draws that PyTorch must repeat when the backward pass recomputes a layer.
+"""Repeatable random draws for layers that the backward pass recomputes.
 
 Recomputation (`keras.RematScope`, `torch.utils.checkpoint`) runs a function again and
-winds back PyTorch's own generator before, but not what Keras draws seeds from. So a
-number from that generator names each draw.
+resets PyTorch's generator first, but not Keras' seed generators. So each draw is
+identified by a number from PyTorch's generator.
 """
 
 import collections
@@ -14,11 +14,11 @@ _MOST = 2**16  # draws between a forward pass and its backward pass
 
 _drawn: collections.OrderedDict[Any, Any] = (
     collections.OrderedDict()
-)  # name -> what was drawn
+)  # identifier -> the drawn value
 
 
 def once(draw):
-    """`draw()`; while a layer is computed again, what it gave in the forward pass."""
+    """`draw()`; during recomputation, its value in the forward pass."""
     backward = torch._C._current_graph_task_id() != -1
     if not backward and not _recomputing_later():
         return draw()
@@ -26,8 +26,8 @@ def once(draw):
     if backward:
         if name not in _drawn:
             raise RuntimeError(
-                "dropout is computed again in a backward pass, but what it dropped "
-                "before is not known; call torch.utils.checkpoint with "
+                "dropout is recomputed in a backward pass, but its mask of the "
+                "forward pass is not known; call torch.utils.checkpoint with "
                 "use_reentrant=False and preserve_rng_state=True, as "
                 "keras.RematScope does"
             )
@@ -39,5 +39,5 @@ def once(draw):
 
 
 def _recomputing_later():
-    """Whether something takes the place of tensors that are saved for gradients."""
+    """Whether saved tensors for gradients are replaced, as in recomputation."""
     return torch._C._autograd._top_saved_tensors_default_hooks(True) is not None

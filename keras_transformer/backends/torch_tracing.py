@@ -1,10 +1,9 @@
-"""A function of tensors as one flat graph of PyTorch calls, free of Keras dispatch.
+"""Tracing of a function into a flat graph of PyTorch calls, without Keras dispatch.
 
 Keras layers run eagerly on PyTorch, and below each operation Keras converts and checks
-its arguments: most of the time of a small decode step. `trace` records the step once,
-through PyTorch's own tracer, drops what does nothing and keeps the rest as straight
-Python calls. Parameters are kept by reference: assigning to them changes the graph's
-result.
+its arguments: most of the time of a small decode step. `trace` records the step once
+with PyTorch's tracer, removes no-ops and keeps the rest as plain Python calls.
+Parameters are kept by reference: assigning to them changes the graph's result.
 """
 
 import operator
@@ -18,7 +17,7 @@ from keras_transformer.backends.torch_packing import pack
 
 _aten = torch.ops.aten
 
-# Calls that give back their argument when dtype and device are already right.
+# Calls that return their argument when dtype and device already match.
 _CONVERSIONS = (_aten.to.dtype, _aten.to.dtype_layout, _aten.to.device)
 # Constants written into the function are copied by the tracer at each run.
 _COPIES = (_aten.lift_fresh_copy.default, _aten.lift_fresh.default)
@@ -28,10 +27,10 @@ def trace(function, *arguments):
     """`function` for arguments of these shapes and dtypes.
 
     Args:
-        function: nested tensors in, nested tensors out; without side effects but
-            that it may write into its arguments. Tensors it closes over, but for
-            parameters, are taken as constants.
-        arguments: nested tensors, to run it on once.
+        function: nested tensors in, nested tensors out; its only side effects may be
+            writes into its arguments. Tensors it closes over, except parameters, become
+            constants.
+        arguments: nested tensors for the traced run.
 
     Returns:
         A callable of the same arguments.
@@ -98,7 +97,7 @@ def _must_run(node):
 
 
 def _written(graph):
-    """What is written into, and what that may be a view of: fresh at each run."""
+    """Tensors that are written into, or that these may view: new at each run."""
     nodes = set()
     for node in filter(_writes, _calls(graph)):
         while node.op == "call_function" and node.all_input_nodes:
@@ -112,7 +111,7 @@ def _attribute(module, node):
 
 
 def _fold_constants(module):
-    """Computes once what depends on constants alone (not on parameters)."""
+    """Computes operations that depend only on constants (not on parameters) once."""
     values = {}
     written = _written(module.graph)
     for node in module.graph.nodes:
@@ -153,13 +152,13 @@ def _share_equal_calls(module):
 
 
 def _bytes(tensor):
-    """Its contents; NumPy knows no bfloat16."""
+    """The bytes of a tensor; NumPy has no bfloat16."""
     rows = tensor.cpu().clone(memory_format=torch.contiguous_format)
     return rows.reshape(-1).view(torch.uint8).numpy().tobytes()
 
 
 def _attributes_as_inputs(module):
-    """Reading an attribute of a module is slow: they become arguments of the graph."""
+    """Turns module attributes, which are slow to read, into arguments of the graph."""
     nodes = [node for node in module.graph.nodes if node.op == "get_attr"]
     last_input = [node for node in module.graph.nodes if node.op == "placeholder"][-1]
     for node in reversed(nodes):
@@ -169,7 +168,7 @@ def _attributes_as_inputs(module):
 
 
 def _use_python_bindings(graph):
-    """`torch.matmul` costs less to call from Python than `torch.ops.aten.matmul`."""
+    """Replaces `torch.ops.aten.matmul` by `torch.matmul`, which is faster to call."""
     for node in _calls(graph):
         packet = getattr(node.target, "overloadpacket", None)
         if packet is None or node.target.namespace != "aten":

@@ -1,4 +1,4 @@
-"""`tf.data.Dataset`s, which Keras reads on every backend, looked at on their way."""
+"""Checks of `tf.data.Dataset` elements, which Keras reads on every backend."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def is_dataset(data: Any) -> bool:
-    """Whether it is a `tf.data.Dataset` of dense tensors; TensorFlow is not loaded."""
+    """Whether it is a `tf.data.Dataset` of dense tensors, found without TensorFlow."""
     tf = sys.modules.get("tensorflow")
     if tf is None or not isinstance(data, tf.data.Dataset):
         return False
@@ -17,12 +17,12 @@ def is_dataset(data: Any) -> bool:
 
 
 def watched(dataset: Any, look: Callable[[Any], Any]) -> Any:
-    """The same data set; what `look` raises ends the reading of it.
+    """The same data set with a check: an exception of `look` ends its reading.
 
     Args:
-        dataset: such that `is_dataset`.
-        look: is given each element, of NumPy arrays, on the processor, before a step
-            has it. TensorFlow raises an error of its own in place of what it raises.
+        dataset: a data set for which `is_dataset` holds.
+        look: a function of each element, as NumPy arrays on the host, before the step.
+            TensorFlow replaces the exception that it raises.
     """
     import tensorflow as tf
 

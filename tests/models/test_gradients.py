@@ -204,7 +204,7 @@ def test_what_cannot_be_split_is_refused():
     inputs, labels, _ = batches()
     model.compile("sgd", LabelSmoothedCrossEntropy())
     model.micro_batches = 5
-    message = "rows cannot be split into micro_batches 5|must divide by micro_batches 5"
+    message = "cannot be split into micro_batches 5|a multiple of micro_batches 5"
     with pytest.raises(Exception, match=message) as caught:
         model.fit(inputs, labels, batch_size=ROWS, verbose=0)
     assert backends.name == "tensorflow" or caught.type is InputError

@@ -85,7 +85,7 @@ def test_processes_must_be_told_completely(monkeypatch):
     assert "KERAS_DISTRIBUTION_PROCESS_ID=0 keras-transformer" in found
     monkeypatch.setenv("KERAS_DISTRIBUTION_NUM_PROCESSES", "2")
     monkeypatch.setenv("KERAS_DISTRIBUTION_PROCESS_ID", "2")
-    assert "each with its own number" in message("model_parallel")
+    assert "each with a different process id" in message("model_parallel")
 
 
 @pytest.mark.skipif(BACKEND == "torch", reason="devices of one process")

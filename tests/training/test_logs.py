@@ -304,8 +304,8 @@ with RunLog({str(tmp_path)!r}, 0, print) as log:
         block=["matplotlib", "tensorboardX"],
     )
     assert said == (
-        "left out: TensorBoard events and curve.png; pip install tensorboardX "
-        "matplotlib brings them back\n"
+        "not written: TensorBoard events and curve.png; to get them, run pip install "
+        "tensorboardX matplotlib\n"
     )
     assert [path.name for path in (tmp_path / "logs").iterdir()] == ["metrics.jsonl"]
     assert steps(tmp_path / "logs" / "metrics.jsonl") == [10, 20]

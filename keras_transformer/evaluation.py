@@ -134,11 +134,11 @@ def evaluate(
     https://arxiv.org/abs/1804.08771).
     """
     (hypotheses,), references = _texts(references, hypotheses=hypotheses)
-    chosen = _chosen(metrics, tokenize, lowercase, confidence, chrf_word_order)
+    selected = _chosen(metrics, tokenize, lowercase, confidence, chrf_word_order)
     if confidence:
-        results = _bootstrap([hypotheses], references, chosen, confidence)
+        results = _bootstrap([hypotheses], references, selected, confidence)
         return [scores[0] for scores, _ in results]
-    return [_score(metric, hypotheses, references) for metric in chosen.values()]
+    return [_score(metric, hypotheses, references) for metric in selected.values()]
 
 
 def check_options(
@@ -221,8 +221,8 @@ def compare(
         raise InputError(
             f"confidence {confidence} is not a number of bootstrap samples; use 1000"
         )
-    chosen = _chosen(metrics, tokenize, lowercase, confidence, chrf_word_order)
-    results = _bootstrap([baseline, hypotheses], references, chosen, confidence)
+    selected = _chosen(metrics, tokenize, lowercase, confidence, chrf_word_order)
+    results = _bootstrap([baseline, hypotheses], references, selected, confidence)
     return [
         Comparison(baseline_score, score, p_value)
         for (baseline_score, score), p_value in results

@@ -31,15 +31,17 @@ def chunked(top_k):
         chunks = ops.reshape(scores[..., : count * _C], (*rows, count, _C))
         _, places = top_k(ops.max(chunks, axis=-1), k)
         places = ops.sort(places, axis=-1)  # (..., k), in the order of the row
-        chosen = ops.take_along_axis(chunks, ops.expand_dims(places, -1), axis=-2)
-        chosen = ops.reshape(chosen, (*rows, k * _C))
+        candidates = ops.take_along_axis(chunks, ops.expand_dims(places, -1), axis=-2)
+        candidates = ops.reshape(candidates, (*rows, k * _C))
         if V % _C:
             # The whole remainder at the end. Padding it to a chunk would double the
             # time of XLA's step.
-            chosen = ops.concatenate([chosen, scores[..., count * _C :]], axis=-1)
+            candidates = ops.concatenate(
+                [candidates, scores[..., count * _C :]], axis=-1
+            )
             last = ops.full((*rows, 1), count, places.dtype)
             places = ops.concatenate([places, last], axis=-1)
-        values, inner = top_k(chosen, k)
+        values, inner = top_k(candidates, k)
         places = ops.take_along_axis(places, ops.floor_divide(inner, _C), axis=-1)
         return values, places * _C + ops.mod(inner, _C)
 

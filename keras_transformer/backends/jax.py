@@ -228,9 +228,9 @@ def random_bytes(like, seed_generator):
         places = numbers(-(-like.size // 4))
     else:
         count = like.shape[0]
-        own = rows.numbers(numbers(count), count)[:, None]
+        row_numbers = rows.numbers(numbers(count), count)[:, None]
         size = like.size // count
-        places, bits = row_places(own, size, numbers, size % 4 == 0)
+        places, bits = row_places(row_numbers, size, numbers, size % 4 == 0)
     words = random_words(places, seed, np.uint32, jnp.right_shift)
     if bits is not None:
         return (words >> bits & 255).astype("uint8").reshape(like.shape)

@@ -28,24 +28,24 @@ _HEARTBEAT_SECONDS = 20
 @contextlib.contextmanager
 def data_parallel(devices):
     """Each device computes with all weights on its rows of a batch."""
-    found = _devices(devices)
+    names = _devices(devices)
     distribution = keras.distribution.DataParallel(
-        devices=found.ravel().tolist(), auto_shard_dataset=False
+        devices=names.ravel().tolist(), auto_shard_dataset=False
     )
     with distribution.scope():
-        yield _described(num_replicas=found.size)
+        yield _described(num_replicas=names.size)
 
 
 @contextlib.contextmanager
 def model_parallel(devices):
     """The devices of a process share the weights; processes share the rows."""
-    found = _devices(devices)
-    mesh = keras.distribution.DeviceMesh(found.shape, ("batch", "model"), found)
+    names = _devices(devices)
+    mesh = keras.distribution.DeviceMesh(names.shape, ("batch", "model"), names)
     distribution = _ModelParallel(
         layout_map=layout_map(mesh), batch_dim_name="batch", auto_shard_dataset=False
     )
     with distribution.scope():
-        yield _described(num_replicas=found.shape[0])
+        yield _described(num_replicas=names.shape[0])
 
 
 def layout_map(mesh):

@@ -99,13 +99,15 @@ def update_cache(cache, update, position):
         return ops.slice_update(cache, tf.stack(start), update)
     # A select, not a slice update: ONNX and LiteRT have no operation for that.
     if count == 1:
-        here = tf.equal(tf.range(tf.shape(cache)[-2]), position)[:, tf.newaxis]
-        return tf.where(here, update, cache)
+        is_current = tf.equal(tf.range(tf.shape(cache)[-2]), position)[:, tf.newaxis]
+        return tf.where(is_current, update, cache)
     shape = tf.shape(cache)
     blocks = tf.concat([shape[:-2], [-1, count], shape[-1:]], axis=0)
     blocks = tf.reshape(cache, blocks)  # (..., L, n, K)
-    here = tf.equal(tf.range(tf.shape(blocks)[-3]), position)[:, tf.newaxis, tf.newaxis]
-    blocks = tf.where(here, tf.expand_dims(update, -3), blocks)
+    is_current = tf.equal(tf.range(tf.shape(blocks)[-3]), position)[
+        :, tf.newaxis, tf.newaxis
+    ]
+    blocks = tf.where(is_current, tf.expand_dims(update, -3), blocks)
     return tf.ensure_shape(tf.reshape(blocks, shape), cache.shape)
 
 

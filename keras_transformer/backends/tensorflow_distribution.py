@@ -82,9 +82,9 @@ def _cluster():
         if kind != "worker" or task["type"] != kind or not 0 <= index < len(workers):
             raise ValueError
     except (AttributeError, KeyError, TypeError, ValueError):
-        found = f"holds {text!r}" if text else "is not set"
+        fault = f"holds {text!r}" if text else "is not set"
         raise InputError(
-            f"distribution multi_worker: the environment variable TF_CONFIG {found}; "
+            f"distribution multi_worker: the environment variable TF_CONFIG {fault}; "
             f"start each worker with its own index: {_COMMAND}"
         ) from None
     return len(workers), index

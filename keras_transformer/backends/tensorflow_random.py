@@ -37,9 +37,9 @@ def random_bytes(like, seed_generator):
         drawn = tf.reshape(tf.bitcast(words, tf.uint8), (-1,))[:size]
     else:
         count = tf.shape(like)[0]
-        own = rows.numbers(tf.range(count), count)[:, tf.newaxis]
+        row_numbers = rows.numbers(tf.range(count), count)[:, tf.newaxis]
         known = math.prod(axis or 1 for axis in like.shape[1:])
-        places, bits = row_places(own, size // count, tf.range, known % 4 == 0)
+        places, bits = row_places(row_numbers, size // count, tf.range, known % 4 == 0)
         words = draw(places)
         if bits is None:
             drawn = tf.bitcast(words, tf.uint8)

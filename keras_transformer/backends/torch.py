@@ -299,9 +299,9 @@ def random_bytes(like, seed_generator):
         places = numbers(start, start + num_words)
     else:
         count = like.shape[0]
-        own = rows.numbers(numbers(count), count)[:, None]
+        row_numbers = rows.numbers(numbers(count), count)[:, None]
         size = like.numel() // count
-        places, bits = row_places(own, size, numbers, size % 4 == 0)
+        places, bits = row_places(row_numbers, size, numbers, size % 4 == 0)
     words = random_words(places.to(torch.int32), seed, signed, _logical_shift)
     if bits is not None:
         return (words >> bits & 255).to(torch.uint8).view(like.shape)
@@ -350,8 +350,10 @@ def random_state():
 def restore_random_state(state):
     if not state.size:  # the run was begun on another backend
         return
-    own = torch.get_rng_state().numel()
-    processor, device = torch.from_numpy(state).split([own, max(len(state) - own, 0)])
+    host_size = torch.get_rng_state().numel()
+    processor, device = torch.from_numpy(state).split(
+        [host_size, max(len(state) - host_size, 0)]
+    )
     if len(device) and torch.cuda.is_available():  # older checkpoints lack it
         torch.cuda.set_rng_state(device)
     torch.set_rng_state(processor)

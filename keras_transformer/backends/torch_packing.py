@@ -69,8 +69,8 @@ def pack(module):
         if node.target is _aten.matmul.default and _is_large(values.get(node.args[1])):
             chains.setdefault(node.args[0], []).append(_chain(node, values))
     names = (f"packed_{number}" for number in itertools.count())
-    for found in chains.values():
-        for group in _groups(found):
+    for products in chains.values():
+        for group in _groups(products):
             _replace(module, group, values, next(names))
     module.graph.eliminate_dead_code()
 

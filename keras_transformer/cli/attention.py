@@ -85,19 +85,19 @@ def attention(
     each head does: the mean share of its attention that goes to the previous token, to
     delimiters, to rare words.
     """
-    chosen = _Choice(kind, layer, _head(head))
+    choice = _Choice(kind, layer, _head(head))
     if (text is None) == (source is None):
         raise InputError("give either --text (a sentence) or --source (a file)")
     if source is not None:
-        _check_report(translation, chosen)
+        _check_report(translation, choice)
         _report(model, source, target, output)
         return
     if target is not None:
         raise InputError(
             "--target works with --source only; with --text use --translation"
         )
-    _check_drawing(output, chosen)
-    _draw(model, text, translation, output, chosen)
+    _check_drawing(output, choice)
+    _draw(model, text, translation, output, choice)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -32,8 +32,8 @@ def with_decoding_flags(
     def run(**arguments: Any) -> None:
         flags = {name: arguments.pop(name) for name in names}
         # A repeatable flag that is not given is an empty list.
-        given = {n: v for n, v in flags.items() if v is not None and v != []}
-        decoding = {name: _unset(name, value) for name, value in given.items()}
+        set_flags = {n: v for n, v in flags.items() if v is not None and v != []}
+        decoding = {name: _unset(name, value) for name, value in set_flags.items()}
         _check(decoding)  # before the model loads, which takes long
         command(**arguments, decoding=decoding)
 

@@ -305,8 +305,8 @@ class TokenBatches(keras.utils.PyDataset):
 
 
 def _special_ids(pairs: EncodedPairs, **given: int | None) -> dict[str, int]:
-    chosen = {name: value for name, value in given.items() if value is not None}
-    return {**(pairs.special_ids or _SPECIAL_IDS), **chosen}
+    explicit_ids = {name: value for name, value in given.items() if value is not None}
+    return {**(pairs.special_ids or _SPECIAL_IDS), **explicit_ids}
 
 
 def _check_numbers(rule: int, **counts: int | None) -> None:

@@ -167,8 +167,8 @@ def read_lines(path: str | Path) -> list[str]:
     """
     lines = []
     with LineReader(path) as reader:
-        while some := reader.read(CHUNK):
-            lines += some
+        while block := reader.read(CHUNK):
+            lines += block
     return lines
 
 

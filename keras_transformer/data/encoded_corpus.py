@@ -104,15 +104,15 @@ def encode_corpora(
     settings = _settings(corpora, encoder)
     key = hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:16]
     path, records = Path(folder, key), records or {}
-    if (found := _open(path, settings, records)) is not None:
-        if found.digest is None:
+    if (encoded := _open(path, settings, records)) is not None:
+        if encoded.digest is None:
             say(f"{path} has no checksums, as of an earlier version: read unchecked")
-        return found
+        return encoded
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with filelock.FileLock(path.with_name(f".{key}.lock")):
-            if (found := _open(path, settings, records)) is not None:
-                return found  # another process has encoded meanwhile
+            if (encoded := _open(path, settings, records)) is not None:
+                return encoded  # another process has encoded meanwhile
             if os.path.lexists(path):
                 say(
                     f"the text has changed since {path} was written, or the cache is "
@@ -121,8 +121,8 @@ def encode_corpora(
             with _replacing(path) as new:
                 manifest = write_corpora(new, corpora, encoder, workers, say)
                 write_manifest(new, {"settings": settings, **manifest})
-            if (found := _open(path, settings, records)) is not None:
-                return found
+            if (encoded := _open(path, settings, records)) is not None:
+                return encoded
     except OSError as error:
         raise InputError(
             f"cannot write the encoded corpus {path}: {error.strerror}; make room, or "
@@ -210,18 +210,20 @@ def _map(path: Path, manifest: dict[str, Any]) -> EncodedPairs:
     if "checksums_sha256" in manifest:
         checksums = np.split(_read_checksums(path, manifest), np.cumsum(counts)[:-1])
         blocks = [
-            CheckedBlocks(path / name, array, own)
-            for name, array, own in zip(FILES, arrays, checksums, strict=True)
+            CheckedBlocks(path / name, array, block_checksums)
+            for name, array, block_checksums in zip(
+                FILES, arrays, checksums, strict=True
+            )
         ]
     sides = []
-    for (ids, offsets), (own, whole) in zip(
+    for (ids, offsets), (id_blocks, offset_blocks) in zip(
         (arrays[:2], arrays[2:]), (blocks[:2], blocks[2:]), strict=True
     ):
-        if whole is not None:
-            whole.check_all()  # every start reads all of them
+        if offset_blocks is not None:
+            offset_blocks.check_all()  # every start reads all of them
         elif offsets[0] or offsets[-1] != len(ids) or (np.diff(offsets) < 0).any():
             raise ValueError(f"{path} has offsets that are not valid")
-        sides.append(TokenRows(ids, offsets, own))
+        sides.append(TokenRows(ids, offsets, id_blocks))
     source, target = sides
     return EncodedPairs(source, target)
 
@@ -240,8 +242,8 @@ def _read_checksums(path: Path, manifest: dict[str, Any]) -> np.ndarray:
 def _replacing(path: Path) -> Iterator[Path]:
     """A new folder that replaces `path` on success, and is removed on failure."""
     new, old = path.with_name(f".{path.name}.new"), path.with_name(f".{path.name}.old")
-    for left in (new, old):  # by a process that was killed
-        remove(left)
+    for leftover in (new, old):  # of a process that was killed
+        remove(leftover)
     new.mkdir()
     try:
         yield new
@@ -249,5 +251,5 @@ def _replacing(path: Path) -> Iterator[Path]:
             path.rename(old)
         new.rename(path)
     finally:
-        for left in (new, old):
-            remove(left)
+        for leftover in (new, old):
+            remove(leftover)

@@ -61,17 +61,17 @@ def write_corpora(
     progress, seen, reports = _Progress(readers, say), SeenPairs(), []
     with contextlib.ExitStack() as stack:
         sides = [stack.enter_context(_Side(folder, name, dtype)) for name in SIDES]
-        for corpus, own in zip(corpora, shards, strict=True):
-            found = []
-            for chunk in encode_stream(read_shards(own), encoder, workers):
+        for corpus, corpus_shards in zip(corpora, shards, strict=True):
+            chunk_reports = []
+            for chunk in encode_stream(read_shards(corpus_shards), encoder, workers):
                 new = chunk.only_new(seen)
                 for side, rows in zip(
                     sides, (new.pairs.source, new.pairs.target), strict=True
                 ):
                     side.write(rows)
-                found.append(new.report)
+                chunk_reports.append(new.report)
                 progress.tell(len(chunk.pairs))
-            report = CorpusReport.total(found)
+            report = CorpusReport.total(chunk_reports)
             check_not_empty(str(corpus), report)
             reports.append(report)
     checksums = np.concatenate(

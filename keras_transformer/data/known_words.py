@@ -129,7 +129,7 @@ class KnownWords(pydantic.BaseModel):
 
     def is_number(self, word: str) -> bool:
         """Whether a word is one of `number_words`, or several strung together."""
-        sizes = {len(each) for each in self.number_words}
+        sizes = {len(part) for part in self.number_words}
         ends = {0}
         for start in range(len(word)):
             if start in ends:

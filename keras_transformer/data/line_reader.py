@@ -123,12 +123,12 @@ class LineReader:
         Raises:
             InputError: naming all faulty lines from here to the end.
         """
-        found = self._read(count, parse)
+        lines = self._read(count, parse)
         if self._faults:
             while self._read(_MANY, parse):
                 pass
             raise self._faults.error()
-        return found
+        return lines
 
     def blocks(self) -> Iterator[bytes]:
         """The rest of the file, decompressed, block by block."""

@@ -115,8 +115,8 @@ def _rows(reader: LineReader) -> Iterator[tuple[int, list[str]]]:
     def lines() -> Iterator[str]:
         nonlocal size
         number = 0
-        while some := reader.read(1000):
-            for line in some:
+        while block := reader.read(1000):
+            for line in block:
                 number, size = number + 1, size + len(line)
                 if size > LONGEST_LINE:  # of one row, in an open quote
                     raise too_long(reader.path, number)
@@ -145,16 +145,16 @@ def tmx_pairs(
     Raises:
         InputError: where it is not XML, declares entities, or lacks the languages.
     """
-    units, some = TranslationUnits(columns), []
+    units, pending = TranslationUnits(columns), []
     try:
         for block in reader.blocks():
             units.feed(block)
-            some += units.taken()
-            while len(some) >= chunk:
-                yield _of_units(some[:chunk])
-                some = some[chunk:]
+            pending += units.taken()
+            while len(pending) >= chunk:
+                yield _of_units(pending[:chunk])
+                pending = pending[chunk:]
         units.end()
-        some += units.taken()
+        pending += units.taken()
     except expat.ExpatError as error:
         fault = expat.ErrorString(error.code)
         raise InputError(
@@ -171,7 +171,7 @@ def tmx_pairs(
             f"languages are: {known}; choose two of them by columns"
         )
     reader.lines = units.count
-    yield _of_units(some)
+    yield _of_units(pending)
 
 
 def _of_units(units: list[Pair]) -> ParallelText:

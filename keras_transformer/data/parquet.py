@@ -64,17 +64,17 @@ class ParquetReader(LineReader):
             for batch in batches:
                 sources, targets = (self._texts(batch, name) for name in wanted)
                 pairs = zip(sources, targets, strict=True)
-                found = []
+                texts = []
                 for number, (source, target) in enumerate(pairs, self.lines + 1):
                     try:
                         pair = one_line(source or ""), one_line(target or "")
-                        found.append(pair)
+                        texts.append(pair)
                     except LineFault as fault:
                         faults.add(number, fault)
                 self.lines += batch.num_rows
                 self.bytes_read = self._status.st_size * self.lines // rows
                 if not faults:
-                    yield ParallelText.of_pairs(found)
+                    yield ParallelText.of_pairs(texts)
         if faults:
             raise faults.error()
 

@@ -105,8 +105,8 @@ class PieceTable:
         if token < processor.vocab_size():
             return processor.id_to_piece(token)
         # A name that no piece has.
-        taken = processor.piece_to_id("<pad>") != processor.unk_id()
-        return "<appended pad>" if taken else "<pad>"
+        is_taken = processor.piece_to_id("<pad>") != processor.unk_id()
+        return "<appended pad>" if is_taken else "<pad>"
 
     def _id_of(self, piece: str) -> int:
         token = self._processor.piece_to_id(piece)

@@ -103,8 +103,8 @@ class TranslationUnits:
         if name == "tu":
             self._texts, self._size = {}, 0
         elif name == "tuv":
-            found = (attributes[key] for key in _LANGUAGE if key in attributes)
-            self._language = next(found, "").lower()
+            languages = (attributes[key] for key in _LANGUAGE if key in attributes)
+            self._language = next(languages, "").lower()
             self._count(_OVERHEAD + len(self._language))
             if len(self.languages) < _MOST_LANGUAGES:
                 self.languages.add(self._language)

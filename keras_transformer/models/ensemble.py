@@ -145,7 +145,7 @@ class Ensemble:
     def logits(self, hidden: list[Tensor]) -> Tensor:
         """The logits (B, T, V) of the result of `decode`."""
         pairs = zip(self.models, hidden, strict=True)
-        return self._mean([model.logits(each) for model, each in pairs])
+        return self._mean([model.logits(states) for model, states in pairs])
 
     def start(
         self,
@@ -170,7 +170,7 @@ class Ensemble:
     def reorder(self, cache: Tensors, beams: Tensor) -> Tensors:
         """The caches of all members, see `TranslationModel.reorder`."""
         pairs = zip(self.models, cache, strict=True)
-        return [model.reorder(each, beams) for model, each in pairs]
+        return [model.reorder(member_cache, beams) for model, member_cache in pairs]
 
     def _start(self, method: str, memory: list[Tensor], *arguments: Any) -> SearchState:
         started = [
@@ -214,7 +214,9 @@ class Ensemble:
         return StepOutput(logits, caches, _mean_attention(weights))
 
     def _mean(self, logits: Any) -> Tensor:
-        logs = ops.stack([ops.log_softmax(each, axis=-1) for each in logits])
+        logs = ops.stack(
+            [ops.log_softmax(member_logits, axis=-1) for member_logits in logits]
+        )
         if self.combination == "probabilities":
             return ops.logsumexp(logs, axis=0) - ops.log(float(len(logits)))
         return ops.log_softmax(ops.mean(logs, axis=0), axis=-1)

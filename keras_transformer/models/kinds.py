@@ -46,10 +46,10 @@ def refuse_subclass(model: Any, what: str) -> None:
     Raises:
         InputError: with both classes, for a subclass.
     """
-    own, kind = type(model), KINDS[model.config.kind]
-    if own is not kind:
+    model_class, kind = type(model), KINDS[model.config.kind]
+    if model_class is not kind:
         raise InputError(
-            f"{what} a {kind.__name__} alone, and {own.__name__} is a class of its "
-            f"own, which would be lost; save the model with model.save (.keras), or "
-            f"give its weights to a {kind.__name__}"
+            f"{what} only a plain {kind.__name__}, and the subclass "
+            f"{model_class.__name__} would be lost; save the model with model.save "
+            f"(.keras), or give its weights to a {kind.__name__}"
         )

@@ -43,18 +43,18 @@ def empty(layers: Any, beam_size: int) -> SharedCache:
 def written(cache: SharedCache, position: Tensor) -> SharedCache:
     """The cache whose table records that each hypothesis writes at `position`."""
     width, length = ops.shape(cache.writers)[1:]
-    here = ops.equal(ops.arange(length, dtype="int32"), position)  # (L,)
-    own = ops.expand_dims(ops.arange(width, dtype="int32"), 1)  # (W, 1)
-    return cache._replace(writers=ops.where(here, own, cache.writers))
+    is_current = ops.equal(ops.arange(length, dtype="int32"), position)  # (L,)
+    hypotheses = ops.expand_dims(ops.arange(width, dtype="int32"), 1)  # (W, 1)
+    return cache._replace(writers=ops.where(is_current, hypotheses, cache.writers))
 
 
 def own_past(cache: SharedCache, allowed: Tensor) -> Tensor:
     """The mask of each hypothesis' past, of positions (1, L): (B, 1, W, L * W)."""
     rows, width, _ = ops.shape(cache.writers)
     hypotheses = ops.arange(width, dtype="int32")
-    own = ops.equal(ops.expand_dims(cache.writers, 3), hypotheses)  # (B, W, L, W)
-    own = ops.logical_and(own, ops.expand_dims(allowed, 2))
-    return ops.reshape(own, (rows, 1, width, -1))
+    past = ops.equal(ops.expand_dims(cache.writers, 3), hypotheses)  # (B, W, L, W)
+    past = ops.logical_and(past, ops.expand_dims(allowed, 2))
+    return ops.reshape(past, (rows, 1, width, -1))
 
 
 def reordered(cache: SharedCache, beams: Tensor) -> SharedCache:

@@ -348,8 +348,8 @@ class TranslationModel(FusedTraining):
     def _run_through_graph(self, inputs: Any, *arguments: Any, **options: Any) -> Any:
         # `keras.models.clone_model`, the only caller with a `call_fn` once the model is
         # built, would build a plain functional model: overridden methods would be lost.
-        own = type(self).__module__.startswith(_PACKAGE)
-        if not own and self.built and "call_fn" in options:
+        is_ours = type(self).__module__.startswith(_PACKAGE)
+        if not is_ours and self.built and "call_fn" in options:
             raise TypeError(
                 f"keras.models.clone_model would make a plain model of "
                 f"{type(self).__name__}; use "

@@ -69,22 +69,22 @@ def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
     """
     path = Path(path)
     arrays = {}
-    left = 0
+    remaining = 0
 
     def visit(name: str, item: Any) -> None:
-        nonlocal left
+        nonlocal remaining
         if not isinstance(item, h5py.Dataset):
             return
         if not _is_plain(item):
             raise ValueError
-        left -= math.prod(item.shape) * item.dtype.itemsize
-        if left < 0:
+        remaining -= math.prod(item.shape) * item.dtype.itemsize
+        if remaining < 0:
             raise ValueError
         arrays[name] = item[()]
 
     try:
         with h5py.File(path, "r") as file:
-            left = path.stat().st_size
+            remaining = path.stat().st_size
             file.visititems(visit)  # does not follow links
     except FileNotFoundError:
         raise _missing(path) from None
@@ -161,8 +161,8 @@ def _check_names(file: Any, names: Iterable[str], where: str | Path) -> None:
 
 def _member_beside(links: Any, known: Any) -> Any:
     """The first name of a group that is not one of these, or None."""
-    found = links.iterate(lambda name: None if name in known else name)
-    return found[0] if isinstance(found, tuple) else found
+    member = links.iterate(lambda name: None if name in known else name)
+    return member[0] if isinstance(member, tuple) else member
 
 
 def _read(dataset: Any, shape: Shape, where: str | Path) -> np.ndarray:
@@ -227,9 +227,9 @@ def check_fit(model: Any, arrays: Mapping[str, np.ndarray], where: str | Path) -
     weights = named_weights(model)
     missing, foreign = weights.keys() - arrays.keys(), arrays.keys() - weights.keys()
     if missing or foreign:
-        what, name = ("lacks", min(missing)) if missing else ("holds", min(foreign))
+        verb, name = ("lacks", min(missing)) if missing else ("holds", min(foreign))
         raise InputError(
-            f"{where} {what} the weight {name!r}, unlike the model of its config "
+            f"{where} {verb} the weight {name!r}, unlike the model of its config "
             f"({len(missing)} missing, {len(foreign)} left over); use the file that "
             f"belongs to this config"
         )

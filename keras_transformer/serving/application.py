@@ -114,8 +114,8 @@ class _Routes:
         # Other requests are answered meanwhile.
         work = await run_in_threadpool(self._parsed, body, parse)
         service.check_languages(*work.languages)
-        found = await self._found(request, work)
-        return await run_in_threadpool(lambda: exchange.as_json(work.answer(found)))
+        rows = await self._hypotheses(request, work)
+        return await run_in_threadpool(lambda: exchange.as_json(work.answer(rows)))
 
     def _parsed(self, body: bytes, parse: Parse) -> messages.Work:
         service = self._service
@@ -130,14 +130,14 @@ class _Routes:
         # Over all texts, so that messages count lines as the client does.
         return filled, engine.count_tokens(texts) if filled else []
 
-    async def _found(
+    async def _hypotheses(
         self, request: Request, work: messages.Work
     ) -> list[list[Hypothesis]]:
         """Hypotheses of each text; an empty one has an empty translation."""
-        found = [[empty()] for _ in work.texts]
+        answers = [[empty()] for _ in work.texts]
         filled, lengths = await run_in_threadpool(self._measured, work.texts)
         if not filled:
-            return found
+            return answers
         texts = [work.texts[i] for i in filled]
         counts = [lengths[i] for i in filled]
         weights = sum(count * count for count in counts) * work.options.n_best
@@ -161,8 +161,8 @@ class _Routes:
         except Stopping:
             raise Refusal(503, "the server is shutting down", exchange.CLOSE) from None
         for row, hypotheses in zip(filled, results, strict=True):
-            found[row] = hypotheses
-        return found
+            answers[row] = hypotheses
+        return answers
 
     # === Questions about the server ===
 
@@ -216,7 +216,6 @@ class _Routes:
             guard.check_key(request.headers, self._api_key)
 
     def _check_model(self, request: Request) -> None:
-        asked = request.path_params
-        own, own_version = self._service.name, str(VERSION)
-        if asked["name"] != own or asked.get("version", own_version) != own_version:
-            raise Refusal(404, f"no such model; this server has {own}/{own_version}")
+        path, name, version = request.path_params, self._service.name, str(VERSION)
+        if path["name"] != name or path.get("version", version) != version:
+            raise Refusal(404, f"no such model; this server has {name}/{version}")

@@ -173,23 +173,25 @@ async def results(
         Refusal: where the results take too long.
         ClientDisconnect: where the client disconnects.
     """
-    found: asyncio.Future[Any] = asyncio.gather(*map(asyncio.wrap_future, futures))
-    left: asyncio.Future[Any] = asyncio.ensure_future(_disconnected(request))
+    answers: asyncio.Future[Any] = asyncio.gather(*map(asyncio.wrap_future, futures))
+    disconnection: asyncio.Future[Any] = asyncio.ensure_future(_disconnected(request))
     try:
         await asyncio.wait(
-            {found, left}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED
+            {answers, disconnection},
+            timeout=seconds,
+            return_when=asyncio.FIRST_COMPLETED,
         )
-        if found.done():
-            return found.result()
-        if left.done():
+        if answers.done():
+            return answers.result()
+        if disconnection.done():
             raise ClientDisconnect
         raise Refusal(504, f"no translation within {seconds:g} s; try again later")
     finally:
-        found.cancel()
+        answers.cancel()
         for future in futures:  # `gather` would cancel them a turn later
             future.cancel()
-        found.add_done_callback(_ignore)
-        left.cancel()
+        answers.add_done_callback(_ignore)
+        disconnection.cancel()
 
 
 def _ignore(found: asyncio.Future[Any]) -> None:

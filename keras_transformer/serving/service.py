@@ -103,17 +103,19 @@ class Service:
         self._stopping = True
         self.batcher.stop()
 
-    def check_languages(self, *asked: str | None) -> None:
+    def check_languages(self, *requested: str | None) -> None:
         """Refuses a request for other languages than the model's.
 
         Raises:
             InputError: naming the languages that the model has.
         """
-        for side, own, wanted in zip(
-            ("src_lang", "tgt_lang"), self.languages, asked, strict=True
+        for side, served, language in zip(
+            ("src_lang", "tgt_lang"), self.languages, requested, strict=True
         ):
-            if own and wanted and own.lower() != wanted.lower():
-                raise InputError(f"{side} {wanted!r} is not served here; give {own!r}")
+            if served and language and served.lower() != language.lower():
+                raise InputError(
+                    f"{side} {language!r} is not served here; give {served!r}"
+                )
 
     def info(self) -> dict[str, Any]:
         """Information for clients."""

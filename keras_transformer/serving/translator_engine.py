@@ -77,8 +77,8 @@ class TranslatorEngine:
         self.source_end = model.config.source_end
         self.known_words = translator.known_words
         most = n_best_size(self.beam_size)
-        for asked in (Options(self.beam_size), Options(most, most)):
-            options.updated(self._search(asked))
+        for request in (Options(self.beam_size), Options(most, most)):
+            options.updated(self._search(request))
         self._longest = model.config.longest_sequence
         if options.max_source_length:
             self._longest = min(self._longest, options.max_source_length)

@@ -74,14 +74,14 @@ def build_parts(config, distribution, say):
 
     def find():
         try_batches = functools.partial(make_batches, shuffle=False)
-        found = find_batch_tokens(
+        tokens = find_batch_tokens(
             make_model,
             try_batches,
             distribution.part,
             config.data.batch_source_tokens,
         )
-        say(f"data.batch_tokens: {found} found")
-        return found
+        say(f"data.batch_tokens: {tokens} found")
+        return tokens
 
     batch_tokens = run_folder.batch_tokens(config.output, config, distribution, find)
     batches = make_batches(

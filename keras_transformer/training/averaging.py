@@ -110,16 +110,16 @@ def without_damaged(checkpoints, choose, say):
         choose: a function of checkpoints that returns the steps to use.
         say: a function that receives a message for each damaged one.
     """
-    left, whole = dict(checkpoints), set()
-    while unknown := [step for step in choose(left) if step not in whole]:
+    remaining, intact = dict(checkpoints), set()
+    while unknown := [step for step in choose(remaining) if step not in intact]:
         for step in unknown:
             try:
-                check_checkpoint(left[step])
-                whole.add(step)
+                check_checkpoint(remaining[step])
+                intact.add(step)
             except InputError as error:
                 say(f"warning: {error}; another checkpoint is used instead")
-                del left[step]
-    return left
+                del remaining[step]
+    return remaining
 
 
 def steps_to_average(checkpoints, scores, last, best):
@@ -161,8 +161,8 @@ def steps_to_deliver(checkpoints, state, training):
     if state.step in lost:
         steps = []
     mean = f"is the mean of the steps {_listed(steps)}"
-    what = mean if steps else f"has the weights of step {state.step} alone"
-    return steps, f"checkpoints are missing: {_listed(lost)}; averaged/ {what}"
+    content = mean if steps else f"has the weights of step {state.step} alone"
+    return steps, f"checkpoints are missing: {_listed(lost)}; averaged/ {content}"
 
 
 def _listed(steps):

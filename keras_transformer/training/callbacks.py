@@ -52,12 +52,12 @@ class Progress(keras.callbacks.Callback):
         if now - before < self.interval and self.step < self.steps:
             return
         speed = (self.step - step) / max(now - before, 1e-9)
-        left = datetime.timedelta(seconds=int((self.steps - self.step) / speed))
+        remaining = datetime.timedelta(seconds=int((self.steps - self.step) / speed))
         values = "  ".join(f"{name} {float(v):.4g}" for name, v in (logs or {}).items())
         say(
             f"step {self.step}/{self.steps}  {values}  "
             f"{speed * self.tokens_per_step:,.0f} tokens/s  "
-            f"{left} left"
+            f"{remaining} left"
         )
         self._seen = (now, self.step)
 

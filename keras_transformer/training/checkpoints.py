@@ -34,11 +34,11 @@ _DIGESTS = "sha256"  # the key of `state.json`
 
 def list_checkpoints(folder):
     """`{step: path}` of the complete checkpoints of a run folder, oldest first."""
-    found = {}
+    checkpoints = {}
     for path in Path(folder, "checkpoints").glob("step-*"):
         if match := _NAME.fullmatch(path.name):
-            found[int(match[1])] = path
-    return dict(sorted(found.items()))
+            checkpoints[int(match[1])] = path
+    return dict(sorted(checkpoints.items()))
 
 
 class Snapshot(NamedTuple):

@@ -180,7 +180,9 @@ class Corpora:
             for part, paths in self._paths().items()
         }
         self._records = {file.path: file for file in now.get("train", ())}
-        return {part: list(map(dataclasses.asdict, own)) for part, own in now.items()}
+        return {
+            part: list(map(dataclasses.asdict, files)) for part, files in now.items()
+        }
 
     def _paths(self) -> dict[str, list[Path]]:
         if self._data.phrasebook is not None:
@@ -267,8 +269,8 @@ def _make(
     section: TokenizerSection, sample: Callable[[], ParallelText]
 ) -> list[Tokenizer]:
     """One tokenizer for a shared vocabulary, or two."""
-    if given := _given_paths(section):
-        return [Tokenizer.load(path) for path in given]
+    if paths := _given_paths(section):
+        return [Tokenizer.load(path) for path in paths]
     text = sample()
     if section.shared:
         return [_train(section, text.source + text.target, "")]
@@ -279,19 +281,19 @@ def _make(
 def _train(section: TokenizerSection, lines: list[str], side: str) -> Tokenizer:
     """A tokenizer of one side, or of both where `side` is empty."""
     key = "vocabulary_size"
-    own = side and getattr(section, f"{side}_{key}")
+    side_size = side and getattr(section, f"{side}_{key}")
     options = {"normalization": section.normalization} if section.normalization else {}
     try:
         return Tokenizer.train(
             lines,
-            own or section.vocabulary_size,
+            side_size or section.vocabulary_size,
             split_digits=section.split_digits,
             character_coverage=section.character_coverage,
             user_defined_symbols=section.user_defined_symbols,
             **options,
         )
     except InputError as error:
-        name = f"tokenizer.{side}_{key}" if own else f"tokenizer.{key}"
+        name = f"tokenizer.{side}_{key}" if side_size else f"tokenizer.{key}"
         message = str(error).replace(key, name, 1)
         raise InputError(f"{side}: {message}" if side else message) from None
 

@@ -76,10 +76,10 @@ def special_ids(tokenizers):
         InputError: where they differ, or a tokenizer has no end.
     """
     source, target = (tokenizer.special_ids for tokenizer in tokenizers)
-    for name, found in source.items():
-        if found != target[name]:
+    for name, source_id in source.items():
+        if source_id != target[name]:
             raise InputError(
-                f"the source tokenizer has {name} {found} and the target tokenizer "
+                f"the source tokenizer has {name} {source_id} and the target tokenizer "
                 f"{target[name]}, but a model has only one; train both with the same "
                 "special ids, padding included"
             )

@@ -148,15 +148,15 @@ def check_files(folder: Path) -> None:
     state = newest_state(folder)
     if state is None or state.files is None:
         return
-    found = file_digests(folder)
+    digests = file_digests(folder)
     for name, digest in state.files.items():
         if name == ENCODED:
             continue
-        if name not in found:
+        if name not in digests:
             raise InputError(
                 f"{folder / name} is missing; copy it again, or choose another output"
             )
-        if found[name] != digest:
+        if digests[name] != digest:
             raise InputError(
                 f"{folder / name} is not the one that the checkpoints of the run were "
                 f"trained with, or is damaged; copy it again, or choose another output"
@@ -180,10 +180,10 @@ def batch_tokens(
     # All processes read before any writes: they measure it together, or none does.
     if not distribution.any(not path.exists()):
         return _read_number(plain_file(folder, _BATCH_TOKENS, MOST_BYTES))
-    found = -int(distribution.max(-find()))
+    tokens = -int(distribution.max(-find()))
     if distribution.is_chief:
-        write(path, f"{found}\n")
-    return found
+        write(path, f"{tokens}\n")
+    return tokens
 
 
 def keep_known_words(config: RunConfig, corpora: Corpora) -> KnownWords | None:
@@ -199,15 +199,15 @@ def keep_known_words(config: RunConfig, corpora: Corpora) -> KnownWords | None:
     folder, trained = config.output, config.model.get("folder")
     if (folder / KNOWN_WORDS).exists():
         return known_words(folder)
-    found = corpora.known_words()
-    if found is None:
+    words = corpora.known_words()
+    if words is None:
         return None
     if trained and not (
         Path(trained).exists() and read_config(Path(trained)).has_known_words
     ):
         return None
-    write(folder / KNOWN_WORDS, found.to_json())
-    return found
+    write(folder / KNOWN_WORDS, words.to_json())
+    return words
 
 
 def known_words(folder: Path) -> KnownWords | None:

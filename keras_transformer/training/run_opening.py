@@ -92,8 +92,8 @@ def _refuse_foreign(folder: Path) -> None:
     if not folder.exists() or (folder / _CONFIG).exists():
         return
     # Files of a run that was killed before it had written its config.
-    own = {folder / _LOCK, *left_behind(folder, _CONFIG)}
-    if not folder.is_dir() or set(folder.iterdir()) - own:
+    own_files = {folder / _LOCK, *left_behind(folder, _CONFIG)}
+    if not folder.is_dir() or set(folder.iterdir()) - own_files:
         raise InputError(
             f"{folder} exists and is not a run folder; choose another output, or "
             f"remove it"
@@ -128,8 +128,8 @@ def _refuse_difference(
 
 def _tidy(folder: Path) -> None:
     """Removes temporary files and folders of a run that was killed."""
-    for left in left_behind(folder):
-        left.unlink()
+    for leftover in left_behind(folder):
+        leftover.unlink()
     for name in MODELS:
-        for left in folder.glob(f".{name}.*"):
-            shutil.rmtree(left, ignore_errors=True)
+        for leftover in folder.glob(f".{name}.*"):
+            shutil.rmtree(leftover, ignore_errors=True)

@@ -106,9 +106,11 @@ def regular_checkpoints(folder, state, interval):
 
     Checkpoints written at a signal are excluded, and so are later, unreadable ones.
     """
-    found = {s: path for s, path in list_checkpoints(folder).items() if s <= state.step}
-    regular = {*state.regular_steps(interval), max(found, default=None)}
-    return {step: path for step, path in found.items() if step in regular}
+    checkpoints = {
+        s: path for s, path in list_checkpoints(folder).items() if s <= state.step
+    }
+    regular = {*state.regular_steps(interval), max(checkpoints, default=None)}
+    return {step: path for step, path in checkpoints.items() if step in regular}
 
 
 class Before(NamedTuple):

@@ -41,7 +41,7 @@ def find_batch_tokens(make_model, make_batches, part=(0, 1), source_tokens=None)
     gc.collect()  # not Keras' `clear_session`, which also resets the devices
     limit = _SHARE * backends.memory_limit()
     base = _without_a_batch(few.shapes[0][0], least, many.shapes[0][0], peaks[0])
-    found = _PAPER
+    tokens = _PAPER
     for (rows, S, T), peak in zip(many.shapes, peaks, strict=True):
         most = rows + (limit - peak) * rows / max(peak - base, 1.0)
         together = many.rows_multiple_of
@@ -54,10 +54,10 @@ def find_batch_tokens(make_model, make_batches, part=(0, 1), source_tokens=None)
         if together > 1:
             most = most // together * together
         if source_tokens is None:
-            found = min(found, int(most * max(S, T)))
+            tokens = min(tokens, int(most * max(S, T)))
         elif source_tokens // S > most:  # otherwise the source bounds the rows
-            found = min(found, int(most * T))
-    return found // 64 * 64 if found > 64 else found
+            tokens = min(tokens, int(most * T))
+    return tokens // 64 * 64 if tokens > 64 else tokens
 
 
 def _peak(model, batch):

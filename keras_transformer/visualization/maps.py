@@ -175,8 +175,8 @@ def attention_maps(
     if translation is None:
         (source,) = lines.encode([text])
         check_lengths([len(source)], config.longest_sequence)
-        found: Any = translator.translate([text], return_details=True, **options)
-        target = found[0][0].ids
+        hypothesis: Any = translator.translate([text], return_details=True, **options)
+        target = hypothesis[0][0].ids
     else:
         (source,), (target,) = lines.encode_pairs([text], [translation])
     if not target:

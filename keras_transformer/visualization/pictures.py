@@ -153,17 +153,17 @@ def draw_alignment(
     panel.set_axis_off()
     panel.set(xlim=(0, 1), ylim=(1, 0))
     panel.set_title(f"Cross-attention, layer {layer}, {heads}", fontsize=11)
-    left, right = _heights(source), _heights(target)
+    source_heights, target_heights = _heights(source), _heights(target)
     style = {"va": "center", "fontsize": 11, "color": _INK, **_text_style()}
     for words, heights, x, side in (
-        (source, left, 0.3, "right"),
-        (target, right, 0.7, "left"),
+        (source, source_heights, 0.3, "right"),
+        (target, target_heights, 0.7, "left"),
     ):
         for word, y in zip(words, heights, strict=True):
             panel.text(x, y, word, ha=side, **style)
     for t, s in np.argwhere(weights >= _FAINTEST):
         weight = min(float(weights[t, s]), 1.0)
-        ends = (0.32, 0.68), (left[s], right[t])
+        ends = (0.32, 0.68), (source_heights[s], target_heights[t])
         panel.plot(*ends, color=_ACCENT, alpha=weight, linewidth=1 + 3 * weight)
     return figure
 

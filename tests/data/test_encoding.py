@@ -73,7 +73,7 @@ def test_nothing_left_is_refused(tokenizer):
         InputError, match=r"no usable pair .*1 empty, 1 longer than 2 tokens"
     ):
         encode_pairs(text, tokenizer, tokenizer, 2)
-    with pytest.raises(InputError, match="no pair"):
+    with pytest.raises(InputError, match="no usable pair"):
         encode_pairs(ParallelText([], []), tokenizer, tokenizer, 2)
 
 

@@ -127,7 +127,7 @@ def test_a_file_of_gigabytes_is_not_read(folder, name):
     if name == "model.weights.h5":  # of which only what HDF5 names is read
         load(folder)
     else:
-        refused(folder, r"is too large|is cut off, damaged or of another kind")
+        refused(folder, r"is too large|is truncated, damaged or of another kind")
 
 
 @each_file

@@ -189,7 +189,9 @@ def test_weights_of_another_shape_are_refused_in_one_sentence(weights, message):
 @pytest.mark.parametrize("labels", [LABELS[:, :-1], LABELS[..., None], LABELS[:1]])
 def test_labels_of_another_shape_are_refused_in_one_sentence(labels):
     loss, labels = LabelSmoothedCrossEntropy(0.1), ops.convert_to_tensor(labels)
-    message = r"the labels have the shape .* is for labels \(5, 7\); give one label"
+    message = (
+        r"the labels have the shape .* labels of the shape \(5, 7\); give one label"
+    )
     with pytest.raises(ValueError, match=message):
         loss(labels, ops.convert_to_tensor(LOGITS))
     with pytest.raises(ValueError, match=message):

@@ -115,7 +115,7 @@ def test_a_full_disk_is_said_once_and_its_lines_come_later(
     log.add(20, TRAINING)
     log.add(30, TRAINING)
     assert len(said) == 1
-    assert "cannot write metrics.jsonl" in said[0] and "goes on" in said[0]
+    assert "cannot write metrics.jsonl" in said[0] and "continues" in said[0]
     metrics.rmdir()
     metrics.with_name("aside").rename(metrics)
     log.add(40, TRAINING)

@@ -269,7 +269,7 @@ class MultiHeadAttention(Kernels):
                 shared = 1 if beams else ops.shape(queries)[-2]
                 key_positions = ops.arange(ops.shape(keys)[-2], dtype="int32") // shared
             bias = self._with_positions(bias, positions, key_positions)
-        output, weights = self._attend(queries, keys, values, bias, training)
+        output, weights = self.attend(queries, keys, values, bias, training)
         output = self._merge_heads(output)
         if beams:
             output = ops.squeeze(output, 2)  # (B, W, D)
@@ -283,6 +283,42 @@ class MultiHeadAttention(Kernels):
     def project_memory(self, memory: Tensor) -> tuple[Tensor, Tensor]:
         """Keys (B, G, S, K) and values (B, G, S, value_dim) of (B, S, D')."""
         return self._project_keys_values(memory, memory)
+
+    def attend(
+        self,
+        queries: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        bias: Tensor | None,
+        training: bool | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """Scores, softmax and mixture of heads: what another scoring overrides.
+
+        It is called with whole sequences and with a cache alike, so that the leading
+        axes vary: what works on the last two of each works for both.
+
+        Args:
+            queries: (B, H, T, K); with a cache (B, W, H, 1, K), where it is shared
+                (B, H, W, K).
+            keys: (B, G, S, K), or (B, W, G, L, K).
+            values: (B, G, S, value_dim), or (B, W, G, L, value_dim).
+            bias: floating, added to the scores (broadcast); None for nothing.
+            training: whether attention dropout is on.
+
+        Returns:
+            The output (..., T, value_dim) and the weights (..., T, S) in float32.
+        """
+
+        def drop(weights: Tensor) -> Tensor:
+            return self.weights_dropout(weights, training=training)
+
+        dropout = drop if self.dropout and training else None
+        if self.attention_scoring == "additive":
+            return additive_attention(
+                queries, keys, values, self.score_weights, bias, dropout
+            )
+        scale = 1.0 if self.attention_scoring == "dot_product" else None
+        return scaled_dot_product_attention(queries, keys, values, bias, scale, dropout)
 
     def compute_output_spec(
         self,
@@ -482,25 +518,6 @@ class MultiHeadAttention(Kernels):
         if own is None or bias is None:
             return bias if own is None else own
         return ops.cast(bias, "float32") + ops.cast(own, "float32")
-
-    def _attend(
-        self,
-        queries: Tensor,
-        keys: Tensor,
-        values: Tensor,
-        bias: Tensor | None,
-        training: bool | None,
-    ) -> tuple[Tensor, Tensor]:
-        def drop(weights: Tensor) -> Tensor:
-            return self.weights_dropout(weights, training=training)
-
-        dropout = drop if self.dropout and training else None
-        if self.attention_scoring == "additive":
-            return additive_attention(
-                queries, keys, values, self.score_weights, bias, dropout
-            )
-        scale = 1.0 if self.attention_scoring == "dot_product" else None
-        return scaled_dot_product_attention(queries, keys, values, bias, scale, dropout)
 
 
 def _positions(query: Tensor, cache: Tensors | None, position: Tensor | None) -> Tensor:

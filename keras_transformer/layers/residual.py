@@ -9,6 +9,7 @@ from typing import Any
 
 import keras
 
+from keras_transformer.layers import nested
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.normalization import normalization as make_normalization
 from keras_transformer.tensors import Shape
@@ -28,7 +29,7 @@ class Residual(keras.layers.Layer):
         normalize_first: False is the paper's post-norm, True is pre-norm.
         dropout: on the sublayer's output, before it is added.
         epsilon: of the normalization.
-        normalization: `"layer"` or `"rms"`.
+        normalization: `"layer"`, `"rms"` or a layer (B, T, D) -> (B, T, D) of your own.
         stream_scale: x is multiplied by it before the sum, DeepNorm's α.
 
     Call arguments:
@@ -59,7 +60,7 @@ class Residual(keras.layers.Layer):
         normalize_first: bool = False,
         dropout: float = 0.0,
         epsilon: float = 1e-6,
-        normalization: str = "layer",
+        normalization: Any = "layer",
         stream_scale: float = 1.0,
         **kwargs: Any,
     ) -> None:
@@ -68,11 +69,15 @@ class Residual(keras.layers.Layer):
         self.normalize_first = normalize_first
         self.dropout = dropout
         self.epsilon = epsilon
-        self.normalization = normalization
         self.stream_scale = stream_scale
-        self.norm = make_normalization(
-            normalization, epsilon, dtype=self.dtype_policy, name="norm"
-        )
+        given = nested.from_config(normalization)
+        self.normalization = None
+        if not isinstance(given, keras.layers.Layer):
+            self.normalization = given
+            given = make_normalization(
+                given, epsilon, dtype=self.dtype_policy, name="norm"
+            )
+        self.norm = given
         self.update_dropout = Dropout(
             dropout, dtype=self.dtype_policy, name="update_dropout"
         )
@@ -105,6 +110,6 @@ class Residual(keras.layers.Layer):
             "normalize_first": self.normalize_first,
             "dropout": self.dropout,
             "epsilon": self.epsilon,
-            "normalization": self.normalization,
+            "normalization": self.normalization or nested.to_config(self.norm),
             "stream_scale": self.stream_scale,
         }

@@ -6,6 +6,7 @@ feed-forward network or residual connection is passed to its layer here.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from keras_transformer.config import TransformerConfig
@@ -18,7 +19,11 @@ from keras_transformer.layers.normalization import normalization
 
 
 def blocks(
-    config: TransformerConfig, side: str, policy: Any, position: Any
+    config: TransformerConfig,
+    side: str,
+    policy: Any,
+    position: Any,
+    make_parts: Callable[..., dict[str, Any]] | None = None,
 ) -> list[Any]:
     """The blocks of `"encoder"` or `"decoder"`, first to last.
 
@@ -27,12 +32,15 @@ def blocks(
         side: which stack.
         policy: the dtype policy.
         position: a `RelativePositionalEncoding` of the self-attentions, or None.
+        make_parts: gives the parts of one block from these arguments, `block_parts` if
+            left out; called for each block, which has weights of its own.
     """
+    make_parts = make_parts or block_parts
     make = EncoderBlock if side == "encoder" else DecoderBlock
     count = getattr(config, f"num_{side}_layers")
     return [
         make(
-            parts=_parts(config, side, policy, position),
+            parts=make_parts(config, side, policy, position),
             dtype=policy,
             name=f"{side}_{index}",
         )
@@ -49,9 +57,10 @@ def norm(name: str, wanted: bool, config: TransformerConfig, policy: Any) -> Any
     )
 
 
-def _parts(
+def block_parts(
     config: TransformerConfig, side: str, policy: Any, position: Any
 ) -> dict[str, Any]:
+    """The parts of one block by name, as the config says; see `TransformerBlock`."""
     sizes = config.sizes(side)
     stream_scale, initial_gain = config.deep_norm_factors(side)
 

@@ -7,6 +7,7 @@ the cache.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,6 +20,7 @@ from keras_transformer.layers import RelativePositionalEncoding
 from keras_transformer.layers import masks
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.models import shared_cache
+from keras_transformer.models.blocks import block_parts
 from keras_transformer.models.blocks import blocks
 from keras_transformer.models.blocks import norm
 from keras_transformer.models.contract import Decoded
@@ -74,11 +76,28 @@ class Transformer(TranslationModel):
 
     config_class = TransformerConfig
 
-    @staticmethod
-    def make_layers(config: TransformerConfig, policy: Any) -> dict[str, Any]:
+    @classmethod
+    def make_layers(cls, config: TransformerConfig, policy: Any) -> dict[str, Any]:
         """All layers, by the names of attributes; see `TranslationModel`."""
         layers = _embeddings(config, policy)
-        return {**layers, **_stacks(config, policy, layers)}
+        return {**layers, **_stacks(config, policy, layers, cls.block_parts)}
+
+    @staticmethod
+    def block_parts(
+        config: TransformerConfig, side: str, policy: Any, position: Any
+    ) -> dict[str, Any]:
+        """The parts of one block, by name: what a subclass overrides to exchange some.
+
+        Args:
+            config: the model's config.
+            side: `"encoder"` or `"decoder"`.
+            policy: the dtype policy, of every layer.
+            position: a `RelativePositionalEncoding` of the self-attention, or None.
+
+        Returns:
+            New layers, by the names in `TransformerBlock`.
+        """
+        return block_parts(config, side, policy, position)
 
     @property
     def layer_groups(self) -> dict[str, list[Any]]:
@@ -364,7 +383,10 @@ def _embeddings(config: TransformerConfig, policy: Any) -> dict[str, Any]:
 
 
 def _stacks(
-    config: TransformerConfig, policy: Any, layers: dict[str, Any]
+    config: TransformerConfig,
+    policy: Any,
+    layers: dict[str, Any],
+    make_parts: Callable[..., dict[str, Any]],
 ) -> dict[str, Any]:
     """Blocks, biases and final normalizations of encoder and decoder, by name."""
     window = config.attention_window
@@ -372,8 +394,12 @@ def _stacks(
     return {
         "source_bias": AttentionBias(config.pad_id, window=window, name="source_bias"),
         "target_bias": AttentionBias(causal=True, window=window, name="target_bias"),
-        "encoder_blocks": blocks(config, "encoder", policy, _relative(source)),
-        "decoder_blocks": blocks(config, "decoder", policy, _relative(target)),
+        "encoder_blocks": blocks(
+            config, "encoder", policy, _relative(source), make_parts
+        ),
+        "decoder_blocks": blocks(
+            config, "decoder", policy, _relative(target), make_parts
+        ),
         "encoder_norm": norm("encoder_norm", config.final_norm, config, policy),
         "decoder_norm": norm("decoder_norm", config.final_norm, config, policy),
     }

@@ -92,7 +92,7 @@ def test_the_description_is_true(folder):
 @pytest.mark.parametrize(
     ("name", "fields", "beam_size"),
     [
-        ("pre-norm", {}, sizes.BEAM_SIZE),
+        ("pre-norm", configs.ONE_LAYER, sizes.BEAM_SIZE),
         *((name, configs.ONE_LAYER, 1) for name in configs.EXPORTED_PARTS),
     ],
 )

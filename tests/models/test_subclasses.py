@@ -96,7 +96,7 @@ def test_a_model_folder_refuses_a_subclass(tmp_path):
     for model_class in (Sharper, Unregistered):
         translator = kt.Translator(model_class(config), tokenizer)
         with pytest.raises(
-            InputError, match=f"only a plain Transformer, and {model_class.__name__}"
+            InputError, match=f"and the subclass {model_class.__name__}"
         ):
             translator.save(tmp_path / "folder")
         assert not list(tmp_path.iterdir())

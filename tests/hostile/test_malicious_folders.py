@@ -17,6 +17,7 @@ from reference.strange_folder import FILES as ALWAYS
 from reference.strange_folder import FOLDER
 from reference.strange_folder import edit
 from reference.strange_folder import peak_of
+from reference.strange_folder import refused_by
 
 pytestmark = pytest.mark.one_backend
 
@@ -78,10 +79,7 @@ def load(folder):
 
 def refused(folder, message):
     before = sorted(path.name for path in folder.iterdir())
-    with pytest.raises(InputError, match=message) as error:
-        load(folder)
-    assert "\n" not in str(error.value)
-    assert len(str(error.value)) < 1000
+    refused_by(lambda: load(folder), message)
     assert sorted(path.name for path in folder.iterdir()) == before
 
 
@@ -98,16 +96,6 @@ def test_links_that_leave_the_folder_are_refused(folder, tmp_path, name):
     refused(folder, "is not a regular file of this folder")
     (folder / name).unlink()
     (folder / name).symlink_to(name)
-    refused(folder, "is not a regular file of this folder")
-
-
-@each_file
-def test_what_is_no_plain_file_is_refused(folder, name):
-    (folder / name).unlink()
-    (folder / name).mkdir()
-    refused(folder, "is not a regular file of this folder")
-    (folder / name).rmdir()
-    os.mkfifo(folder / name)  # reading it would wait for ever
     refused(folder, "is not a regular file of this folder")
 
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import keras_transformer as kt
-from keras_transformer.errors import InputError
 from reference.strange_folder import FILES
 from reference.strange_folder import FOLDER
 from reference.strange_folder import edit
 from reference.strange_folder import peak_of
+from reference.strange_folder import refused_by
 
 pytestmark = pytest.mark.one_backend
 
@@ -27,10 +27,7 @@ def folder(tmp_path):
 
 
 def refused(folder, message):
-    with pytest.raises(InputError, match=message) as error:
-        kt.Translator.load(folder)
-    assert "\n" not in str(error.value)
-    assert len(str(error.value)) < 1000
+    refused_by(lambda: kt.Translator.load(folder), message)
 
 
 def rewrite(folder, name, write):
@@ -75,15 +72,6 @@ def soft_link(file, name, value):
     file[name] = h5py.SoftLink("/hidden")
 
 
-def never_written(file, name, value):
-    file.create_dataset(name, (2**40,), "f4")
-
-
-def bomb(file, name, value):
-    chunks = {"chunks": (2**20,), "compression": "gzip"}
-    file.create_dataset(name, (2**36,), "f4", **chunks)
-
-
 def hole(file, name, value):
     """Gigabytes that the file has by its size alone."""
     file.create_dataset(name, (2**30,), "f4")
@@ -92,51 +80,37 @@ def hole(file, name, value):
         raw.truncate(2**33)
 
 
-def big_endian(file, name, value):
-    file[name] = value.astype(">f4")
+def dataset(*arguments, **options):
+    return lambda file, name, value: file.create_dataset(name, *arguments, **options)
 
 
-def float128(file, name, value):
-    file[name] = value.astype("longdouble")
+def of_type(name):
+    return lambda file, weight, value: file.create_dataset(
+        weight, data=value.astype(name)
+    )
 
 
-def text(file, name, value):
-    file.create_dataset(name, data=["__import__('os')"])
+WEIGHTS = {
+    "external storage": external_storage,
+    "external link": external_link,
+    "virtual": virtual,
+    "soft link": soft_link,
+    "never written": dataset((2**40,), "f4"),
+    "bomb": dataset((2**36,), "f4", chunks=(2**20,), compression="gzip"),
+    "hole": hole,
+    "big endian": of_type(">f4"),
+    "float128": of_type("longdouble"),
+    "text": dataset(data=["__import__('os')"]),
+    "whole numbers": of_type("int64"),
+    "a group": lambda file, name, value: file.create_group(name),
+}
 
 
-def whole_numbers(file, name, value):
-    file[name] = value.astype("int64")
-
-
-def a_group(file, name, value):
-    file.create_group(name)
-
-
-@pytest.mark.parametrize(
-    "write",
-    [
-        external_storage,
-        external_link,
-        virtual,
-        soft_link,
-        never_written,
-        bomb,
-        hole,
-        big_endian,
-        float128,
-        text,
-        whole_numbers,
-        a_group,
-    ],
-)
-def test_weights_that_are_no_plain_numbers_are_refused(folder, write):
-    rewrite(folder, "embedding/embeddings", write)
-    refused(folder, "model.weights.h5")
-
-
-def test_numbers_of_other_machines_are_named(folder):
-    rewrite(folder, "embedding/embeddings", big_endian)
-    refused(folder, "embeddings' holds numbers of the type >f4")
+@pytest.mark.parametrize("kind", WEIGHTS)
+def test_weights_that_are_no_plain_numbers_are_refused(folder, kind):
+    rewrite(folder, "embedding/embeddings", WEIGHTS[kind])
+    named = "embeddings' holds numbers of the type >f4"
+    refused(folder, named if kind == "big endian" else "model.weights.h5")
 
 
 def test_only_what_the_config_names_is_read(folder):

@@ -4,6 +4,10 @@ import json
 import tracemalloc
 from pathlib import Path
 
+import pytest
+
+from keras_transformer.errors import InputError
+
 FOLDER = Path(__file__).parents[1] / "fixtures" / "en-de.format-1"
 FILES = ("config.json", "model.weights.h5", "tokenizer.model")
 
@@ -17,6 +21,14 @@ def edit(folder, part, **changes):
     elif isinstance(config[part], dict):
         config[part] |= changes
     path.write_text(json.dumps(config))
+
+
+def refused_by(load, message):
+    """Fails unless loading ends in one short line that `message` is found in."""
+    with pytest.raises(InputError, match=message) as error:
+        load()
+    assert "\n" not in str(error.value)
+    assert len(str(error.value)) < 1000
 
 
 def peak_of(run):

@@ -1,12 +1,18 @@
 """Assembly of a run from its config: texts, batches, model, validation."""
 
+from __future__ import annotations
+
 import contextlib
 import functools
+from collections.abc import Callable
+from collections.abc import Iterator
+from typing import Any
 from typing import NamedTuple
 
 import keras
 
 from keras_transformer import backends
+from keras_transformer.config.decoding import DecodingOptions
 from keras_transformer.data.batching import TokenBatches
 from keras_transformer.data.encoding import encode_pairs
 from keras_transformer.data.parallel_text import ParallelText
@@ -14,6 +20,7 @@ from keras_transformer.errors import InputError
 from keras_transformer.evaluation import check_options
 from keras_transformer.training import batch_rule
 from keras_transformer.training import run_folder
+from keras_transformer.training.config import RunConfig
 from keras_transformer.training.corpora import Corpora
 from keras_transformer.training.corpora import load_tokenizers
 from keras_transformer.training.corpora import make_tokenizers
@@ -35,7 +42,9 @@ class Parts(NamedTuple):
     encoded: str | None  # the digest of the training text's ids, if known
 
 
-def build_parts(config, distribution, say):
+def build_parts(
+    config: RunConfig, distribution: Any, say: Callable[[str], None]
+) -> Any:
     """The `Parts` of a run, with fresh weights.
 
     The chief creates tokenizers and encoded text once and keeps them in the run folder.
@@ -56,7 +65,7 @@ def build_parts(config, distribution, say):
         say("training.jit_compile: PyTorch has no XLA, its steps are not compiled")
     rule = batch_rule.batch_rule(config.output)
 
-    def make_model():
+    def make_model() -> Any:
         keras.utils.set_random_seed(training.seed)
         model = compiled_model(config, tokenizers)
         model.draws_by_row = rule > 1
@@ -72,7 +81,7 @@ def build_parts(config, distribution, say):
         **special_ids(tokenizers),
     )
 
-    def find():
+    def find() -> int:
         try_batches = functools.partial(make_batches, shuffle=False)
         tokens = find_batch_tokens(
             make_model,
@@ -111,7 +120,7 @@ def build_parts(config, distribution, say):
     return Parts(batches, translator, validation, corpora.test, text.digest)
 
 
-def _encoded(config, distribution, say):
+def _encoded(config: RunConfig, distribution: Any, say: Callable[[str], None]) -> Any:
     """The corpora of a run, source and target tokenizer, and the training text."""
     folder = config.output
     if not distribution.is_chief:
@@ -139,7 +148,9 @@ def _encoded(config, distribution, say):
     return corpora, (source, target), text
 
 
-def _keep_batches(config, distribution, say):
+def _keep_batches(
+    config: RunConfig, distribution: Any, say: Callable[[str], None]
+) -> None:
     """Records the batch rule of a new run; reports changes of an older run."""
     path = config.output / batch_rule.FILE
     shares = distribution.num_replicas, config.training.micro_batches
@@ -149,7 +160,7 @@ def _keep_batches(config, distribution, say):
     batch_rule.tell_changes(config.output, *shares, say)
 
 
-def _check_texts(corpora, lines, options):
+def _check_texts(corpora: Any, lines: Any, options: DecodingOptions) -> None:
     """Refuses validation and test lines that could not be translated later."""
     for part in ("validation", "test"):
         text = getattr(corpora, part)
@@ -159,7 +170,7 @@ def _check_texts(corpora, lines, options):
 
 
 @contextlib.contextmanager
-def _about(part):
+def _about(part: Any) -> Iterator[None]:
     """Adds the name of the text to its faults."""
     try:
         yield
@@ -167,7 +178,14 @@ def _about(part):
         raise InputError(f"data.{part}: {error}") from None
 
 
-def _validation(config, translator, text, batch_tokens, distribution, say):
+def _validation(
+    config: RunConfig,
+    translator: Any,
+    text: Any,
+    batch_tokens: int | None,
+    distribution: Any,
+    say: Callable[[str], None],
+) -> Any:
     tokenizers = (translator.tokenizer, translator.target_tokenizer)
     with _about("validation"):
         pairs, report = encode_pairs(text, *tokenizers, config.data.max_length)

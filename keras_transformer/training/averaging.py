@@ -3,8 +3,14 @@
 Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 6.1.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -30,7 +36,13 @@ from keras_transformer.training.validation import best_steps
 from keras_transformer.translator import Translator
 
 
-def average(run_folder, last, output, best=None, say=report.say):
+def average(
+    run_folder: str | Path,
+    last: int,
+    output: str | Path,
+    best: int | None = None,
+    say: Callable[[str], None] = report.say,
+) -> list[Any]:
     """Averages checkpoints of a run folder, finished or not, into a model folder.
 
     With `training.ema`, it averages the moving averages. A damaged checkpoint is
@@ -75,7 +87,13 @@ def average(run_folder, last, output, best=None, say=report.say):
     return list(paths)
 
 
-def _paths_to_average(run_folder, training, last, best, say):
+def _paths_to_average(
+    run_folder: str | Path,
+    training: Any,
+    last: int,
+    best: int | None,
+    say: Callable[[str], None],
+) -> dict[int, Path]:
     """`{step: path}` of the complete checkpoints to average, in rising order."""
     checkpoints, scores = {}, []
     if (state := newest_state(run_folder, say)) is not None:
@@ -86,7 +104,7 @@ def _paths_to_average(run_folder, training, last, best, say):
         option, count, kind = "best", best, " with a validation"
         checkpoints = {s: checkpoints[s] for s, _ in scores if s in checkpoints}
 
-    def choose(checkpoints):
+    def choose(checkpoints: Mapping[int, Path]) -> list[int]:
         return steps_to_average(checkpoints, scores, last, best)
 
     if 1 <= count <= len(checkpoints):
@@ -102,7 +120,11 @@ def _paths_to_average(run_folder, training, last, best, say):
     return paths
 
 
-def without_damaged(checkpoints, choose, say):
+def without_damaged(
+    checkpoints: Mapping[int, Path],
+    choose: Callable[..., list[int]],
+    say: Callable[[str], None],
+) -> Any:
     """The checkpoints without damaged ones that would be chosen.
 
     Args:
@@ -122,7 +144,9 @@ def without_damaged(checkpoints, choose, say):
     return remaining
 
 
-def steps_to_average(checkpoints, scores, last, best):
+def steps_to_average(
+    checkpoints: Mapping[int, Path], scores: Any, last: int, best: int | None
+) -> list[int]:
     """The steps of the checkpoints to average, in rising order.
 
     Args:
@@ -137,7 +161,9 @@ def steps_to_average(checkpoints, scores, last, best):
     return sorted(best_steps(known, best))
 
 
-def steps_to_deliver(checkpoints, state, training):
+def steps_to_deliver(
+    checkpoints: Mapping[int, Path], state: Any, training: Any
+) -> tuple[list[int], str]:
     """The steps that a run averages at its end, and a warning or "".
 
     There are none where the current weights are used: where averaging is off, and where
@@ -165,15 +191,15 @@ def steps_to_deliver(checkpoints, state, training):
     return steps, f"checkpoints are missing: {_listed(lost)}; averaged/ {content}"
 
 
-def _listed(steps):
+def _listed(steps: Any) -> str:
     return ", ".join(map(str, steps))
 
 
-def _weights(path):
+def _weights(path: Path) -> dict[str, np.ndarray]:
     return read_arrays(path / "model.weights.h5")
 
 
-def _running_mean(model, path):
+def _running_mean(model: Any, path: Path) -> dict[str, np.ndarray]:
     """The moving average of a checkpoint, which a run with `training.ema` validates."""
     snapshot, _ = read_checkpoint(path)
     restore_snapshot(snapshot, model, path)
@@ -181,7 +207,9 @@ def _running_mean(model, path):
         return weight_values(model)
 
 
-def average_checkpoints(paths, weights=_weights):
+def average_checkpoints(
+    paths: Sequence[Path], weights: Callable[[Path], dict[str, np.ndarray]] = _weights
+) -> dict[str, np.ndarray]:
     """The mean weights of several checkpoints, `{path: array}`.
 
     Args:
@@ -200,7 +228,12 @@ def average_checkpoints(paths, weights=_weights):
     return {name: (a / len(paths)).astype(np.float32) for name, a in total.items()}
 
 
-def _check_same(path, arrays, first, others):
+def _check_same(
+    path: Path,
+    arrays: Mapping[str, np.ndarray],
+    first: Path,
+    others: Mapping[str, np.ndarray],
+) -> None:
     """Refuses weights of other names or shapes than those of the first checkpoint."""
     for name in sorted(arrays.keys() | others.keys()):
         shapes = [

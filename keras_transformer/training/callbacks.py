@@ -1,11 +1,17 @@
 """Callbacks for `model.fit`: progress lines, BLEU after each epoch, clean stops."""
 
+from __future__ import annotations
+
 import contextlib
 import datetime
 import math
 import os
 import signal
 import time
+from collections.abc import Callable
+from collections.abc import Sequence
+from typing import Any
+from typing import Self
 
 import keras
 import numpy as np
@@ -30,7 +36,9 @@ class Progress(keras.callbacks.Callback):
         interval: the seconds of training between lines.
     """
 
-    def __init__(self, step, steps, tokens_per_step, interval=20.0):
+    def __init__(
+        self, step: int, steps: int, tokens_per_step: float, interval: float = 20.0
+    ) -> None:
         super().__init__()
         self.step = step
         self.steps = steps
@@ -39,13 +47,13 @@ class Progress(keras.callbacks.Callback):
         self._seen = (0.0, step)  # (seconds of training, step) of the last line
         self._seconds = 0.0  # in earlier calls of `fit`
 
-    def on_train_begin(self, logs=None):
+    def on_train_begin(self, logs: Any = None) -> None:
         self._began = time.monotonic()
 
-    def on_train_end(self, logs=None):
+    def on_train_end(self, logs: Any = None) -> None:
         self._seconds += time.monotonic() - self._began
 
-    def on_train_batch_end(self, batch, logs=None):
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         self.step += 1
         now = self._seconds + time.monotonic() - self._began
         before, step = self._seen
@@ -74,14 +82,16 @@ class TranslationScores(keras.callbacks.Callback):
     Put it before callbacks that read `val_bleu`.
     """
 
-    def __init__(self, translator, sources, references, **arguments):
+    def __init__(
+        self, translator: Any, sources: Sequence[str], references: Any, **arguments: Any
+    ) -> None:
         super().__init__()
         self.translator = translator
         self.sources = sources
         self.references = references
         self.arguments = arguments
 
-    def on_epoch_end(self, epoch, logs=None):
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         _ = self.model  # under JAX, writes the current weights to the layers
         hypotheses = self.translator.translate(self.sources, **self.arguments)
         (bleu,) = evaluate(hypotheses, self.references, metrics=("bleu",))
@@ -104,29 +114,29 @@ class StopOnSignal(keras.callbacks.Callback):
         step: the number of steps since `fit` began.
     """
 
-    def __init__(self, agree=bool):
+    def __init__(self, agree: Callable[[bool], bool] = bool) -> None:
         super().__init__()
         self.agree = agree
-        self.signal = None
+        self.signal: int | None = None
         self.step = 0
-        self._before = {}
+        self._before: dict[int, Any] = {}
 
-    def on_train_begin(self, logs=None):
+    def on_train_begin(self, logs: Any = None) -> None:
         self.step = 0
 
-    def on_train_batch_end(self, batch, logs=None):
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         self.step += 1
         if self.agreed():
             self.model.stop_training = True
 
-    def agreed(self):
+    def agreed(self) -> bool:
         """Whether any process received a signal, which is then `signal` in all."""
         told = self.agree(self.signal is not None)
         if told:
             self.signal = self.signal or signal.SIGTERM
         return told
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         numbers = [signal.SIGINT, signal.SIGTERM]
         if _HANGUP and signal.getsignal(_HANGUP) != signal.SIG_IGN:
             numbers.append(_HANGUP)
@@ -134,10 +144,10 @@ class StopOnSignal(keras.callbacks.Callback):
             self._before[number] = signal.signal(number, self._note)
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: Any) -> None:
         self._restore()
 
-    def _note(self, number, frame):
+    def _note(self, number: int, frame: Any) -> None:
         self.signal = number
         if number == _HANGUP:  # arrives twice: from the kernel and from the shell
             return
@@ -148,7 +158,7 @@ class StopOnSignal(keras.callbacks.Callback):
         with contextlib.suppress(OSError):
             os.write(2, f"\n{name}: stops after this step; again: at once\n".encode())
 
-    def _restore(self):
+    def _restore(self) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
         self._before = {}
@@ -164,12 +174,12 @@ class ResumeState(keras.callbacks.Callback):
         metrics: `(variable, value)` of metrics that continue.
     """
 
-    def __init__(self, metrics=()):
+    def __init__(self, metrics: Any = ()) -> None:
         super().__init__()
         self._metrics = metrics
         self._random_state = backends.random_state()
 
-    def on_train_batch_begin(self, batch, logs=None):
+    def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
         for variable, value in self._metrics:
             variable.assign(value)
         if self._random_state is not None:
@@ -184,11 +194,11 @@ class StopOnNaN(keras.callbacks.Callback):
         batch: the number of that step since `fit` began, from 0; None before.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
-        self.batch = None
+        self.batch: int | None = None
 
-    def on_train_batch_end(self, batch, logs=None):
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         # The mean of all losses since `fit` began: finite until the first non-finite
         # loss.
         if not math.isfinite(logs["loss"]):
@@ -214,24 +224,31 @@ class AverageWeights(keras.callbacks.Callback):
     Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 6.1.
     """
 
-    def __init__(self, last=5, *, best=None, monitor="val_loss", mode="min"):
+    def __init__(
+        self,
+        last: int | None = 5,
+        *,
+        best: int | None = None,
+        monitor: str = "val_loss",
+        mode: str = "min",
+    ) -> None:
         super().__init__()
         if mode not in ("min", "max"):
             raise InputError(f"mode must be 'min' or 'max', got {mode!r}")
         self.count = last if best is None else best
         self.monitor = None if best is None else monitor
         self.sign = -1.0 if mode == "min" else 1.0
-        self._kept = []  # (rank, weights), the best first
+        self._kept: list[tuple[float, Any]] = []  # (rank, weights), the best first
 
-    def on_train_begin(self, logs=None):
+    def on_train_begin(self, logs: Any = None) -> None:
         self._kept = []
 
-    def on_epoch_end(self, epoch, logs=None):
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         self._kept.append((self._rank(epoch, logs or {}), self.model.get_weights()))
         self._kept.sort(key=lambda item: item[0], reverse=True)
         del self._kept[self.count :]
 
-    def _rank(self, epoch, logs):
+    def _rank(self, epoch: int, logs: Any) -> float:
         if self.monitor is None:
             return epoch
         if self.monitor not in logs:
@@ -241,7 +258,7 @@ class AverageWeights(keras.callbacks.Callback):
             )
         return self.sign * logs[self.monitor]
 
-    def on_train_end(self, logs=None):
+    def on_train_end(self, logs: Any = None) -> None:
         if self._kept:
             rows = zip(*(weights for _, weights in self._kept), strict=True)
             self.model.set_weights([np.mean(values, axis=0) for values in rows])

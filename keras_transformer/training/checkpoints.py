@@ -5,12 +5,16 @@ has the SHA-256 of all three. Earlier versions wrote no SHA-256; such a checkpoi
 read unchecked.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import re
 import shutil
 import tempfile
+from collections.abc import Collection
 from pathlib import Path
+from typing import Any
 from typing import NamedTuple
 
 import numpy as np
@@ -32,7 +36,7 @@ _WEIGHTS, _OTHERS, _STATE = "model.weights.h5", "state.h5", "state.json"
 _DIGESTS = "sha256"  # the key of `state.json`
 
 
-def list_checkpoints(folder):
+def list_checkpoints(folder: Path) -> dict[int, Path]:
     """`{step: path}` of the complete checkpoints of a run folder, oldest first."""
     checkpoints = {}
     for path in Path(folder, "checkpoints").glob("step-*"):
@@ -48,7 +52,7 @@ class Snapshot(NamedTuple):
     others: dict  # optimizer, seed generators, metrics and random state
 
 
-def take_snapshot(model):
+def take_snapshot(model: Any) -> Any:
     """The values of a compiled model.
 
     With several training processes, all must call it: some values are sums over all.
@@ -59,7 +63,7 @@ def take_snapshot(model):
     return Snapshot(weight_values(model), others)
 
 
-def save_checkpoint(folder, snapshot, step, state):
+def save_checkpoint(folder: Path, snapshot: Any, step: int, state: Any) -> None:
     """Writes `checkpoints/step-NNNNNNN`, whole or not at all.
 
     Args:
@@ -97,7 +101,7 @@ def save_checkpoint(folder, snapshot, step, state):
             shutil.rmtree(new, ignore_errors=True)
 
 
-def _flush(path):
+def _flush(path: Path) -> None:
     """Flushes a file or folder to disk, so that a power cut leaves no half of it."""
     if os.name == "nt":  # cannot open folders
         return
@@ -108,7 +112,7 @@ def _flush(path):
         os.close(descriptor)
 
 
-def read_checkpoint(path):
+def read_checkpoint(path: Path) -> Any:
     """The `Snapshot` and `state` of a checkpoint.
 
     Raises:
@@ -118,7 +122,7 @@ def read_checkpoint(path):
     return Snapshot(*(read_arrays(path / name) for name in (_WEIGHTS, _OTHERS))), state
 
 
-def check_checkpoint(path):
+def check_checkpoint(path: Path) -> dict[str, Any]:
     """The `state` of a checkpoint, after checking the SHA-256 of its files.
 
     Raises:
@@ -138,7 +142,7 @@ def check_checkpoint(path):
     return state
 
 
-def read_state(path):
+def read_state(path: Path) -> dict[str, Any]:
     """The `state` of a checkpoint.
 
     Raises:
@@ -147,12 +151,12 @@ def read_state(path):
     return _read_state(path)[0]
 
 
-def has_digests(path):
+def has_digests(path: Path) -> bool:
     """Whether a checkpoint has SHA-256 digests; raises as `read_state` does."""
     return _read_state(path)[1] is not None
 
 
-def _read_state(path):
+def _read_state(path: Path) -> tuple[dict[str, Any], dict[str, str] | None]:
     """`state` and `{file: SHA-256}`, which is None in folders of earlier versions."""
     file = plain_file(path.parent, f"{path.name}/{_STATE}")
     try:
@@ -181,7 +185,9 @@ def _read_state(path):
     return state, digests
 
 
-def restore_snapshot(snapshot, model, path):
+def restore_snapshot(
+    snapshot: Any, model: Any, path: Path
+) -> list[tuple[Any, np.ndarray]]:
     """Assigns the values of a snapshot to a model.
 
     Args:
@@ -217,7 +223,7 @@ def restore_snapshot(snapshot, model, path):
     return metrics
 
 
-def _restore_random_state(array, path):
+def _restore_random_state(array: np.ndarray | None, path: Path) -> None:
     """Restores the state of this backend, unless another backend wrote it."""
     try:
         if array is None or array.dtype != np.uint8 or array.ndim != 1:
@@ -229,14 +235,14 @@ def _restore_random_state(array, path):
         ) from None
 
 
-def remove_checkpoints(folder, keep):
+def remove_checkpoints(folder: Path, keep: Collection[int]) -> None:
     """Removes every checkpoint whose step is not in `keep`."""
     for step, path in list_checkpoints(folder).items():
         if step not in keep:
             _remove(path)
 
 
-def _remove(path):
+def _remove(path: Path) -> None:
     """Renames before removal, so that every existing checkpoint is complete."""
     hidden = path.with_name(f".{path.name}")
     remove(hidden)
@@ -244,14 +250,14 @@ def _remove(path):
     remove(hidden)
 
 
-def metric_variables(model):
+def metric_variables(model: Any) -> list[Any]:
     """The variables of the loss and of the metrics, in a stable order."""
     # Not `model.metrics_variables`: before the first step Keras has no metrics.
     metrics = [model.metrics[0], *model.fed_metrics]
     return [variable for metric in metrics for variable in metric.variables]
 
 
-def _other_variables(model):
+def _other_variables(model: Any) -> dict[str, Any]:
     """Optimizer, seed generators, metrics: `{name: variable}` in a stable order."""
     weights = {id(weight) for weight in model.weights}
     groups = {

@@ -4,7 +4,11 @@ Every process runs the same program: it builds the model, fits, evaluates, trans
 the same lines and reads the same checkpoints; only the chief writes files and talks.
 """
 
+from __future__ import annotations
+
 import contextlib
+from collections.abc import Iterator
+from typing import Any
 
 from keras_transformer import backends
 from keras_transformer.backends.distribution import Distribution
@@ -26,7 +30,7 @@ class WorkerLost(Exception):
 
 
 @contextlib.contextmanager
-def open_distribution(kind="none", devices="all"):
+def open_distribution(kind: str = "none", devices: Any = "all") -> Iterator[Any]:
     """Everything inside runs on these devices: model, `compile`, `fit`, `evaluate`.
 
     To be opened before anything of the backend has run: before seeds and variables.
@@ -90,10 +94,10 @@ def open_distribution(kind="none", devices="all"):
             raise
 
 
-def _tells_of_a_lost_peer(error):
+def _tells_of_a_lost_peer(error: BaseException) -> bool:
     text = str(error).lower()
     return not isinstance(error, InputError) and any(sign in text for sign in _SIGNS)
 
 
-def _choices():
+def _choices() -> str:
     return " and ".join(backends.distributions)

@@ -1,6 +1,10 @@
 """From a run config to a compiled model: mixed precision, loss, optimizer, metrics."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import keras
 
@@ -13,6 +17,7 @@ from keras_transformer.metrics import TokenAccuracy
 from keras_transformer.model_folder import read_weights
 from keras_transformer.models import KINDS
 from keras_transformer.models.weights import assign
+from keras_transformer.training.config import RunConfig
 from keras_transformer.training.config.training_section import ADAFACTOR_RATE
 from keras_transformer.training.moving_average import keep_weights
 from keras_transformer.training.schedules import InverseSquareRoot
@@ -25,7 +30,7 @@ _OPTIMIZERS = {
 }
 
 
-def compiled_model(config, tokenizers):
+def compiled_model(config: RunConfig, tokenizers: Any) -> Any:
     """The compiled model of a `RunConfig`, with fresh weights.
 
     Args:
@@ -52,7 +57,7 @@ def compiled_model(config, tokenizers):
     return model
 
 
-def begin_from_trained(model, config):
+def begin_from_trained(model: Any, config: RunConfig) -> None:
     """Assigns the weights of `model.folder` to a new run's model, if the config has it.
 
     Raises:
@@ -62,14 +67,14 @@ def begin_from_trained(model, config):
         assign(model, read_weights(Path(folder), model), folder)
 
 
-def new_model(config, tokenizers, precision="float32"):
+def new_model(config: RunConfig, tokenizers: Any, precision: str = "float32") -> Any:
     """The model of a `RunConfig` with fresh weights, not compiled."""
     sizes = [tokenizer.vocabulary_size for tokenizer in tokenizers]
     model_config = config.translation_config(*sizes, **special_ids(tokenizers))
     return KINDS[model_config.kind](model_config, dtype=precision)
 
 
-def special_ids(tokenizers):
+def special_ids(tokenizers: Any) -> dict[str, int]:
     """`pad_id`, `start_id` and `end_id` of source and target tokenizer.
 
     Raises:
@@ -86,7 +91,7 @@ def special_ids(tokenizers):
     return source
 
 
-def make_optimizer(training, model):
+def make_optimizer(training: Any, model: Any) -> Any:
     """The optimizer of the `training` section of a `RunConfig`, not built.
 
     Args:
@@ -112,12 +117,12 @@ def make_optimizer(training, model):
     return optimizer
 
 
-def _decays(variable):
+def _decays(variable: Any) -> bool:
     """Whether weight decay applies: not to biases and normalizations."""
     return len(variable.shape) > 1 and "bias" not in variable.name
 
 
-def schedule(training, model_config):
+def schedule(training: Any, model_config: Any) -> Any:
     """The learning rate schedule of the `training` section of a `RunConfig`."""
     hidden_dim, warmup = model_config.hidden_dim, training.warmup_steps
     curve, peak = InverseSquareRoot(hidden_dim, warmup), training.learning_rate
@@ -140,7 +145,7 @@ def schedule(training, model_config):
     )
 
 
-def _freeze(model, parts):
+def _freeze(model: Any, parts: Sequence[str]) -> None:
     for part in parts:
         for layer in model.layer_groups[part]:
             if layer is not None:

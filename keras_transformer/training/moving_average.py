@@ -7,19 +7,23 @@ translate.
 Reference: Polyak and Juditsky, 1992, https://doi.org/10.1137/0330046.
 """
 
+from __future__ import annotations
+
 import contextlib
+from collections.abc import Iterator
+from typing import Any
 
 from keras_transformer import backends
 
 
-def keep_weights(optimizer):
+def keep_weights(optimizer: Any) -> Any:
     """Keeps `fit` from overwriting the weights with the mean; returns the optimizer."""
     optimizer.finalize_variable_values = lambda variables: None
     return optimizer
 
 
 @contextlib.contextmanager
-def averaged(model):
+def averaged(model: Any) -> Iterator[None]:
     """Context in which the model has the moving average as its weights, if any."""
     optimizer = model.optimizer
     if not optimizer.use_ema:

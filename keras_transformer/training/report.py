@@ -1,21 +1,26 @@
 """Console output and model card of a run: progress, and the scores of the test."""
 
+from __future__ import annotations
+
 import contextlib
 import sys
+from collections.abc import Sequence
+from typing import Any
 
 from keras_transformer import backends
 from keras_transformer.control_characters import escaped
+from keras_transformer.training.config import RunConfig
 
 _SAMPLES = 5  # number of translations printed
 
 
-def say(text):
+def say(text: str) -> None:
     """Prints a line to standard error; ignores a closed stream."""
     with contextlib.suppress(OSError, ValueError):
         print(escaped(text), file=sys.stderr, flush=True)
 
 
-def print_test(text, hypotheses, scores):
+def print_test(text: Any, hypotheses: Sequence[str], scores: Any) -> None:
     """Prints some translations, the number of exact matches and scores.
 
     On a terminal, control characters are escaped.
@@ -36,7 +41,9 @@ def print_test(text, hypotheses, scores):
         print(score)
 
 
-def model_card(config, step, lines, known_words=None):
+def model_card(
+    config: RunConfig, step: int, lines: Any, known_words: Any = None
+) -> str:
     """The README.md of a model folder.
 
     Args:

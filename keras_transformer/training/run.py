@@ -1,9 +1,15 @@
 """Training runs: from a run config to a trained model folder, resumable."""
 
+from __future__ import annotations
+
 import contextlib
 import dataclasses
 import signal
 import time
+from collections.abc import Callable
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 from keras import ops
 
@@ -28,6 +34,7 @@ from keras_transformer.training.checkpoints import metric_variables
 from keras_transformer.training.checkpoints import remove_checkpoints
 from keras_transformer.training.checkpoints import save_checkpoint
 from keras_transformer.training.checkpoints import take_snapshot
+from keras_transformer.training.config import RunConfig
 from keras_transformer.training.distribution import open_distribution
 from keras_transformer.training.logs import RunLog
 from keras_transformer.training.moving_average import averaged
@@ -48,12 +55,12 @@ class Interrupted(Exception):
             for SIGHUP.
     """
 
-    def __init__(self, message, number):
+    def __init__(self, message: Any, number: int) -> None:
         super().__init__(message)
         self.exit_code = 128 + number
 
 
-def train(config):
+def train(config: RunConfig) -> dict[str, Any]:
     """Trains a model by a `RunConfig`, or resumes its run folder.
 
     Prints progress to standard error and the scores of the test text to standard
@@ -92,7 +99,7 @@ def train(config):
         return Run(config, distribution, parts, state, metrics, log, say).train()
 
 
-def _say_nothing(text):
+def _say_nothing(text: Any) -> None:
     """Ignores a message, in processes other than the chief."""
 
 
@@ -109,7 +116,16 @@ class Run:
         say: a function that receives messages for people.
     """
 
-    def __init__(self, config, distribution, parts, state, metrics, log, say):
+    def __init__(
+        self,
+        config: RunConfig,
+        distribution: Any,
+        parts: Any,
+        state: Any,
+        metrics: Any,
+        log: Any,
+        say: Callable[[str], None],
+    ) -> None:
         self.config = config
         self.folder = config.output
         self.distribution = distribution
@@ -122,7 +138,7 @@ class Run:
         steps = config.training.steps
         self.progress = Progress(state.step, steps, self._tokens_per_step())
 
-    def train(self):
+    def train(self) -> dict[str, Any]:
         """See the function `train`."""
         if self._done():
             self.say(f"finished already: {self._why_done()}")
@@ -131,10 +147,10 @@ class Run:
                 self._train_window(stop)
         return self._finish(self.config.training)
 
-    def _done(self):
+    def _done(self) -> bool:
         return self.state.ended or self.state.step >= self.config.training.steps
 
-    def _why_done(self):
+    def _why_done(self) -> str:
         state, training = self.state, self.config.training
         if state.step >= training.steps:
             return f"{self.folder} has all {state.step} steps"
@@ -144,12 +160,12 @@ class Run:
             "continue"
         )
 
-    def _tokens_per_step(self):
+    def _tokens_per_step(self) -> float:
         return self.batches.num_tokens / len(self.batches)
 
     # === The loop ===
 
-    def _train_window(self, stop):
+    def _train_window(self, stop: Any) -> None:
         """Trains up to the next validation, checkpoint or log line, then does that."""
         state, training = self.state, self.config.training
         ends = [_next_multiple(state.step, interval) for interval in training.intervals]
@@ -181,7 +197,7 @@ class Run:
                 stop.signal,
             )
 
-    def _fit(self, end, stop):
+    def _fit(self, end: int, stop: Any) -> dict[str, Any]:
         state = self.state
         resume = ResumeState(self.metrics)
         nan = StopOnNaN()
@@ -215,7 +231,7 @@ class Run:
             "seconds": state.seconds,
         }
 
-    def _refuse_nan(self, index, what):
+    def _refuse_nan(self, index: int, what: str) -> None:
         epoch, batch = divmod(index, len(self.batches))
         kept = max(list_checkpoints(self.folder), default=None)
         raise InputError(
@@ -226,7 +242,7 @@ class Run:
             "training.clip_norm, in a new output"
         )
 
-    def _validate(self):
+    def _validate(self) -> dict[str, Any]:
         if self.validation is None:
             return {}
         state, training = self.state, self.config.training
@@ -254,7 +270,7 @@ class Run:
                 self.say(f"warning: {warning}")
         return logs
 
-    def _checkpoint(self, snapshot):
+    def _checkpoint(self, snapshot: Any) -> bool:
         """Writes a checkpoint if it can: a full disk does not stop training."""
         state, training = self.state, self.config.training
         try:
@@ -271,30 +287,30 @@ class Run:
             remove_checkpoints(self.folder, keep | set(best_steps(state.scores, best)))
         return True
 
-    def _save_best(self, scores):
+    def _save_best(self, scores: Any) -> None:
         card = self._card([f"Validation, greedy: {scores}"])
         try:
             self.translator.save(self.folder / "best", card)
         except InputError as error:
             self.say(f"warning: {error}; training continues without it")
 
-    def _card(self, lines):
+    def _card(self, lines: Any) -> str:
         known_words = self.translator.known_words
         return report.model_card(self.config, self.state.step, lines, known_words)
 
-    def _regular(self, step):
+    def _regular(self, step: int) -> bool:
         return step % self.config.training.checkpoint_every == 0
 
-    def _regular_checkpoints(self):
+    def _regular_checkpoints(self) -> dict[int, Path]:
         interval = self.config.training.checkpoint_every
         return regular_checkpoints(self.folder, self.state, interval)
 
     # === After the last step ===
 
-    def _finish(self, training):
+    def _finish(self, training: Any) -> dict[str, Any]:
         self.distribution.wait()  # for the chief's last checkpoint
 
-        def choose(checkpoints):
+        def choose(checkpoints: Mapping[int, Path]) -> list[int]:
             return steps_to_deliver(checkpoints, self.state, training)[0]
 
         checkpoints = self._regular_checkpoints()
@@ -324,7 +340,7 @@ class Run:
         self.distribution.wait()  # so that all end together
         return scores
 
-    def _test(self):
+    def _test(self) -> Any:
         text = self.test_text
         if text is None:
             return None, None
@@ -336,5 +352,5 @@ class Run:
         )
 
 
-def _next_multiple(step, interval):
+def _next_multiple(step: int, interval: int) -> int:
     return (step // interval + 1) * interval

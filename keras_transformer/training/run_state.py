@@ -1,7 +1,11 @@
 """State of a run: its progress, and the point from which it resumes."""
 
+from __future__ import annotations
+
 import dataclasses
 import json
+from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated
 from typing import Any
 from typing import NamedTuple
@@ -15,6 +19,7 @@ from keras_transformer.training.checkpoints import list_checkpoints
 from keras_transformer.training.checkpoints import read_checkpoint
 from keras_transformer.training.checkpoints import read_state
 from keras_transformer.training.checkpoints import restore_snapshot
+from keras_transformer.training.config import RunConfig
 from keras_transformer.training.model import begin_from_trained
 from keras_transformer.training.validation import fruitless
 
@@ -53,7 +58,7 @@ class State:
     files: dict[str, str] | None = None
 
     @classmethod
-    def read(cls, path):
+    def read(cls, path: Path) -> State:
         """The state in a checkpoint.
 
         Raises:
@@ -62,7 +67,7 @@ class State:
         return cls.of(read_state(path), path)
 
     @classmethod
-    def of(cls, content, path):
+    def of(cls, content: Any, path: Path) -> State:
         """The state in a `state.json`; `path` is its checkpoint.
 
         Raises:
@@ -78,7 +83,7 @@ class State:
                 f"{fault['msg']}"
             ) from None
 
-    def regular_steps(self, interval):
+    def regular_steps(self, interval: int) -> list[int]:
         """`regular`; for an earlier version, every `checkpoint_every` steps."""
         if self.regular is None:
             return list(range(interval, self.step + 1, interval))
@@ -88,7 +93,9 @@ class State:
 _ADAPTER = pydantic.TypeAdapter(State)
 
 
-def newest_state(folder, say=lambda text: None):
+def newest_state(
+    folder: Path, say: Callable[[str], None] = lambda text: None
+) -> State | None:
     """The `State` of the newest readable checkpoint of a run folder, or None.
 
     Only `state.json` is read; `say` receives a message for each skipped one.
@@ -101,7 +108,7 @@ def newest_state(folder, say=lambda text: None):
     return None
 
 
-def regular_checkpoints(folder, state, interval):
+def regular_checkpoints(folder: Path, state: Any, interval: int) -> dict[int, Path]:
     """`{step: path}` of the regular checkpoints up to a `State`, and of the newest.
 
     Checkpoints written at a signal are excluded, and so are later, unreadable ones.
@@ -125,7 +132,9 @@ class Before(NamedTuple):
     scored_alike: bool = True
 
 
-def restored(config, model, say, before=None):
+def restored(
+    config: RunConfig, model: Any, say: Callable[[str], None], before: Any = None
+) -> Any:
     """Restores the weights from which a run continues.
 
     They come from the newest readable checkpoint; for a new run from `model.folder`, or
@@ -179,7 +188,9 @@ def restored(config, model, say, before=None):
     return State(evaluation=config.evaluation.model_dump(), regular=[]), []
 
 
-def _go_on(state, config, before, say):
+def _go_on(
+    state: Any, config: RunConfig, before: Any, say: Callable[[str], None]
+) -> None:
     """Adapts a state to a config whose bookkeeping may have changed."""
     training, options = config.training, config.evaluation.model_dump()
     if state.ended:

@@ -1,7 +1,15 @@
 """Learning rate schedules and optimizers: the paper's, linear ones, and Adam."""
 
+from __future__ import annotations
+
+from typing import Any
+from typing import Self
+
 import keras
 from keras import ops
+
+from keras_transformer.config import TranslationConfig
+from keras_transformer.tensors import Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -27,7 +35,9 @@ class InverseSquareRoot(keras.optimizers.schedules.LearningRateSchedule):
     Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, equation 3.
     """
 
-    def __init__(self, hidden_dim, warmup_steps=4000, scale=1.0):
+    def __init__(
+        self, hidden_dim: int, warmup_steps: int = 4000, scale: float = 1.0
+    ) -> None:
         if warmup_steps < 1:
             raise ValueError(f"warmup_steps must be at least 1, got {warmup_steps}")
         super().__init__()
@@ -36,17 +46,19 @@ class InverseSquareRoot(keras.optimizers.schedules.LearningRateSchedule):
         self.scale = scale
 
     @classmethod
-    def with_peak(cls, learning_rate, hidden_dim, warmup_steps=4000):
+    def with_peak(
+        cls, learning_rate: float, hidden_dim: int, warmup_steps: int = 4000
+    ) -> Self:
         """The curve whose peak, after the warm-up, is `learning_rate`."""
         scale = learning_rate * (hidden_dim * warmup_steps) ** 0.5
         return cls(hidden_dim, warmup_steps, scale)
 
-    def __call__(self, step):
+    def __call__(self, step: Tensor) -> Tensor:
         step = ops.cast(step, "float32") + 1.0
         rising = step * self.warmup_steps**-1.5
         return self.scale * self.hidden_dim**-0.5 * ops.minimum(step**-0.5, rising)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             "hidden_dim": self.hidden_dim,
             "warmup_steps": self.warmup_steps,
@@ -77,7 +89,9 @@ class LinearWarmup(keras.optimizers.schedules.LearningRateSchedule):
     Reference: Devlin et al., 2019, https://arxiv.org/abs/1810.04805, appendix A.2.
     """
 
-    def __init__(self, learning_rate, warmup_steps, steps=None):
+    def __init__(
+        self, learning_rate: float, warmup_steps: int, steps: int | None = None
+    ) -> None:
         if warmup_steps < 1:
             raise ValueError(f"warmup_steps must be at least 1, got {warmup_steps}")
         super().__init__()
@@ -85,7 +99,7 @@ class LinearWarmup(keras.optimizers.schedules.LearningRateSchedule):
         self.warmup_steps = warmup_steps
         self.steps = steps
 
-    def __call__(self, step):
+    def __call__(self, step: Tensor) -> Tensor:
         number = ops.cast(step, "float32") + 1.0
         share = ops.minimum(number / self.warmup_steps, 1.0)
         if self.steps is not None:
@@ -94,7 +108,7 @@ class LinearWarmup(keras.optimizers.schedules.LearningRateSchedule):
             share = ops.minimum(share, falling)
         return self.learning_rate * share
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             "learning_rate": self.learning_rate,
             "warmup_steps": self.warmup_steps,
@@ -102,7 +116,12 @@ class LinearWarmup(keras.optimizers.schedules.LearningRateSchedule):
         }
 
 
-def paper_optimizer(config, warmup_steps=4000, scale=1.0, **kwargs):
+def paper_optimizer(
+    config: TranslationConfig,
+    warmup_steps: int = 4000,
+    scale: float = 1.0,
+    **kwargs: Any,
+) -> Any:
     """Adam with the paper's constants and learning rate.
 
     Args:
@@ -117,7 +136,7 @@ def paper_optimizer(config, warmup_steps=4000, scale=1.0, **kwargs):
     return adam(schedule, **kwargs)
 
 
-def adam(learning_rate, **kwargs):
+def adam(learning_rate: Any, **kwargs: Any) -> Any:
     """`keras.optimizers.Adam` with the paper's β1 0.9, β2 0.98 and ε 1e-9."""
     return keras.optimizers.Adam(
         learning_rate, beta_1=0.9, beta_2=0.98, epsilon=1e-9, **kwargs

@@ -3,8 +3,13 @@
 S source positions, T target positions.
 """
 
+from __future__ import annotations
+
 import functools
 import gc
+from collections.abc import Callable
+from collections.abc import Sequence
+from typing import Any
 
 from keras_transformer import backends
 from keras_transformer.errors import InputError
@@ -14,7 +19,12 @@ _TRIALS = (1024, 4096)
 _SHARE = 0.8  # of the memory; the rest is for validation and other programs
 
 
-def find_batch_tokens(make_model, make_batches, part=(0, 1), source_tokens=None):
+def find_batch_tokens(
+    make_model: Callable[..., Any],
+    make_batches: Callable[..., Any],
+    part: tuple[int, int] = (0, 1),
+    source_tokens: int | None = None,
+) -> int:
     """The most target tokens that fit into a training step, at most 25 000.
 
     Runs a step with a batch of each shape, since any of them may need the most, and one
@@ -60,13 +70,13 @@ def find_batch_tokens(make_model, make_batches, part=(0, 1), source_tokens=None)
     return tokens // 64 * 64 if tokens > 64 else tokens
 
 
-def _peak(model, batch):
+def _peak(model: Any, batch: Sequence[Any]) -> int:
     step = functools.partial(model.train_on_batch, *batch)
     step()  # compiling a program takes extra memory
     return backends.peak_memory(step)
 
 
-def _without_a_batch(few, least, many, peak):
+def _without_a_batch(few: int, least: float, many: int, peak: float) -> float:
     """Memory independent of the rows, from measurements of few and many rows."""
     if peak <= least or many <= few:
         return 0.0  # not known: all of it may grow

@@ -1,5 +1,10 @@
 """Validation during training: likelihood, and scores of the model's translations."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
 from keras_transformer.config.decoding import GREEDY
 from keras_transformer.evaluation import evaluate
 
@@ -18,7 +23,15 @@ class Validation:
         options: options of `evaluate`: `tokenize` and `lowercase`.
     """
 
-    def __init__(self, translator, text, batches, steps, metric, options):
+    def __init__(
+        self,
+        translator: Any,
+        text: Any,
+        batches: Any,
+        steps: Any,
+        metric: str,
+        options: Mapping[str, Any],
+    ) -> None:
         self.translator = translator
         self.text = text
         self.batches = batches
@@ -26,7 +39,7 @@ class Validation:
         self.metric = metric
         self.options = options
 
-    def run(self):
+    def run(self) -> Any:
         """The scores, `{name: float}`, and some sources, translations, references."""
         model, text = self.translator.model, self.text
         values = model.evaluate(
@@ -43,14 +56,14 @@ class Validation:
         every = slice(None, None, max(len(text) // _SAMPLES, 1))
         return values, (text.source[every], hypotheses[every], text.target[every])
 
-    def score(self, values):
+    def score(self, values: Mapping[str, float]) -> float:
         """The scores of `run` as one number; higher is better."""
         if self.metric == "loss":
             return -values["val_nll"]
         return values[f"val_{self.metric}"]
 
 
-def fruitless(scores, warmup_steps=0):
+def fruitless(scores: Any, warmup_steps: int = 0) -> int:
     """The number of validations since the best one, without those of the warm-up.
 
     Args:
@@ -63,7 +76,7 @@ def fruitless(scores, warmup_steps=0):
     return sum(step > start for step, _ in scores)
 
 
-def best_steps(scores, count):
+def best_steps(scores: Any, count: int) -> list[int]:
     """The steps of the `count` best of `[[step, score], ...]`, the best first.
 
     Ties go to the earlier one.

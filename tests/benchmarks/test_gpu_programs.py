@@ -61,7 +61,7 @@ def run_benchmark(tmp_path):
 @pytest.mark.slow
 def test_training(run_benchmark):
     ours = f"ours, {OURS}"
-    arguments = ["--size", "toy", "--rounds", 1, "--only", ours, PEER]
+    arguments = ["--size", "toy", "--rounds", 1, "--float32", "--only", ours, PEER]
     output, found = run_benchmark("gpu.training", *arguments)
     rows = [line.split(" | ")[:3] for line in output.splitlines()]
     assert [row[2] for row in rows if row[0] == f"| {PEER}"] == ["1.00"]
@@ -88,7 +88,8 @@ def test_decoding(run_benchmark):
 @pytest.mark.one_backend
 @pytest.mark.slow
 def test_profiling(run_benchmark):
-    arguments = ["--size", "toy", "--only", f"ours, {OURS}", "--kernels", 3]
+    arguments = ["--size", "toy", "--float32", "--kernels", 3]
+    arguments += ["--only", f"ours, {OURS}"]
     output, found = run_benchmark("gpu.profiling", *arguments)
     (numbers,) = found["milliseconds"].values()
     assert len(numbers["kernels"]) == 3 and numbers["launches"] >= 3

@@ -211,7 +211,13 @@ def test_the_number_of_devices_changes_neither_batches_nor_weights(tmp_path):
             np.testing.assert_allclose(end[name], value, 0, 1e-6, err_msg=name)
 
 
-@pytest.mark.parametrize("victim", [pytest.param(0, marks=pytest.mark.one_backend), 1])
+@pytest.mark.parametrize(
+    "victim",
+    [
+        pytest.param(0, marks=pytest.mark.one_backend),
+        pytest.param(1, marks=pytest.mark.one_backend("tensorflow", "jax")),
+    ],
+)
 def test_a_dead_worker_ends_the_others(tmp_path, victim):
     command = [*PROGRAM, KIND, "all", str(tmp_path / "none"), "endless"]
     pairs = [(command, environment) for environment in environments()]

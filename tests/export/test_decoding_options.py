@@ -173,7 +173,7 @@ def test_a_step_of_a_broken_model_gives_nan(translator):
         config = translator.model.config
 
         def decode_step(self, *arguments, **options):
-            return logits, []
+            return kt.models.StepOutput(logits, [])
 
     step, _ = DecodingGraph(Broken()).step()
     state = np.zeros((4, 1, 2, 2, 3, 8), "float32")

@@ -56,8 +56,9 @@ def test_a_nan_that_comes_late_is_not_lost(beam_size, monkeypatch):
     step = translator.model.decode_step
 
     def late(tokens, position, *arguments, **options):
-        logits, *rest = step(tokens, position, *arguments, **options)
-        return (ops.where(position < 3, logits, float("nan")), *rest)
+        output = step(tokens, position, *arguments, **options)
+        logits = ops.where(position < 3, output.logits, float("nan"))
+        return output._replace(logits=logits)
 
     monkeypatch.setattr(translator.model, "decode_step", late)
     source = translator.tokenizer.encode(SOURCES[:1])

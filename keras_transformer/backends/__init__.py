@@ -49,6 +49,9 @@ loaded here, and no other module names a framework.
   same shape is below `least`, which is above 0. The gradient keeps one byte an element.
 * `exp_of_difference(a, b)`: exp(a - b) of large tensors that broadcast, inside a loss
   with custom gradients.
+* `recomputed(function, weights, states, inputs)`: `output, states = function(weights,
+  states, inputs)`, lists of tensors, of which the backward pass keeps the arguments
+  alone and computes the rest again. No gradient reaches the states.
 * `random_state()`, `restore_random_state(state)`: the random state that Keras' layers
   use besides seed generators, as a uint8 array; empty where there is none. An invalid
   array raises a RuntimeError.
@@ -83,6 +86,7 @@ num_separate_losses = _backend.num_separate_losses
 peak_memory = _backend.peak_memory
 random_bytes = _backend.random_bytes
 random_state = _backend.random_state
+recomputed = _backend.recomputed
 restore_random_state = _backend.restore_random_state
 scan = _backend.scan
 sum_over_replicas = _backend.sum_over_replicas

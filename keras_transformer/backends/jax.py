@@ -246,6 +246,10 @@ def exp_of_difference(a, b):
     return jnp.exp(a - b)
 
 
+def recomputed(function, weights, states, inputs):
+    return jax.checkpoint(function)(weights, states, inputs)
+
+
 def random_state():
     return np.zeros((0,), np.uint8)  # all of it is in Keras' seed generators
 

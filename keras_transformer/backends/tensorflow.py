@@ -309,6 +309,20 @@ def exp_of_difference(a, b):
     return tf.exp(a - b)
 
 
+def recomputed(function, weights, states, inputs):
+    count, new_states = len(weights), []
+    states = [tf.identity(state) for state in states]  # as they are before the output
+
+    @tf.recompute_grad
+    def output_of(*tensors):
+        output, after = function(tensors[:count], states, tensors[count:])
+        new_states.append(after)
+        return output
+
+    output = output_of(*map(tf.convert_to_tensor, (*weights, *inputs)))
+    return output, new_states[0]
+
+
 def random_state():
     return np.zeros((0,), np.uint8)  # all of it is in Keras' seed generators
 

@@ -11,6 +11,7 @@ from typing import Any
 import keras
 import numpy as np
 import torch
+import torch.utils.checkpoint
 from keras import ops
 from keras import tree
 from torch.utils import _pytree as pytree
@@ -338,6 +339,12 @@ def _keep(values, bytes, least):
 def exp_of_difference(a, b):
     # On a CPU, exp takes three times as long as exp2.
     return (a - b).mul_(math.log2(math.e)).exp2_()
+
+
+def recomputed(function, weights, states, inputs):
+    return torch.utils.checkpoint.checkpoint(
+        function, weights, states, inputs, use_reentrant=False
+    )
 
 
 def random_state():

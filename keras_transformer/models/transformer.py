@@ -28,6 +28,7 @@ from keras_transformer.models.contract import Encoded
 from keras_transformer.models.contract import SearchState
 from keras_transformer.models.contract import StepOutput
 from keras_transformer.models.positions import position_layer
+from keras_transformer.models.rematerialization import rematerialized
 from keras_transformer.models.shared_layers import cross_attention_bias
 from keras_transformer.models.shared_layers import embeddings
 from keras_transformer.models.translation_model import TranslationModel
@@ -75,6 +76,9 @@ class Transformer(TranslationModel):
     """
 
     config_class = TransformerConfig
+    #: Rematerialization: whether the backward pass computes each block again, for the
+    #: memory of one block; no file keeps it.
+    rematerializes = False
 
     @classmethod
     def make_layers(cls, config: TransformerConfig, policy: Any) -> dict[str, Any]:
@@ -138,7 +142,8 @@ class Transformer(TranslationModel):
         hidden = self._embed("source", source, training, length=length)
         weights = []
         for block in self.encoder_blocks:
-            results = block(
+            results = self._run(
+                block,
                 hidden,
                 attention_bias=bias,
                 return_attention_weights=return_attention_weights,
@@ -297,6 +302,15 @@ class Transformer(TranslationModel):
 
     # === Parts ===
 
+    def _run(
+        self, block: Any, *inputs: Any, training: bool | None, **arguments: Any
+    ) -> Any:
+        """A block's results; the backward pass computes it again where that is on."""
+        again = self.rematerializes and training
+        if again and not arguments["return_attention_weights"]:
+            return rematerialized(block, *inputs, **arguments)
+        return block(*inputs, **arguments, training=training)
+
     def _embed(
         self, side: str, ids: Tensor, training: bool | None = None, **position: Any
     ) -> Tensor:
@@ -327,7 +341,8 @@ class Transformer(TranslationModel):
         """
         new_caches, self_weights, cross_weights = [], [], []
         for index, block in enumerate(self.decoder_blocks):
-            results = block(
+            results = self._run(
+                block,
                 hidden,
                 memories[index],
                 attention_bias=bias,

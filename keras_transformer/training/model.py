@@ -53,6 +53,13 @@ def compiled_model(config: RunConfig, tokenizers: Any) -> Any:
         jit_compile=training.jit_compile if backends.compiles_training else False,
     )
     model.micro_batches = training.micro_batches
+    if training.remat:
+        if not hasattr(model, "rematerializes"):
+            raise InputError(
+                f"training.remat is for model.kind transformer, and this run's is "
+                f"{model.config.kind}; set training.remat to false"
+            )
+        model.rematerializes = True
     optimizer.build(model.trainable_variables)
     return model
 

@@ -116,6 +116,10 @@ class TrainingSection(Section):
     micro_batches: Count = 1
     """Gradient accumulation: parts of a batch, one after the other; memory is that of
     one part, the result that of the whole, dropout included."""
+    remat: bool = False
+    """Rematerialization (activation checkpointing): the backward pass computes each
+    block of a Transformer again, for the memory of one block instead of all; the result
+    is the same."""
     freeze: Annotated[tuple[Part, ...], pydantic.BeforeValidator(_as_tuple)] = ()
     """Frozen parts of the model, which do not learn."""
     validate_every: Count = 1000

@@ -45,9 +45,10 @@ _NO_EFFECT_ON_TRAINING = re.compile(
 _TEXTS = re.compile(
     rf"data\.(train|validation|test)\b.*\.(source|target|{'|'.join(FORMATS)})"
 )
-#: How a run is watched and what it keeps and delivers; no step depends on it.
+#: How a run is watched, what it keeps and delivers, and what fits into memory; no step
+#: depends on it.
 _BOOKKEEPING = re.compile(
-    r"training\.(keep_\w+|\w+_every|patience|average_\w+)|evaluation\..*"
+    r"training\.(keep_\w+|\w+_every|patience|average_\w+|remat)|evaluation\..*"
 )
 
 
@@ -255,7 +256,7 @@ def new_bookkeeping(before: RunConfig, after: RunConfig) -> list[str]:
     """A line as of `difference` for each key that a run may have changed.
 
     More `training.steps`, intervals, what is kept, when it ends early, what the final
-    model is the mean of, and how translations are scored.
+    model is the mean of, whether blocks are recomputed, how translations are scored.
     """
     more = before.training.steps < after.training.steps
     return [line for key, line in _changes(before, after) if _may(key, more)]

@@ -187,8 +187,9 @@ def main(kind, devices, path, *variants):
                 options.pop("micro_batches", None)
             model, values = train(distribution, **options)
             results |= {f"{name}/{key}": value for key, value in values.items()}
+            if name == "parts":
+                results["parts/logs/decoded"] = decode(model)
         check_checkpoints(model)
-        results[f"{name}/logs/decoded"] = decode(model)
         last = distribution.num_processes - 1
         assert distribution.any(distribution.process_index == last)
         assert not distribution.any(False)

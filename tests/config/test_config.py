@@ -55,7 +55,7 @@ def test_defaults_that_depend_on_others():
         ({**V, "layer_norm_epsilon": 0.0}, "model.layer_norm_epsilon: .* got 0.0"),
         ({**V, "normalize_first": 1}, "model.normalize_first: .* boolean, got 1"),
         ({**V, "activation": "tanh"}, "model.activation: .*'relu', .* or 'swish'"),
-        ({**V, "position": "alibi"}, "position must be .* learned,.* got 'alibi'"),
+        ({**V, "position": "cosine"}, "position must be .* learned,.* got 'cosine'"),
         ({**V, "num_key_value_heads": 3}, "num_key_value_heads 3 does not divide"),
         ({**V, "decoder_num_heads": 7}, "decoder_num_heads 7 does not divide"),
         ({**V, "position": "rotary", "head_dim": 5}, "head_dim 5 is odd"),

@@ -187,7 +187,7 @@ def test_every_cut_is_told_also_where_it_is_like_one_before(translator):
 def test_a_character_that_does_not_fit_is_named(translator):
     lines = ["a", "a \N{GRINNING FACE}"]
     options = {"long_lines": "split", "max_source_length": 3, "first_line": 6}
-    message = r"line 7: '\S' alone has 5 tokens, but a line may have 3; give a larger"
+    message = r"line 7: '\S' alone has 5 tokens, but a line may have 3; set a larger"
     with pytest.raises(InputError, match=message):
         translator.translate(lines, **options)
 

@@ -21,6 +21,7 @@ from keras_transformer.decoding import DecodingOptions
 from keras_transformer.decoding import search_loop
 from keras_transformer.decoding.logits_processors import FREE
 from keras_transformer.models import Ensemble
+from keras_transformer.models import scoring
 from keras_transformer.models import search as searches
 from reference import models
 from reference import sizes
@@ -180,7 +181,7 @@ def test_scores_and_attention_stay_on_the_gpu(gpu, kind):
     model = models.build(kind)
     with gpu():
         move(model.variables)
-        for function in (searches.token_scores, searches.reread, searches.attention):
+        for function in (scoring.token_scores, scoring.reread, scoring.attention):
             run = backends.compile(functools.partial(function, model), model)
             assert_on_gpu(run(ids(3, 5), ids(3, 4)))
 

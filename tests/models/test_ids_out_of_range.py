@@ -134,7 +134,7 @@ def test_more_positions_than_were_learned_are_refused_before_the_step():
         {"source": longer, "target": TARGET},
         {"source": TARGET, "target": longer},
     ):
-        with pytest.raises(InputError, match=r"has 9 positions, .* learned 8"):
+        with pytest.raises(InputError, match=r"has 9 positions, .* 8 learned"):
             model.fit(Dataset(data, longer), verbose=0)
 
 

@@ -58,5 +58,7 @@ def test_two_tokenizers_of_unlike_ids_are_refused(config_file, tmp_path):
     target = write_model(tmp_path / "target.model", pad_id=3)
     paths = f"tokenizer={{source_path: {source}, target_path: {target}}}"
     options = [*OPTIONS, paths, "model.tie_embeddings=none", "output=run"]
-    with pytest.raises(InputError, match=r"source tokenizer has pad_id 280, .* 3, but"):
+    with pytest.raises(
+        InputError, match=r"source tokenizer has pad_id 280 and the target tokenizer 3"
+    ):
         train(load_config(config_file, options))

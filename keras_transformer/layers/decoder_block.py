@@ -1,7 +1,7 @@
 """One block of the decoder: self-attention, cross-attention, feed-forward network.
 
-B batch, T target positions, S source positions, D hidden_dim, H heads, K head_dim,
-W beam width, L length of the cache.
+B batch, T target positions, S source positions, D hidden_dim, H heads, G heads of keys
+and values, K head_dim, W beam width, L length of the cache.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class DecoderBlock(TransformerBlock):
         self.build_feed_forward(target_shape)
 
     def project_memory(self, memory: Tensor) -> tuple[Tensor, Tensor]:
-        """Keys (B, H, S, K) and values (B, H, S, value_dim) of (B, S, D)."""
+        """Keys (B, G, S, K) and values (B, G, S, value_dim) of (B, S, D)."""
         return self.cross_attention.project_memory(memory)
 
     def call(

@@ -393,11 +393,10 @@ class MultiHeadAttention(Kernels):
         )
 
     def _kernel(self, name: str, rows: int, columns: int, gain: float = 1.0) -> Any:
-        # A clone each: one initializer object would give equal values to equal shapes.
         return self.add_weight(
             name=f"{name}_kernel",
             shape=(rows, columns),
-            initializer=initializer(scaled(self.kernel_initializer.clone(), gain)),
+            initializer=initializer(scaled(fresh(self.kernel_initializer), gain)),
         )
 
     def _bias(self, name: str, size: int) -> Any:

@@ -161,7 +161,7 @@ class TransformerBlock(keras.layers.Layer):
 
     def build_attention(
         self, name: str, query_shape: Shape, value_shape: Shape | None = None
-    ) -> Any:
+    ) -> None:
         """The attention of a name, given or made, with its weights."""
         if name not in self._given_parts:
             setattr(self, name, self._attention(name, query_shape[-1]))
@@ -170,7 +170,6 @@ class TransformerBlock(keras.layers.Layer):
             attention.build(query_shape)
         else:
             attention.build(query_shape, value_shape)
-        return attention
 
     def _attention(self, name: str, hidden_dim: int) -> Any:
         head_dim = self.head_dim

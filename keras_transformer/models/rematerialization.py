@@ -28,9 +28,8 @@ def rematerialized(block: Any, *inputs: Tensor, **arguments: Any) -> Tensor:
 
     Reference: Chen et al., 2016, https://arxiv.org/abs/1604.06174.
     """
-    weights = block.trainable_variables
-    learned = {id(weight) for weight in weights}
-    states = [v for v in block.variables if id(v) not in learned]
+    weights, states = block.trainable_variables, block.non_trainable_variables
+    frozen = {id(weight) for weight in block.non_trainable_weights}
 
     def run(values: Any, state_values: Any, tensors: Any) -> tuple[Tensor, list[Any]]:
         # Nothing is read or written outside of it, so that it can run twice.
@@ -47,5 +46,6 @@ def rematerialized(block: Any, *inputs: Tensor, **arguments: Any) -> Tensor:
         list(inputs),
     )
     for state, value in zip(states, new_states, strict=True):
-        state.assign(value)
+        if id(state) not in frozen:  # the seeds of dropout
+            state.assign(value)
     return output

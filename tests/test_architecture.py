@@ -26,7 +26,7 @@ ROOMS = (
     "metrics",
     "models",
     "model_folder translation",
-    "translator",
+    "translator importing",
     "training export serving batch_translator visualization",
     "cli",
 )
@@ -58,6 +58,7 @@ ACTING_TOO: dict[str, str] = {
     "data/phrasebook/generate.py": "a program: it writes the committed corpus",
     "data/known_words.py": "a file of model folders, as the tokenizer's is",
     "data/tokenizer_bounds.py": "looks through what `data/tokenizer.py` is to read",
+    "importing/reading/": "reads files of weights of other toolkits",
     "files/plain_file.py": "looks at files of strangers before they are read",
     "files/whole_file.py": "how all of these write a file: under a temporary name",
     "files/removal.py": "removes what a killed or damaged run left",

@@ -2,7 +2,8 @@
 
 `config.json`, `model.weights.h5`, `tokenizer.model` (or `source.model` and
 `target.model`), `README.md`, and `known_words.json` where the words that the model has
-learned are known.
+learned are known. `config.json` has a section `languages` where the model translates
+between several.
 
 A folder may come from anybody. Reading one unpickles and runs nothing, opens only plain
 files that lie in it, and takes no more memory than a few times their size, whatever
@@ -16,6 +17,7 @@ from typing import NamedTuple
 
 from keras_transformer.config import TranslationConfig
 from keras_transformer.config.decoding import DecodingOptions
+from keras_transformer.config.languages import Languages
 from keras_transformer.data.known_words import KNOWN_WORDS
 from keras_transformer.data.known_words import KnownWords
 from keras_transformer.data.tokenizer import Tokenizer
@@ -41,9 +43,12 @@ from keras_transformer.models.weights import named_weights
 from keras_transformer.models.weights import save_weights
 
 FORMAT_VERSION = 1
+#: Of folders with languages, which a version that knows none would leave out unseen.
+LANGUAGES_VERSION = 2
 _WEIGHTS = "model.weights.h5"
 _DIGEST = "weights_sha256"  # a key of `config.json`, as the next
 _KNOWN_WORDS = "known_words"
+_LANGUAGES = "languages"
 _FEWEST_BYTES = 2  # of a weight
 _WEIGHTS_SLACK = 2**20  # bytes that a weights file may have for other things, or lack
 
@@ -56,6 +61,7 @@ class Config(NamedTuple):
     tokenizers: list[str]  # the files of source and target
     decoding: DecodingOptions
     has_known_words: bool
+    languages: Languages | None
 
 
 class Contents(NamedTuple):
@@ -66,6 +72,7 @@ class Contents(NamedTuple):
     target_tokenizer: Tokenizer
     decoding: DecodingOptions
     known_words: KnownWords | None = None
+    languages: Languages | None = None
 
 
 def write(folder: str | Path, contents: Contents, card: str) -> None:
@@ -102,7 +109,12 @@ def read(folder: str | Path) -> Contents:
         model = config.kind(config.model)
     assign(model, read_weights(folder, model), folder / _WEIGHTS)
     return Contents(
-        model, source_tokenizer, target_tokenizer, config.decoding, known_words
+        model,
+        source_tokenizer,
+        target_tokenizer,
+        config.decoding,
+        known_words,
+        config.languages,
     )
 
 
@@ -144,9 +156,22 @@ def read_config(folder: Path) -> Config:
     try:
         model_config = kind.config_class.from_dict(fields)
         options = DecodingOptions.of(decoding, "decoding")
+        languages = _languages(config, model_config)
     except (InputError, TypeError) as error:
         raise InputError(f"{path}: {error}") from None
-    return Config(kind, model_config, names, options, known_words is not None)
+    has_known_words = known_words is not None
+    return Config(kind, model_config, names, options, has_known_words, languages)
+
+
+def _languages(
+    config: dict[str, Any], model_config: TranslationConfig
+) -> Languages | None:
+    """The section `languages`, which folders of one pair of languages have not."""
+    if (section := config.get(_LANGUAGES)) is None:
+        return None
+    languages = Languages.of(section)
+    languages.check(model_config)
+    return languages
 
 
 def read_weights(folder: Path, model: TranslationModel) -> dict[str, Any]:
@@ -204,10 +229,11 @@ def _read_json(folder: Path) -> dict[str, Any]:
     except (RecursionError, ValueError):
         raise InputError(f"{path} is not JSON, or is cut off; copy it again") from None
     version = config.get("format_version") if isinstance(config, dict) else None
-    if version != FORMAT_VERSION:
+    if version not in (FORMAT_VERSION, LANGUAGES_VERSION):
         raise InputError(
             f"{path} has format_version {version!r}, but this version reads "
-            f"{FORMAT_VERSION}; update keras-transformer, or check the folder"
+            f"{FORMAT_VERSION} and {LANGUAGES_VERSION}; update keras-transformer, or "
+            f"check the folder"
         )
     return config
 
@@ -275,6 +301,10 @@ def _write_files(folder: Path, contents: Contents, card: str) -> None:
         text = contents.known_words.to_json()
         (folder / KNOWN_WORDS).write_text(text, encoding="utf-8")
         config[_KNOWN_WORDS] = KNOWN_WORDS
+    if contents.languages is not None:
+        contents.languages.check(contents.model.config)
+        config["format_version"] = LANGUAGES_VERSION
+        config[_LANGUAGES] = contents.languages.model_dump(exclude_defaults=True)
     text = json.dumps(config, indent=2) + "\n"
     (folder / "config.json").write_text(text, encoding="utf-8")
     (folder / "README.md").write_text(card, encoding="utf-8")

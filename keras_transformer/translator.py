@@ -12,6 +12,9 @@ from keras_transformer.arguments import check_counts
 from keras_transformer.arguments import check_lengths
 from keras_transformer.arguments import check_texts
 from keras_transformer.config.decoding import DecodingOptions
+from keras_transformer.config.languages import Languages
+from keras_transformer.config.languages import alike
+from keras_transformer.config.languages import refuse_languages
 from keras_transformer.data.known_words import KnownWords
 from keras_transformer.data.tokenizer import Tokenizer
 from keras_transformer.errors import InputError
@@ -42,6 +45,9 @@ class Translator:
         target_tokenizer: of the target, where the vocabularies differ.
         known_words: all that the model has learned, where it is a closed language, such
             as the embedded phrasebook; kept in the model folder.
+        languages: of a multilingual model; kept in the model folder.
+        source_language: the code of the source, the default of `translate` and `score`.
+        target_language: the code of the target, in the same way.
         options: fields of `DecodingOptions`, the defaults of `translate`.
 
     Raises:
@@ -64,6 +70,9 @@ class Translator:
         target_tokenizer: Tokenizer | None = None,
         *,
         known_words: KnownWords | None = None,
+        languages: Languages | None = None,
+        source_language: str | None = None,
+        target_language: str | None = None,
         **options: Any,
     ) -> None:
         config = model.config
@@ -75,6 +84,13 @@ class Translator:
         self.tokenizer = tokenizer
         self.target_tokenizer = target_tokenizer
         self.known_words = known_words
+        self.languages = languages
+        if languages is None:
+            refuse_languages(source_language, target_language)
+        else:
+            languages.check(config)
+            chosen = languages.with_defaults(source_language, target_language)
+            self.languages = chosen
         self.decoding = DecodingOptions.of(options)
         self._lines = SourceLines(tokenizer, target_tokenizer, config)
         self._searcher = BatchSearch(model)
@@ -287,6 +303,7 @@ class Translator:
         config, known = self.model.config, self.known_words
         return {
             **(known.info() if known else {}),
+            **(self.languages.info() if self.languages else {}),
             "kind": config.kind,
             "weights": config.num_weights,
             "beam size": self.beam_size,
@@ -322,6 +339,7 @@ class Translator:
             self.target_tokenizer,
             self.decoding,
             self.known_words,
+            self.languages,
         )
         model_folder.write(folder, contents, card or self._card())
 
@@ -331,6 +349,8 @@ class Translator:
         folder: str | Path,
         *others: str | Path,
         combination: str = "probabilities",
+        source_language: str | None = None,
+        target_language: str | None = None,
     ) -> "Translator":
         """Reads a model folder, of any backend. Runs nothing from it.
 
@@ -340,12 +360,16 @@ class Translator:
                 together with the first; the options and known words are those of the
                 first.
             combination: of several, see `models.Ensemble`.
+            source_language: of a multilingual model, in place of the folder's default.
+            target_language: in the same way.
 
         Raises:
-            InputError: where a file is missing, cut off or foreign, or models do not
-                go together.
+            InputError: where a file is missing, cut off or foreign, models do not go
+                together, or a language is not known.
         """
-        model, source, target, decoding, known_words = model_folder.read(folder)
+        model, source, target, decoding, known_words, languages = model_folder.read(
+            folder
+        )
         models = [model]
         for path in others:
             contents = model_folder.read(path)
@@ -355,10 +379,22 @@ class Translator:
                         f"{path} has another tokenizer than {folder}; an ensemble "
                         f"needs models that were trained with the same one"
                     )
+            if not alike(languages, contents.languages):
+                raise InputError(
+                    f"{path} has other languages than {folder}; an ensemble needs "
+                    f"models that are told them in the same way"
+                )
             models.append(contents.model)
         model = Ensemble(models, combination) if others else model
         return cls(
-            model, source, target, known_words=known_words, **decoding.model_dump()
+            model,
+            source,
+            target,
+            known_words=known_words,
+            languages=languages,
+            source_language=source_language,
+            target_language=target_language,
+            **decoding.model_dump(),
         )
 
     def _card(self) -> str:

@@ -115,19 +115,22 @@ class OptionTable:
         search="several",
         exports="every",
     )
-    normalization: Literal["gnmt", "average", "none"] = _option(
+    normalization: Literal["gnmt", "power", "average", "none"] = _option(
         "gnmt",
         "How scores account for lengths. The log-probability of a hypothesis is "
-        'divided by ((5 + length) / 6)^length_penalty ("gnmt"), by its length '
-        '("average") or by nothing ("none"), to give its score. Lengths count the end '
-        "token.",
+        'divided by ((5 + length) / 6)^length_penalty ("gnmt"), by '
+        'length^length_penalty ("power"), by its length ("average", which is "power" '
+        'with a length_penalty of 1) or by nothing ("none", which is "power" with 0), '
+        "to give its score. Lengths count the end token and a forced_start, and not "
+        "the start token. The length_penalty of transformers and CTranslate2, lenpen "
+        'of fairseq and normalize of Marian are that of "power".',
         search="several",
         passed_over=True,
         exports="every",
     )
     length_penalty: Annotated[float, Interval(ge=0.0, le=10.0)] = _option(
         0.6,
-        "Length penalty alpha of gnmt: the higher, the longer translations.",
+        "Length penalty alpha of gnmt and power: the higher, the longer translations.",
         letter="A",
         search="several",
         passed_over=True,

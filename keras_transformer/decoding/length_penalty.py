@@ -37,22 +37,28 @@ def normalized(
     Args:
         log_probability: at most 0.
         length: number of tokens with the end token, without the start token.
-        normalization: `"gnmt"` divides by `length_penalty`, `"average"` by the length
-            (at least 1), `"none"` does not divide.
-        alpha: the alpha of `"gnmt"`.
+        normalization: `"gnmt"` divides by `length_penalty`, `"power"` by
+            length^alpha, `"average"` by the length, `"none"` does not divide. The
+            length counts as at least 1.
+        alpha: the alpha of `"gnmt"` and `"power"`, at least 0.
 
     Example:
 
     >>> from keras_transformer.decoding.length_penalty import normalized
     >>> float(normalized(-6.0, 4, "average", alpha=0.6))
     -1.5
+    >>> float(normalized(-6.0, 4, "power", alpha=0.5))
+    -3.0
     """
     if normalization == "gnmt":
         return log_probability / length_penalty(length, alpha)
+    if normalization == "power":
+        return log_probability / ops.cast(ops.maximum(length, 1), "float32") ** alpha
     if normalization == "average":
         return log_probability / ops.cast(ops.maximum(length, 1), "float32")
     if normalization == "none":
         return log_probability
     raise ValueError(
-        f'normalization must be "gnmt", "average" or "none", got {normalization!r}'
+        f'normalization must be "gnmt", "power", "average" or "none", got '
+        f"{normalization!r}"
     )

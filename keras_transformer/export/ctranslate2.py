@@ -38,9 +38,10 @@ def export(
     Beside the model it holds the tokenizers, `model.json` and a program
     `translate.py` that needs `ctranslate2` and `sentencepiece` alone. What of the
     options the library has, the program and `keras-transformer serve` hand on to it.
-    Its own rules are in `engine.py`: it divides by length^length_penalty, ends a row
-    after `patience` (without one, 1) * `beam_size` hypotheses, and gives the
-    probability of what may not be chosen to the rest.
+    Its own rules are in `engine.py`: it divides by length^length_penalty, which is the
+    normalization `power`, and does so for `gnmt`, too; it ends a row after `patience`
+    (without one, 1) * `beam_size` hypotheses, and gives the probability of what may not
+    be chosen to the rest.
 
     Args:
         translator: what to export, on any backend.

@@ -97,8 +97,8 @@ _GREEDY = [
 
 _BEAM = [
     "penalty(n) by search.normalization: gnmt ((5 + n) / 6) ^ search.length_penalty, "
-    "average n, none 1; score = total log-probability / penalty(number of ids with "
-    "ids.end). All in float32.",
+    "power n ^ search.length_penalty, average n, none 1; score = total "
+    "log-probability / penalty(number of ids with ids.end). All in float32.",
     "A row has W live hypotheses, with totals 0, -inf, ..., -inf before the first "
     "step, and up to W finished ones, apart from each other.",
     "count = 2 W. The W x 2W continuations of a row (total + log-probability) are "

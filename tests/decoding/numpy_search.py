@@ -31,6 +31,7 @@ def normalized(total, length, normalization, alpha):
         total
         / {
             "gnmt": penalty(length, alpha),
+            "power": length**alpha,
             "average": length,
             "none": 1.0,
         }[normalization]

@@ -97,6 +97,12 @@ SEARCHES = {
         "beam_size": 3,
         "top_beams": 2,
     },
+    "power": {
+        "normalization": "power",
+        "length_penalty": 2.5,
+        "beam_size": 2,
+        "top_beams": 2,
+    },
     "none": {"normalization": "none", "beam_size": 2, "top_beams": 2},
     "groups": {
         "num_beam_groups": 2,
@@ -118,7 +124,13 @@ SEARCHES = {
 }
 
 
-@pytest.mark.parametrize("name", SEARCHES)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.one_backend if name == "none" else ())
+        for name in SEARCHES
+    ],
+)
 def test_equals_the_reference(name):
     options = SEARCHES[name]
     prefixes = PREFIXES if name in ("rules", "all") else [()] * ROWS

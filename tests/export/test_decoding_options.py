@@ -33,7 +33,8 @@ LINES = ["a fox", "", "a dog and a fox", "a dog " * 9]
 OPTIONS = {
     "beam_size": 4,
     "top_beams": 3,
-    "normalization": "average",
+    "normalization": "power",
+    "length_penalty": 0.9,
     "coverage_penalty": 0.2,
     "patience": 1.5,
     "min_length": 3,
@@ -112,7 +113,7 @@ def test_saved_models_have_them(translator, tmp_path):
     nothing = loaded["serving_default"](text=tf.constant(["", " "]))
     assert nothing["translation"].numpy().tolist() == [b"", b""]
     card = (tmp_path / "model" / "README.md").read_text("utf-8")
-    assert "with beam size 4, length penalty 0.6, top beams 3, norm" in card
+    assert "with beam size 4, length penalty 0.9, top beams 3, norm" in card
     assert "reached its\nlimit of 8 tokens;" in card
     assert "`truncated`: 3 hypotheses a line" in card
 
@@ -146,9 +147,7 @@ def test_programs_have_them(translator, form, tmp_path, run_python):
     options = translator.decoding.model_dump()
     ids = translator.tokenizer.ids_of(options["suppressed_tokens"])
     assert described["search"].items() <= options.items()
-    assert described["search"].keys() == {*OPTIONS, "length_penalty", *REPEATS} - {
-        "suppressed_tokens"
-    }
+    assert described["search"].keys() == {*OPTIONS, *REPEATS} - {"suppressed_tokens"}
     assert described["ids"]["suppressed"] == sorted({0, 1, *ids})
     code = USE.format(folder=str(folder), lines=LINES)
     results = json.loads(run_python(code, block=BLOCKED).splitlines()[-1])

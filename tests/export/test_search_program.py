@@ -47,6 +47,8 @@ OPTIONS = {
         "top_beams": 3,
         "coverage_penalty": 0.3,
         "patience": 0.6,
+        "normalization": "power",
+        "length_penalty": 1.3,
     },
     "groups": {
         "beam_size": 6,

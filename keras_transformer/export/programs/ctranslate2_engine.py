@@ -4,7 +4,8 @@ Import nothing that loads PyTorch into the same process: its OpenMP library slow
 one down many times.
 
 Its beam search has rules of its own. A hypothesis is worth log-probability /
-length^alpha, not / ((5 + length) / 6)^alpha, the end counted; a row ends when
+length^alpha, the end counted: `power` of this package, by which `gnmt` searches here,
+too; a row ends when
 `beam_size` hypotheses ended, whatever the others could still become; an end that ranks
 below the first `beam_size` continuations is dropped; what may not be chosen leaves its
 probability to the others. Greedy search finds the same text.
@@ -111,7 +112,8 @@ def library_options(options):
     patience = 1
     if options["patience"]:
         patience = max(math.ceil(options["patience"] * width), count) / width
-    powers = {"gnmt": options["length_penalty"], "average": 1, "none": 0}
+    alpha = options["length_penalty"]
+    powers = {"gnmt": alpha, "power": alpha, "average": 1, "none": 0}
     return {
         "beam_size": width,
         "num_hypotheses": count,

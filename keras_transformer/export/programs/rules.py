@@ -40,6 +40,9 @@ class Rules:
         if kind == "gnmt":
             alpha = np.float32(self.options["length_penalty"])
             return totals / ((np.float32(5) + lengths) / np.float32(6)) ** alpha
+        if kind == "power":
+            alpha = np.float32(self.options["length_penalty"])
+            return totals / np.maximum(lengths, np.float32(1)) ** alpha
         if kind == "average":
             return totals / np.maximum(lengths, np.float32(1))
         if kind == "none":

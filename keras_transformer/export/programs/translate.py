@@ -82,7 +82,7 @@ class Translator:
             lines: strings.
             beam_size: 1 is greedy search, without what needs several hypotheses.
                 Default, as that of all options: `search` in `model.json`.
-            length_penalty: of the normalization `gnmt`.
+            length_penalty: of the normalizations `gnmt` and `power`.
             batch_size: lines that are translated together.
             top_beams: how many hypotheses, at most `beam_size`.
         """

@@ -28,7 +28,8 @@ class CTranslate2Engine:
     """Translates in C++; programs in the folder are not executed.
 
     It applies those of the model's options that the library supports. The library's
-    beam search differs: a score is log-probability / length^alpha, and probabilities
+    beam search differs: a score is log-probability / length^alpha (`power`) with
+    `gnmt`, too, and probabilities
     are renormalized without forbidden tokens, which changes the log-probabilities of a
     sentence by about a thousandth for suppressed ids. Greedy search is the same
     everywhere. Lines that are too long are refused.
@@ -162,7 +163,8 @@ class CTranslate2Engine:
 
     def _power(self) -> float:
         """The exponent of the length in the library's scores."""
-        powers = {"gnmt": self._length_penalty, "average": 1.0, "none": 0.0}
+        alpha = self._length_penalty
+        powers = {"gnmt": alpha, "power": alpha, "average": 1.0, "none": 0.0}
         return powers[self._search.normalization]
 
     def warm_up(self, longest: int) -> Iterator[str]:

@@ -3,12 +3,21 @@
 V entries of a row, C of a chunk.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
 from keras import ops
+
+from keras_transformer.tensors import Tensor
+
+TopK: TypeAlias = Callable[[Tensor, int], tuple[Tensor, Tensor]]
 
 _C = 32
 
 
-def chunked(top_k):
+def chunked(top_k: TopK) -> TopK:
     """A `top_k` for CPUs, where XLA's takes a sixth of a beam search step.
 
     The k largest are in the k chunks with the largest maxima. This holds with ties too:
@@ -23,7 +32,7 @@ def chunked(top_k):
         The same function, faster where k and V are static and V is large.
     """
 
-    def run(scores, k):
+    def run(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
         V = scores.shape[-1]
         if not isinstance(k, int) or V is None or 4 * k * _C > V:
             return top_k(scores, k)

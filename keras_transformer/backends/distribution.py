@@ -2,7 +2,12 @@
 
 import math
 from collections.abc import Callable
+from typing import Literal
 from typing import NamedTuple
+from typing import TypeAlias
+
+#: How many devices to use.
+Devices: TypeAlias = int | Literal["all"]
 
 
 class Distribution(NamedTuple):

@@ -1,5 +1,7 @@
 """Guard against forks of a process in which a framework has started threads."""
 
+from __future__ import annotations
+
 import os
 
 import keras
@@ -7,7 +9,7 @@ import keras
 _worker = None  # the id of the process in which the backend has run
 
 
-def check():
+def check() -> None:
     """Raises a RuntimeError in a fork of a process in which the backend has run.
 
     The framework's threads do not exist in the fork, so that it would wait for ever.
@@ -22,7 +24,7 @@ def check():
         )
 
 
-def note():
+def note() -> None:
     """Records that the backend runs in this process; raises as `check` does."""
     global _worker
     check()

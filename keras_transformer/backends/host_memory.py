@@ -1,10 +1,14 @@
 """Host memory, for training on the CPU."""
 
+from __future__ import annotations
+
 import contextlib
 import ctypes
 import math
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 # Linux only: elsewhere the peak covers the whole life of the process.
 _RESET, _STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")
@@ -13,7 +17,7 @@ _RESET, _STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")
 _GROUP, _GROUPS = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
 
 
-def peak_memory(function):
+def peak_memory(function: Callable[[], Any]) -> int:
     """The peak memory of this process while it runs `function()`, in bytes.
 
     With glibc or tcmalloc, free heap memory is returned to the system first.
@@ -31,19 +35,19 @@ def peak_memory(function):
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # macOS counts bytes
 
 
-def _give_back():
+def _give_back() -> None:
     program = ctypes.CDLL(None)
     getattr(program, "MallocExtension_ReleaseFreeMemory", lambda: None)()
     getattr(program, "malloc_trim", lambda _: None)(0)
 
 
-def memory_limit():
+def memory_limit() -> float:
     """The bytes available to this process: of the machine, or of its control group."""
     machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return min(machine, *_group_limits())
 
 
-def _group_limits():
+def _group_limits() -> list[float]:
     """The limits of this process' group and of all its parents."""
     limits = [math.inf]
     if _GROUP.exists():

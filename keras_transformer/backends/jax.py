@@ -1,7 +1,11 @@
 """JAX: jit, lax.while_loop and lax.scan; weights enter compiled programs as inputs."""
 
+from __future__ import annotations
+
 import contextlib
 import functools
+from collections.abc import Callable
+from typing import Any
 
 import jax
 import keras
@@ -23,6 +27,8 @@ from keras_transformer.backends.steps import divided
 from keras_transformer.backends.steps import drawing
 from keras_transformer.backends.steps import drawn_rows
 from keras_transformer.backends.steps import replaced
+from keras_transformer.tensors import Tensor
+from keras_transformer.tensors import Tensors
 
 chunk_tokens = 512
 compiles_training = True
@@ -35,13 +41,15 @@ use_cudnn = "auto"
 _FEW_ROWS = {"xla_cpu_experimental_ynn_fusion_type": "LIBRARY_FUSION_TYPE_REDUCE"}
 
 
-def compile(function, model, few_rows=False):
+def compile(
+    function: Callable[..., Tensors], model: Any, few_rows: bool = False
+) -> Callable[..., Tensors]:
     on_cpu = jax.default_backend() == "cpu"
     compiler_options = _known(_FEW_ROWS) if few_rows and on_cpu else None
 
     @kept
-    def program_of(options, shapes):
-        def program(weights, arguments):
+    def program_of(options: Any, shapes: Any) -> FirstAlone:
+        def program(weights: list[Tensor], arguments: Tensors) -> Tensors:
             mapping = list(zip(model.variables, weights, strict=True))
             with keras.StatelessScope(state_mapping=mapping):
                 return function(*arguments, **dict(options))
@@ -49,7 +57,7 @@ def compile(function, model, few_rows=False):
         # One `jit` per program: dropping it frees the compiled code.
         return FirstAlone(jax.jit(program, compiler_options=compiler_options))
 
-    def run(*arguments, **options):
+    def run(*arguments: Tensors, **options: Any) -> Tensors:
         note_work()
         leaves, structure = jax.tree.flatten(arguments)
         shapes = (structure, *((leaf.shape, leaf.dtype) for leaf in leaves))
@@ -60,11 +68,11 @@ def compile(function, model, few_rows=False):
     return run
 
 
-def note_work(builds=False):
+def note_work(builds: bool = False) -> None:
     forks.note()
 
 
-def _known(options):
+def _known(options: dict[str, Any]) -> dict[str, Any] | None:
     """Compiler options; None where this version of the compiler lacks them."""
     try:
         jax.jit(lambda: 0, compiler_options=options)()
@@ -73,7 +81,7 @@ def _known(options):
     return options
 
 
-def concrete(tensor):
+def concrete(tensor: Tensor) -> np.ndarray | None:
     tensor = getattr(tensor, "value", tensor)
     if isinstance(tensor, jax.core.Tracer | keras.KerasTensor):
         return None
@@ -83,54 +91,73 @@ def concrete(tensor):
     return np.asarray(tensor)
 
 
-def loop(condition, body, state, constants):
+def loop(
+    condition: Callable[[Tensors], Tensor],
+    body: Callable[[Tensors, Tensors], Tensors],
+    state: Tensors,
+    constants: Tensors,
+) -> Tensors:
     return jax.lax.while_loop(condition, lambda state: body(state, constants), state)
 
 
-def scan(step, carry, chunks):
+def scan(
+    step: Callable[[Tensors, Tensors], tuple[Tensors, Tensors]],
+    carry: Tensors,
+    chunks: Tensors,
+) -> tuple[Tensors, Tensors]:
     return jax.lax.scan(step, carry, chunks)
 
 
-def update_cache(cache, update, position):
+def update_cache(cache: Tensor, update: Tensor, position: Tensor) -> Tensor:
     # All of one dtype: with JAX_ENABLE_X64 Python numbers are int64, positions are not.
     start = [jnp.int32(0)] * cache.ndim
     start[-2] = jnp.int32(position * update.shape[-2])
     return jax.lax.dynamic_update_slice(cache, update.astype(cache.dtype), start)
 
 
-def top_k(scores, k):
+def top_k(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
     whole = jax.lax.top_k  # ties in order of the index
     return (chunked(whole) if jax.default_backend() == "cpu" else whole)(scores, k)
 
 
-def sum_over_replicas(values):
+def sum_over_replicas(values: Tensors) -> Tensors:
     return values  # arrays are global: a sum over a sharded axis is the whole sum
 
 
-def num_programs():
+def num_programs() -> int:
     alone = keras.distribution.distribution() is None and jax.process_count() == 1
     return num_threads() if alone and jax.default_backend() == "cpu" else 1
 
 
-def num_separate_losses():
+def num_separate_losses() -> int:
     return 1
 
 
-def symbolic_build(default, model, iterator, data_batch):
+def symbolic_build(
+    default: Callable[..., Any], model: Any, iterator: Any, data_batch: Any
+) -> Any:
     return default(iterator, data_batch)
 
 
 feeding = contextlib.nullcontext  # Keras reads the batches in this thread
 
 
-def train_step(model, default, state, data):
+def train_step(
+    model: Any, default: Callable[..., Any], state: Tensors, data: Tensors
+) -> tuple[dict[str, Tensor], Tensors]:
     trainable, non_trainable, optimizer_variables, metrics = state
     optimizer = model.optimizer
 
-    def gradients_of(part, non_trainable, metrics):
+    def gradients_of(
+        part: Tensors, non_trainable: list[Tensor], metrics: list[Tensor]
+    ) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
         collected = []
 
-        def collect(optimizer_variables, gradients, trainable):
+        def collect(
+            optimizer_variables: list[Tensor],
+            gradients: list[Tensor],
+            trainable: list[Tensor],
+        ) -> tuple[list[Tensor], list[Tensor]]:
             collected.extend(gradients)
             return trainable, optimizer_variables
 
@@ -162,7 +189,9 @@ def train_step(model, default, state, data):
     return logs, (trainable, non_trainable, optimizer_variables, metrics)
 
 
-def _accumulated(gradients_of, data, start, model):
+def _accumulated(
+    gradients_of: Callable[..., Any], data: Tensors, start: Tensors, model: Any
+) -> tuple[Any, ...]:
     """Like `gradients_of`, but the mean over all parts, with memory for one part."""
     count, seeds = model.micro_batches, {}
     if model.draws_by_row:  # each part uses the seeds of the whole batch
@@ -170,7 +199,7 @@ def _accumulated(gradients_of, data, start, model):
         variables = enumerate(model.non_trainable_variables)
         seeds = {index: start[1][index] for index, v in variables if id(v) in states}
 
-    def step(carry, numbered_part):
+    def step(carry: Tensors, numbered_part: Tensors) -> tuple[Tensors, None]:
         index, part = numbered_part
         total, non_trainable, metrics = carry
         non_trainable = [seeds.get(i, value) for i, value in enumerate(non_trainable)]
@@ -187,16 +216,18 @@ def _accumulated(gradients_of, data, start, model):
     return divided(total, count), *state
 
 
-def _split(array, count):
+def _split(array: Tensor, count: int) -> Tensor:
     """(B, ...) to (count, B / count, ...): each part holds rows of each device."""
     return array.reshape(-1, count, *array.shape[1:]).swapaxes(0, 1)
 
 
-def test_step(model, default, state, data):
+def test_step(
+    model: Any, default: Callable[..., Any], state: Tensors, data: Tensors
+) -> tuple[dict[str, Tensor], Tensors]:
     return default(state, data)
 
 
-def to_numpy(variable):
+def to_numpy(variable: Any) -> np.ndarray:
     value = getattr(variable, "value", variable)
     if value.is_fully_addressable or value.is_fully_replicated:
         return np.array(value)
@@ -207,7 +238,7 @@ def to_numpy(variable):
     return whole
 
 
-def peak_memory(function):
+def peak_memory(function: Callable[[], Any]) -> int:
     device = jax.local_devices()[0]
     if not device.memory_stats():
         return host_memory.peak_memory(function)
@@ -215,12 +246,12 @@ def peak_memory(function):
     return device.memory_stats()["peak_bytes_in_use"]
 
 
-def memory_limit():
+def memory_limit() -> float:
     stats = jax.local_devices()[0].memory_stats()
     return stats["bytes_limit"] if stats else host_memory.memory_limit()
 
 
-def random_bytes(like, seed_generator):
+def random_bytes(like: Tensor, seed_generator: Any) -> Tensor:
     seed = seed_generator.next().astype("uint32")
     rows, bits = drawn_rows(), None
     numbers = functools.partial(jnp.arange, dtype="uint32")
@@ -238,21 +269,26 @@ def random_bytes(like, seed_generator):
     return drawn.reshape(-1)[: like.size].reshape(like.shape)
 
 
-def zero_where_below(values, bytes, least):
+def zero_where_below(values: Tensor, bytes: Tensor, least: int) -> Tensor:
     return jnp.where(bytes >= least, values, 0)
 
 
-def exp_of_difference(a, b):
+def exp_of_difference(a: Tensor, b: Tensor) -> Tensor:
     return jnp.exp(a - b)
 
 
-def recomputed(function, weights, states, inputs):
+def recomputed(
+    function: Callable[..., tuple[Tensor, list[Tensor]]],
+    weights: list[Tensor],
+    states: list[Tensor],
+    inputs: list[Tensor],
+) -> tuple[Tensor, list[Tensor]]:
     return jax.checkpoint(function)(weights, states, inputs)
 
 
-def random_state():
+def random_state() -> np.ndarray:
     return np.zeros((0,), np.uint8)  # all of it is in Keras' seed generators
 
 
-def restore_random_state(state):
+def restore_random_state(state: np.ndarray) -> None:
     pass

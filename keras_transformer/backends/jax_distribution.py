@@ -1,13 +1,18 @@
 """JAX: `keras.distribution`, over the devices of one or of several processes."""
 
+from __future__ import annotations
+
 import contextlib
 import os
+from collections.abc import Iterator
+from typing import Any
 
 import jax
 import keras
 import numpy as np
 from jax.experimental import multihost_utils
 
+from keras_transformer.backends.distribution import Devices
 from keras_transformer.backends.distribution import Distribution
 from keras_transformer.errors import InputError
 
@@ -26,7 +31,7 @@ _HEARTBEAT_SECONDS = 20
 
 
 @contextlib.contextmanager
-def data_parallel(devices):
+def data_parallel(devices: Devices) -> Iterator[Distribution]:
     """Each device computes with all weights on its rows of a batch."""
     names = _devices(devices)
     distribution = keras.distribution.DataParallel(
@@ -37,7 +42,7 @@ def data_parallel(devices):
 
 
 @contextlib.contextmanager
-def model_parallel(devices):
+def model_parallel(devices: Devices) -> Iterator[Distribution]:
     """The devices of a process share the weights; processes share the rows."""
     names = _devices(devices)
     mesh = keras.distribution.DeviceMesh(names.shape, ("batch", "model"), names)
@@ -48,7 +53,7 @@ def model_parallel(devices):
         yield _described(num_replicas=names.shape[0])
 
 
-def layout_map(mesh):
+def layout_map(mesh: keras.distribution.DeviceMesh) -> keras.distribution.LayoutMap:
     """The layout map: how the mesh axis "model" splits the weights of models.
 
     Attention is split by heads, feed-forward layers by inner features, embeddings by
@@ -73,7 +78,7 @@ class _ModelParallel(keras.distribution.ModelParallel):
     So are Adafactor's row and column statistics, which have the weight's name.
     """
 
-    def get_variable_layout(self, variable):
+    def get_variable_layout(self, variable: Any) -> Any:
         layout = super().get_variable_layout(variable)
         mesh = self.device_mesh
         sizes = dict(zip(mesh.axis_names, mesh.shape, strict=True))
@@ -85,10 +90,10 @@ class _ModelParallel(keras.distribution.ModelParallel):
         return keras.distribution.TensorLayout([None] * len(variable.shape), mesh)
 
 
-def _described(num_replicas):
+def _described(num_replicas: int) -> Distribution:
     process, processes = jax.process_index(), jax.process_count()
 
-    def largest(number):
+    def largest(number: float) -> float:
         if processes == 1:
             return float(number)
         return float(multihost_utils.process_allgather(np.float32(number)).max())
@@ -105,7 +110,7 @@ def _described(num_replicas):
     )
 
 
-def _devices(wanted):
+def _devices(wanted: Devices) -> np.ndarray:
     """Names of the devices to use, (processes, devices per process)."""
     if wanted != "all":
         with contextlib.suppress(RuntimeError):  # has started: see how many there are
@@ -125,13 +130,14 @@ def _devices(wanted):
     return np.array(table)
 
 
-def _join_processes():
+def _join_processes() -> None:
     """Joins the other processes, if the environment names any."""
     values = [os.environ.get(variable) for variable in _VARIABLES]
     if not any(values) or jax.distributed.is_initialized():
         return
     try:
-        addresses, count, index = values[0], int(values[1]), int(values[2])
+        addresses, *numbers = values
+        count, index = (int(number or "") for number in numbers)
         if not addresses or not 0 <= index < count:
             raise ValueError
     except (TypeError, ValueError):

@@ -10,21 +10,33 @@ Written once for words whose products wrap around, unsigned or signed; a backend
 functions for a `constant` and for a logical right `shift`.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
+
+from keras_transformer.tensors import Tensor
 
 _MULTIPLIERS = 0x9E3779B9, 0x85EBCA6B, 0xC2B2AE35  # the golden ratio; MurmurHash3's
 
 
-def signed(value):
+def signed(value: int) -> int:
     """A word as a signed integer, since PyTorch cannot multiply unsigned ones."""
     return int(np.uint32(value).astype(np.int32))
 
 
-def random_words(places, seed, constant, shift):
+def random_words(
+    places: Tensor,
+    seed: Tensor,
+    constant: Callable[[int], Any],
+    shift: Callable[[Tensor, int], Tensor],
+) -> Tensor:
     """A word for each of the `places` (words); `seed`: two words."""
     step, first, second = map(constant, _MULTIPLIERS)
 
-    def mixed(words, key=None):
+    def mixed(words: Tensor, key: Tensor | None = None) -> Tensor:
         words = (words ^ shift(words, 16)) * first
         words = words if key is None else words ^ key
         words = (words ^ shift(words, 13)) * second
@@ -35,7 +47,12 @@ def random_words(places, seed, constant, shift):
     return mixed(places * step ^ one, other)
 
 
-def row_places(numbers, size, places, whole_words):
+def row_places(
+    numbers: Tensor,
+    size: Any,
+    places: Callable[[Any], Tensor],
+    whole_words: bool,
+) -> tuple[Tensor, Tensor | None]:
     """The places of the words that make up rows of bytes, and the shifts of bytes.
 
     The concatenated bytes of all rows of a batch are those of the words 0, 1, ...; a

@@ -1,9 +1,16 @@
 """Parts of a training step that the three backends share."""
 
+from __future__ import annotations
+
 import contextlib
 import contextvars
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
 from typing import Any
 from typing import NamedTuple
+
+from keras_transformer.tensors import Tensor
 
 
 class Rows(NamedTuple):
@@ -19,7 +26,7 @@ class Rows(NamedTuple):
     first: Any = 0
     step: int = 1
 
-    def numbers(self, places, size):
+    def numbers(self, places: Tensor, size: Any) -> Tensor:
         """Indices 0, 1, ... of a tensor's first axis, as indices of the whole batch.
 
         `size` is the size of the axis: a multiple of `count` where each row of the
@@ -31,16 +38,18 @@ class Rows(NamedTuple):
 
 # What is drawn by row; None where the whole batch is here. The replicas of TensorFlow
 # are threads with separate values.
-_drawn_rows = contextvars.ContextVar("drawn_rows", default=None)
+_drawn_rows: contextvars.ContextVar[Rows | None] = contextvars.ContextVar(
+    "drawn_rows", default=None
+)
 
 
-def drawn_rows():
+def drawn_rows() -> Rows | None:
     """The `Rows` of the part of a batch that is computed now, or None."""
     return _drawn_rows.get()
 
 
 @contextlib.contextmanager
-def drawing(rows):
+def drawing(rows: Rows | None) -> Iterator[None]:
     """Context in which random bytes are those of these `Rows`; None: of all rows."""
     token = _drawn_rows.set(rows)
     try:
@@ -50,7 +59,7 @@ def drawing(rows):
 
 
 @contextlib.contextmanager
-def replaced(owner, name, function):
+def replaced(owner: Any, name: str, function: Callable[..., Any]) -> Iterator[None]:
     """Context in which `owner.name` is `function`, for this object only."""
     vars(owner)[name] = function  # without Keras' own __setattr__
     try:
@@ -62,18 +71,22 @@ def replaced(owner, name, function):
 
 
 @contextlib.contextmanager
-def caught_gradients(optimizer):
+def caught_gradients(optimizer: Any) -> Iterator[list[Tensor | None]]:
     """Context in which `optimizer.apply` only appends its gradients to the list."""
-    caught = []
+    caught: list[Tensor | None] = []
 
-    def catch(gradients, trainable_variables=None):
+    def catch(
+        gradients: Iterable[Tensor | None], trainable_variables: Any = None
+    ) -> None:
         caught.extend(gradients)
 
     with replaced(optimizer, "apply", catch):
         yield caught
 
 
-def added(total, gradients):
+def added(
+    total: list[Tensor | None] | None, gradients: list[Tensor | None]
+) -> list[Tensor | None]:
     """The sums of two lists of tensors or None."""
     if total is None:
         return gradients
@@ -83,7 +96,7 @@ def added(total, gradients):
     ]
 
 
-def divided(gradients, count):
+def divided(gradients: list[Tensor | None], count: int) -> list[Tensor | None]:
     """Each by `count`, None stays None."""
     if count == 1:
         return gradients

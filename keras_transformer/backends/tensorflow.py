@@ -1,10 +1,15 @@
 """TensorFlow: tf.function with XLA, tf.while_loop; replicas of tf.distribute."""
 
+from __future__ import annotations
+
 import contextlib
 import contextvars
 import functools
 import threading
 import types
+from collections.abc import Callable
+from collections.abc import Iterator
+from typing import Any
 
 import keras
 import numpy as np
@@ -31,6 +36,8 @@ from keras_transformer.backends.tensorflow_random import num_replicas
 from keras_transformer.backends.tensorflow_random import random_bytes  # noqa: F401
 from keras_transformer.backends.tensorflow_random import replica
 from keras_transformer.errors import InputError
+from keras_transformer.tensors import Tensor
+from keras_transformer.tensors import Tensors
 
 # Whether the traced function will be compiled by XLA.
 _by_xla = contextvars.ContextVar("by_xla", default=False)
@@ -41,14 +48,16 @@ hoists_invariants = False  # an exported program may run without XLA
 use_cudnn = False  # XLA, which compiles loops well, knows no cuDNN operations
 
 
-def compile(function, model, few_rows=False):
+def compile(
+    function: Callable[..., Tensors], model: Any, few_rows: bool = False
+) -> Callable[..., Tensors]:
     @kept  # one each: tf.function warns where one is traced again and again
-    def program_of(options, shapes):
+    def program_of(options: Any, shapes: Any) -> FirstAlone:
         # Not a separate function: TensorFlow would count all keys as one function's.
         program = functools.partial(_traced_for_xla, function, dict(options))
         return FirstAlone(tf.function(program, jit_compile=True, autograph=False))
 
-    def run(*arguments, **options):
+    def run(*arguments: Tensors, **options: Any) -> Tensors:
         note_work()
         arguments = tree.map_structure(tf.convert_to_tensor, arguments)
         shapes = tree.map_structure(lambda t: (t.shape.as_list(), t.dtype), arguments)
@@ -58,11 +67,13 @@ def compile(function, model, few_rows=False):
     return run
 
 
-def note_work(builds=False):
+def note_work(builds: bool = False) -> None:
     forks.note()
 
 
-def _traced_for_xla(function, options, *arguments):
+def _traced_for_xla(
+    function: Callable[..., Tensors], options: dict[str, Any], *arguments: Tensors
+) -> Tensors:
     token = _by_xla.set(True)
     try:
         return function(*arguments, **options)
@@ -70,19 +81,28 @@ def _traced_for_xla(function, options, *arguments):
         _by_xla.reset(token)
 
 
-def concrete(tensor):
+def concrete(tensor: Tensor) -> np.ndarray | None:
     if isinstance(tensor, keras.KerasTensor) or tf.is_symbolic_tensor(tensor):
         return None
     on_cpu = not tf.is_tensor(tensor) or "GPU" not in tensor.device
     return np.asarray(tensor) if on_cpu else None
 
 
-def loop(condition, body, state, constants):
+def loop(
+    condition: Callable[[Tensors], Tensor],
+    body: Callable[[Tensors, Tensors], Tensors],
+    state: Tensors,
+    constants: Tensors,
+) -> Tensors:
     (state,) = tf.while_loop(condition, lambda s: [body(s, constants)], [state])
     return state
 
 
-def scan(step, carry, chunks):
+def scan(
+    step: Callable[[Tensors, Tensors], tuple[Tensors, Tensors]],
+    carry: Tensors,
+    chunks: Tensors,
+) -> tuple[Tensors, Tensors]:
     # Unrolled: a tf.while_loop cannot stand inside a custom gradient.
     outputs = []
     for chunk in zip(*(tf.unstack(tensor) for tensor in chunks), strict=True):
@@ -91,7 +111,7 @@ def scan(step, carry, chunks):
     return carry, tree.map_structure(lambda *parts: tf.stack(parts), *outputs)
 
 
-def update_cache(cache, update, position):
+def update_cache(cache: Tensor, update: Tensor, position: Tensor) -> Tensor:
     update = tf.cast(update, cache.dtype)
     count = update.shape[-2]
     if _by_xla.get():
@@ -112,11 +132,11 @@ def update_cache(cache, update, position):
 
 
 @chunked
-def top_k(scores, k):
+def top_k(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
     return tuple(tf.math.top_k(scores, k))  # ties in order of the index
 
 
-def sum_over_replicas(values):
+def sum_over_replicas(values: Tensors) -> Tensors:
     if num_replicas() == 1:
         return values
     context = tf.distribute.get_replica_context()
@@ -126,16 +146,18 @@ def sum_over_replicas(values):
     return tree.pack_sequence_as(values, sums)
 
 
-def num_programs():
+def num_programs() -> int:
     alone = not tf.distribute.has_strategy()
     return num_threads() if alone and not tf.config.list_physical_devices("GPU") else 1
 
 
-def num_separate_losses():
+def num_separate_losses() -> int:
     return 1
 
 
-def symbolic_build(default, model, iterator, data_batch):
+def symbolic_build(
+    default: Callable[..., Any], model: Any, iterator: Any, data_batch: Any
+) -> Any:
     # Keras takes the mean of a batch over its replicas, which workers cannot.
     strategy = model.distribute_strategy
     if iterator is not None and several_workers(strategy):
@@ -151,14 +173,14 @@ _tuned = PyDatasetAdapter.get_tf_dataset
 _feeding = types.SimpleNamespace(lock=threading.Lock(), count=0)
 
 
-def _untuned(adapter):
+def _untuned(adapter: PyDatasetAdapter) -> tf.data.Dataset:
     options = tf.data.Options()
     options.autotune.enabled = False
     return _tuned(adapter).with_options(options)
 
 
 @contextlib.contextmanager
-def feeding():
+def feeding() -> Iterator[None]:
     """Turns off tf.data's autotuning while Keras reads.
 
     Autotuning has a thread that sleeps for up to a minute, and an iterator that is
@@ -177,11 +199,13 @@ def feeding():
                 PyDatasetAdapter.get_tf_dataset = _tuned
 
 
-def train_step(model, default, data):
+def train_step(
+    model: Any, default: Callable[..., Any], data: Tensors
+) -> dict[str, Tensor]:
     optimizer, count = model.optimizer, model.micro_batches
     variables = model.trainable_weights
 
-    def gradients_of(part):
+    def gradients_of(part: Tensors) -> list[Tensor | None]:
         with caught_gradients(optimizer) as gradients:
             default(part)
         # Dense: the norm of slices that name a row twice would be wrong.
@@ -205,7 +229,9 @@ def train_step(model, default, data):
     return _logs(model)
 
 
-def _drawn_rows(model, num_rows, index=0, count=1):
+def _drawn_rows(
+    model: Any, num_rows: Tensor, index: Tensor = 0, count: int = 1
+) -> Rows | None:
     """The `Rows` of part `index` of `count` of this replica's share of a batch."""
     if not model.draws_by_row or count * num_replicas() == 1:
         return None
@@ -213,14 +239,16 @@ def _drawn_rows(model, num_rows, index=0, count=1):
     return Rows(num_rows, first=first, step=count)
 
 
-def _accumulated(gradients_of, data, model):
+def _accumulated(
+    gradients_of: Callable[[Tensors], list[Tensor | None]], data: Tensors, model: Any
+) -> list[Tensor | None]:
     """The mean of the gradients of all parts, with memory for one part."""
     count, variables = model.micro_batches, model.trainable_weights
     num_rows = tf.shape(tree.flatten(data)[0])[0]
     message = f"the rows of a batch must be a multiple of micro_batches {count}"
     tf.debugging.assert_equal(num_rows % count, 0, message)
 
-    def part(tensor, index):
+    def part(tensor: Tensor, index: Tensor) -> Tensor:
         if tensor is None:
             return None
         shape = tf.concat([[-1, count], tf.shape(tensor)[1:]], axis=0)
@@ -229,7 +257,9 @@ def _accumulated(gradients_of, data, model):
     seeds = model.dropout_seeds if model.draws_by_row else []
     begins = [tf.identity(seed.value) for seed in seeds]
 
-    def body(index, total):
+    def body(
+        index: Tensor, total: list[Tensor | None]
+    ) -> tuple[Tensor, list[Tensor | None]]:
         for seed, begin in zip(seeds, begins, strict=True):
             seed.assign(begin)  # each part uses the seeds of the whole batch
         with drawing(_drawn_rows(model, num_rows // count, index, count)):
@@ -243,7 +273,9 @@ def _accumulated(gradients_of, data, model):
     return divided(total, count)
 
 
-def _over_replicas(gradients, optimizer):
+def _over_replicas(
+    gradients: list[Tensor | None], optimizer: Any
+) -> list[Tensor | None]:
     if hasattr(optimizer, "inner_optimizer"):
         raise InputError(
             "several replicas of TensorFlow cannot train in mixed_float16; use "
@@ -262,12 +294,14 @@ def _over_replicas(gradients, optimizer):
     return gradients
 
 
-def test_step(model, default, data):
+def test_step(
+    model: Any, default: Callable[..., Any], data: Tensors
+) -> dict[str, Tensor]:
     default(data)
     return _logs(model)
 
 
-def _logs(model):
+def _logs(model: Any) -> dict[str, Tensor]:
     """The metrics over all replicas; Keras would take the mean of their ratios."""
     variables = model.metrics_variables
     sums = sum_over_replicas([variable.value for variable in variables])
@@ -280,11 +314,11 @@ def _logs(model):
     return logs
 
 
-def to_numpy(variable):
+def to_numpy(variable: Any) -> np.ndarray:
     return np.array(keras.ops.convert_to_numpy(variable))
 
 
-def peak_memory(function):
+def peak_memory(function: Callable[[], Any]) -> int:
     if not tf.config.list_physical_devices("GPU"):
         return host_memory.peak_memory(function)
     tf.config.experimental.reset_memory_stats("GPU:0")
@@ -292,7 +326,7 @@ def peak_memory(function):
     return tf.config.experimental.get_memory_info("GPU:0")["peak"]
 
 
-def memory_limit():
+def memory_limit() -> float:
     if not tf.config.list_physical_devices("GPU"):
         return host_memory.memory_limit()
     from tensorflow.python.client import device_lib  # says what TensorFlow may take
@@ -301,20 +335,25 @@ def memory_limit():
     return next(d.memory_limit for d in devices if d.device_type == "GPU")
 
 
-def zero_where_below(values, bytes, least):
+def zero_where_below(values: Tensor, bytes: Tensor, least: int) -> Tensor:
     return tf.where(bytes >= least, values, tf.zeros((), values.dtype))
 
 
-def exp_of_difference(a, b):
+def exp_of_difference(a: Tensor, b: Tensor) -> Tensor:
     return tf.exp(a - b)
 
 
-def recomputed(function, weights, states, inputs):
+def recomputed(
+    function: Callable[..., tuple[Tensor, list[Tensor]]],
+    weights: list[Tensor],
+    states: list[Tensor],
+    inputs: list[Tensor],
+) -> tuple[Tensor, list[Tensor]]:
     count, new_states = len(weights), []
     states = [tf.identity(state) for state in states]  # as they are before the output
 
     @tf.recompute_grad
-    def output_of(*tensors):
+    def output_of(*tensors: Tensor) -> Tensor:
         output, after = function(tensors[:count], states, tensors[count:])
         new_states.append(after)
         return output
@@ -323,9 +362,9 @@ def recomputed(function, weights, states, inputs):
     return output, new_states[0]
 
 
-def random_state():
+def random_state() -> np.ndarray:
     return np.zeros((0,), np.uint8)  # all of it is in Keras' seed generators
 
 
-def restore_random_state(state):
+def restore_random_state(state: np.ndarray) -> None:
     pass

@@ -1,13 +1,19 @@
 """TensorFlow: strategies of tf.distribute, which Keras' `fit` supports."""
 
+from __future__ import annotations
+
 import contextlib
 import json
 import os
+from collections.abc import Iterator
+from typing import Any
 
 import tensorflow as tf
 
+from keras_transformer.backends.distribution import Devices
 from keras_transformer.backends.distribution import Distribution
 from keras_transformer.errors import InputError
+from keras_transformer.tensors import Tensor
 
 _COMMAND = (
     'TF_CONFIG=\'{"cluster": {"worker": ["host0:2222", "host1:2222"]}, "task": '
@@ -15,14 +21,14 @@ _COMMAND = (
 )
 
 
-def several_workers(strategy):
+def several_workers(strategy: tf.distribute.Strategy) -> bool:
     """Whether several processes take part in a strategy."""
     multi_worker = tf.distribute.MultiWorkerMirroredStrategy
     return isinstance(strategy, multi_worker) and strategy.cluster_resolver is not None
 
 
 @contextlib.contextmanager
-def mirrored(devices):
+def mirrored(devices: Devices) -> Iterator[Distribution]:
     """One process, several GPUs, or logical CPUs."""
     gpus = tf.config.list_logical_devices("GPU") if _gpus() else []
     if gpus:
@@ -38,7 +44,7 @@ def mirrored(devices):
 
 
 @contextlib.contextmanager
-def multi_worker(devices):
+def multi_worker(devices: Devices) -> Iterator[Distribution]:
     """Several processes that `TF_CONFIG` names; each uses its GPUs, or its CPU."""
     workers, index = _cluster()
     gpus = _gpus()
@@ -48,16 +54,16 @@ def multi_worker(devices):
             tf.config.set_visible_devices(gpus[:devices], "GPU")
     strategy = tf.distribute.MultiWorkerMirroredStrategy()
 
-    def gather(value):
+    def gather(value: Tensor) -> Tensor:
         context = tf.distribute.get_replica_context()
         # A copy on the device of the replica, where values are sent.
         return context.all_gather(tf.identity(value), axis=0)
 
     @tf.function(autograph=False)
-    def run(value):
+    def run(value: Tensor) -> Tensor:
         return strategy.run(gather, args=(value,))
 
-    def largest(number):
+    def largest(number: float) -> float:
         numbers = run(tf.constant([number], tf.float32))
         return float(max(strategy.experimental_local_results(numbers)[0].numpy()))
 
@@ -70,7 +76,7 @@ def multi_worker(devices):
         )
 
 
-def _cluster():
+def _cluster() -> tuple[int, int]:
     """The number of workers in `TF_CONFIG`, and the index of this one."""
     text = os.environ.get("TF_CONFIG", "")
     try:
@@ -90,11 +96,11 @@ def _cluster():
     return len(workers), index
 
 
-def _gpus():
+def _gpus() -> list[Any]:
     return tf.config.list_physical_devices("GPU")
 
 
-def _check_gpus(devices, found):
+def _check_gpus(devices: Devices, found: int) -> None:
     if devices != "all" and devices > found:
         raise InputError(
             f"devices is {devices}, but {found} can be used here; give at most that, "
@@ -102,7 +108,7 @@ def _check_gpus(devices, found):
         )
 
 
-def _logical_cpus(count):
+def _logical_cpus(count: int) -> list[str]:
     cpu = tf.config.list_physical_devices("CPU")[0]
     configured = tf.config.get_logical_device_configuration(cpu) or [None]
     if len(configured) < count:

@@ -1,6 +1,9 @@
 """TensorFlow: random bytes by replica and by rows of the batch."""
 
+from __future__ import annotations
+
 import math
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -8,26 +11,27 @@ import tensorflow as tf
 from keras_transformer.backends.random_words import random_words
 from keras_transformer.backends.random_words import row_places
 from keras_transformer.backends.steps import drawn_rows
+from keras_transformer.tensors import Tensor
 
 
-def num_replicas():
+def num_replicas() -> int:
     """The number of replicas that run the step; 1 outside of a step."""
     context = tf.distribute.get_replica_context()
     return 1 if context is None else context.num_replicas_in_sync
 
 
-def replica():
+def replica() -> Tensor:
     """The index of the replica that runs this step; 0 outside of a step."""
     if num_replicas() == 1:
         return 0
     return tf.distribute.get_replica_context().replica_id_in_sync_group
 
 
-def random_bytes(like, seed_generator):
+def random_bytes(like: Tensor, seed_generator: Any) -> Tensor:
     seed = tf.unstack(tf.cast(seed_generator.next(), tf.uint32))
     rows, size = drawn_rows(), tf.size(like)
 
-    def draw(places):
+    def draw(places: Tensor) -> Tensor:
         places = tf.cast(places, tf.uint32)
         return random_words(places, seed, np.uint32, tf.bitwise.right_shift)
 

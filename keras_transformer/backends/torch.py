@@ -1,11 +1,15 @@
 """PyTorch: loops run a traced graph of their body; torch.distributed for replicas."""
 
+from __future__ import annotations
+
 import contextlib
 import contextvars
 import functools
 import itertools
 import math
 import threading
+from collections.abc import Callable
+from collections.abc import Iterator
 from typing import Any
 
 import keras
@@ -31,6 +35,8 @@ from keras_transformer.backends.steps import drawing
 from keras_transformer.backends.steps import drawn_rows
 from keras_transformer.backends.torch_distribution import distributions  # noqa: F401
 from keras_transformer.backends.torch_tracing import trace
+from keras_transformer.tensors import Tensor
+from keras_transformer.tensors import Tensors
 
 _aten = torch.ops.aten
 
@@ -53,10 +59,12 @@ hoists_invariants = False
 use_cudnn = "auto"
 
 
-def compile(function, model, few_rows=False):
+def compile(
+    function: Callable[..., Tensors], model: Any, few_rows: bool = False
+) -> Callable[..., Tensors]:
     bodies = kept(lambda *key: _Body())
 
-    def run(*arguments, **options):
+    def run(*arguments: Tensors, **options: Any) -> Tensors:
         note_work()
         arguments = tree.map_structure(ops.convert_to_tensor, arguments)
         program = _as_program(bodies, tuple(sorted(options.items())))
@@ -66,14 +74,14 @@ def compile(function, model, few_rows=False):
     return run
 
 
-def note_work(builds=False):
+def note_work(builds: bool = False) -> None:
     forks.check()
     if not builds:  # which starts no threads
         forks.note()
 
 
 @contextlib.contextmanager
-def _as_program(bodies, options):
+def _as_program(bodies: Callable[..., Any], options: Any) -> Iterator[None]:
     token = _program.set((bodies, options, itertools.count()))
     try:
         yield
@@ -84,11 +92,13 @@ def _as_program(bodies, options):
 class _Body:
     """The body of a loop: eager in its first steps, then traced."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._steps = 0
-        self._traced = None
+        self._traced: Callable[..., Tensors] | None = None
 
-    def __call__(self, body, state, constants):
+    def __call__(
+        self, body: Callable[..., Tensors], state: Tensors, constants: Tensors
+    ) -> Tensors:
         if self._traced is None and self._steps == EAGER_STEPS:
             # On copies: the body writes into its caches.
             copies = pytree.tree_map(torch.clone, (state, constants))
@@ -97,7 +107,7 @@ class _Body:
         return (self._traced or body)(state, constants)
 
 
-def concrete(tensor):
+def concrete(tensor: Tensor) -> np.ndarray | None:
     if isinstance(tensor, keras.KerasTensor):
         return None
     if not isinstance(tensor, torch.Tensor):
@@ -108,7 +118,12 @@ def concrete(tensor):
     return tensor.numpy()
 
 
-def loop(condition, body, state, constants):
+def loop(
+    condition: Callable[[Tensors], Tensor],
+    body: Callable[[Tensors, Tensors], Tensors],
+    state: Tensors,
+    constants: Tensors,
+) -> Tensors:
     if _program.get() is None:  # not compiled
         while condition(state):
             state = body(state, constants)
@@ -124,7 +139,11 @@ def loop(condition, body, state, constants):
     return state
 
 
-def scan(step, carry, chunks):
+def scan(
+    step: Callable[[Tensors, Tensors], tuple[Tensors, Tensors]],
+    carry: Tensors,
+    chunks: Tensors,
+) -> tuple[Tensors, Tensors]:
     outputs = []
     for chunk in zip(*chunks, strict=True):
         carry, output = step(carry, chunk)
@@ -132,7 +151,7 @@ def scan(step, carry, chunks):
     return carry, pytree.tree_map(lambda *parts: torch.stack(parts), *outputs)
 
 
-def update_cache(cache, update, position):
+def update_cache(cache: Tensor, update: Tensor, position: Tensor) -> Tensor:
     # In place: a new cache per step would cost more than the rest of the step.
     index = torch.as_tensor(position, device=cache.device).reshape(1).long()
     count = update.shape[-2]
@@ -141,7 +160,7 @@ def update_cache(cache, update, position):
     return cache.index_copy_(-2, index, update.to(cache.dtype))
 
 
-def top_k(scores, k):
+def top_k(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
     return _top_k(scores, k)
 
 
@@ -161,12 +180,12 @@ def _top_k(scores: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 @_top_k.register_fake
-def _(scores, k):
+def _(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
     values = scores.new_empty((*scores.shape[:-1], k))
     return values, torch.empty_like(values, dtype=torch.int32)
 
 
-def sum_over_replicas(values):
+def sum_over_replicas(values: Tensors) -> Tensors:
     tensors = tree.flatten(values)
     if num_separate_losses() == 1 or any(tensor.is_meta for tensor in tensors):
         return values
@@ -176,21 +195,21 @@ def sum_over_replicas(values):
     return tree.pack_sequence_as(values, sums)
 
 
-def num_programs():
+def num_programs() -> int:
     return 1  # Python runs the operations of a graph, one at a time
 
 
-def num_separate_losses():
+def num_separate_losses() -> int:
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         return torch.distributed.get_world_size()
     return 1
 
 
-def _process_index():
+def _process_index() -> int:
     return torch.distributed.get_rank() if num_separate_losses() > 1 else 0
 
 
-def _summed(tensors):
+def _summed(tensors: list[Tensor]) -> list[Tensor]:
     """The sums over all processes of tensors of one dtype, in one collective."""
     flat = torch.cat([tensor.reshape(-1) for tensor in tensors])
     torch.distributed.all_reduce(flat)
@@ -198,14 +217,18 @@ def _summed(tensors):
     return [s.view_as(tensor) for s, tensor in zip(sums, tensors, strict=True)]
 
 
-def symbolic_build(default, model, iterator, data_batch):
+def symbolic_build(
+    default: Callable[..., Any], model: Any, iterator: Any, data_batch: Any
+) -> Any:
     return default(iterator, data_batch)
 
 
 feeding = contextlib.nullcontext  # Keras reads the batches in this thread
 
 
-def train_step(model, default, data):
+def train_step(
+    model: Any, default: Callable[..., Any], data: Tensors
+) -> dict[str, Tensor]:
     _begin_alike(model)
     optimizer, count = model.optimizer, model.micro_batches
     num_processes = num_separate_losses()
@@ -237,7 +260,7 @@ def train_step(model, default, data):
     return model.get_metrics_result()
 
 
-def _begin_alike(model):
+def _begin_alike(model: Any) -> None:
     """Broadcasts the weights of the first process before the first step."""
     if num_separate_losses() > 1 and not hasattr(model, "_alike"):
         for variable in model.variables:
@@ -245,20 +268,22 @@ def _begin_alike(model):
         vars(model)["_alike"] = True
 
 
-def _rows(data, index, count):
+def _rows(data: Tensors, index: int, count: int) -> Tensors:
     return tree.map_structure(
         lambda tensor: None if tensor is None else tensor[index::count], data
     )
 
 
-def test_step(model, default, data):
+def test_step(
+    model: Any, default: Callable[..., Any], data: Tensors
+) -> dict[str, Tensor]:
     with _metrics_of_all(model):
         default(data)
     return model.get_metrics_result()
 
 
 @contextlib.contextmanager
-def _metrics_of_all(model):
+def _metrics_of_all(model: Any) -> Iterator[None]:
     """Context in which updates of metrics are summed over all processes."""
     if num_separate_losses() == 1:
         yield
@@ -272,11 +297,11 @@ def _metrics_of_all(model):
         variable.assign(old + change)
 
 
-def to_numpy(variable):
+def to_numpy(variable: Any) -> np.ndarray:
     return np.array(ops.convert_to_numpy(variable))
 
 
-def peak_memory(function):
+def peak_memory(function: Callable[[], Any]) -> int:
     if not torch.cuda.is_available():
         return host_memory.peak_memory(function)
     torch.cuda.reset_peak_memory_stats()
@@ -284,13 +309,13 @@ def peak_memory(function):
     return torch.cuda.max_memory_allocated()
 
 
-def memory_limit():
+def memory_limit() -> float:
     if not torch.cuda.is_available():
         return host_memory.memory_limit()
     return torch.cuda.mem_get_info()[1]
 
 
-def random_bytes(like, seed_generator):
+def random_bytes(like: Tensor, seed_generator: Any) -> Tensor:
     seed = torch_recomputation.once(seed_generator.next).to(torch.int32)
     rows, bits = drawn_rows(), None
     numbers = functools.partial(torch.arange, device=like.device)
@@ -309,11 +334,11 @@ def random_bytes(like, seed_generator):
     return words.view(-1).view(torch.uint8)[: like.numel()].view(like.shape)
 
 
-def _logical_shift(words, bits):
+def _logical_shift(words: Tensor, bits: int) -> Tensor:
     return (words >> bits) & (2 ** (32 - bits) - 1)
 
 
-def zero_where_below(values, bytes, least):
+def zero_where_below(values: Tensor, bytes: Tensor, least: int) -> Tensor:
     return _ZeroWhereBelow.apply(values, bytes, least)
 
 
@@ -321,40 +346,46 @@ class _ZeroWhereBelow(torch.autograd.Function):
     """Zeroing by the gradient of ReLU: torch.where takes six times as long on a CPU."""
 
     @staticmethod
-    def forward(context, values, bytes, least):
+    def forward(context: Any, values: Tensor, bytes: Tensor, least: int) -> Tensor:
         context.save_for_backward(bytes)
         context.least = least
         return _keep(values, bytes, least)
 
     @staticmethod
-    def backward(context, gradient):
-        return _keep(gradient, *context.saved_tensors, context.least), None, None
+    def backward(context: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+        (bytes,) = context.saved_tensors
+        return _keep(gradient, bytes, context.least), None, None
 
 
-def _keep(values, bytes, least):
+def _keep(values: Tensor, bytes: Tensor, least: int) -> Tensor:
     # Every dtype holds the numbers of a byte.
     return _aten.threshold_backward(values, bytes.to(values.dtype), least - 1)
 
 
-def exp_of_difference(a, b):
+def exp_of_difference(a: Tensor, b: Tensor) -> Tensor:
     # On a CPU, exp takes three times as long as exp2.
     return (a - b).mul_(math.log2(math.e)).exp2_()
 
 
-def recomputed(function, weights, states, inputs):
+def recomputed(
+    function: Callable[..., tuple[Tensor, list[Tensor]]],
+    weights: list[Tensor],
+    states: list[Tensor],
+    inputs: list[Tensor],
+) -> tuple[Tensor, list[Tensor]]:
     return torch.utils.checkpoint.checkpoint(
         function, weights, states, inputs, use_reentrant=False
     )
 
 
-def random_state():
+def random_state() -> np.ndarray:
     states = [torch.get_rng_state()]
     if torch.cuda.is_available():
         states.append(torch.cuda.get_rng_state())
     return torch.cat(states).numpy()
 
 
-def restore_random_state(state):
+def restore_random_state(state: np.ndarray) -> None:
     if not state.size:  # the run was begun on another backend
         return
     host_size = torch.get_rng_state().numel()

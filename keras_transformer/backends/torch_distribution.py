@@ -1,12 +1,16 @@
 """PyTorch: the processes that `torchrun` starts, one for each device."""
 
+from __future__ import annotations
+
 import contextlib
 import datetime
 import itertools
 import os
+from collections.abc import Iterator
 
 import torch
 
+from keras_transformer.backends.distribution import Devices
 from keras_transformer.backends.distribution import Distribution
 from keras_transformer.errors import InputError
 
@@ -17,7 +21,7 @@ _COMMAND = "torchrun --nproc-per-node 2 -m keras_transformer.cli.main train conf
 
 
 @contextlib.contextmanager
-def torchrun(devices):
+def torchrun(devices: Devices) -> Iterator[Distribution]:
     """Processes on GPUs (nccl), or on CPUs (gloo)."""
     try:
         local_rank = int(os.environ["LOCAL_RANK"])
@@ -47,7 +51,7 @@ def torchrun(devices):
     )
     groups = itertools.chain([first], itertools.repeat(later))
 
-    def largest(number):
+    def largest(number: float) -> float:
         number = torch.tensor(float(number), device="cpu")
         maximum = torch.distributed.ReduceOp.MAX
         torch.distributed.all_reduce(number, maximum, next(groups))

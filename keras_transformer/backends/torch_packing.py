@@ -5,13 +5,18 @@ at each step in their storage order; oneDNN reads a copy that is packed once in 
 order of its kernels. Products of the same inputs become one, with bias and ReLU fused.
 """
 
+from __future__ import annotations
+
 import itertools
 import operator
 import weakref
 from typing import Any
 from typing import NamedTuple
+from typing import TypeAlias
 
 import torch
+
+_Values: TypeAlias = dict[torch.fx.Node, torch.Tensor]
 
 _aten = torch.ops.aten
 _mkldnn = torch.ops.mkldnn
@@ -29,12 +34,14 @@ class PackedProduct:
     Reference: https://uxlfoundation.github.io/oneDNN, "Memory format propagation".
     """
 
-    def __init__(self, weights, biases, activation):
+    def __init__(
+        self, weights: list[torch.Tensor], biases: list[torch.Tensor], activation: str
+    ) -> None:
         self._weights, self._biases = weights, biases
         self._activation = activation
-        self._versions = None
+        self._versions: list[int] | None = None
 
-    def __call__(self, inputs):
+    def __call__(self, inputs: torch.Tensor) -> torch.Tensor:
         versions = [tensor._version for tensor in self._weights + self._biases]
         if versions != self._versions:
             weights = torch.cat([weight.t() for weight in self._weights])
@@ -50,7 +57,9 @@ class PackedProduct:
 _products: weakref.WeakValueDictionary[Any, Any] = weakref.WeakValueDictionary()
 
 
-def _product(weights, biases, activation):
+def _product(
+    weights: list[torch.Tensor], biases: list[torch.Tensor], activation: str
+) -> PackedProduct:
     tensors = [(t.data_ptr(), t.shape, t.stride()) for t in weights + biases]
     key = (len(weights), activation, *tensors)
     product = _products.get(key)
@@ -59,7 +68,7 @@ def _product(weights, biases, activation):
     return product
 
 
-def pack(module):
+def pack(module: torch.fx.GraphModule) -> None:
     """Replaces products with large parameters in the graph of an `fx.GraphModule`."""
     if not torch.backends.mkldnn.is_available():
         return
@@ -75,7 +84,7 @@ def pack(module):
     module.graph.eliminate_dead_code()
 
 
-def _values_of_parameters(module):
+def _values_of_parameters(module: torch.fx.GraphModule) -> _Values:
     """`{node: tensor}` of parameters and of transposed ones."""
     values = {}
     for node in module.graph.nodes:
@@ -88,7 +97,7 @@ def _values_of_parameters(module):
     return values
 
 
-def _is_large(weight):
+def _is_large(weight: torch.Tensor | None) -> bool:
     return (
         weight is not None
         and (weight.dim(), weight.dtype) == (2, torch.float32)
@@ -100,12 +109,12 @@ def _is_large(weight):
 class _Chain(NamedTuple):
     """A product with the sum and the ReLU that follow it, if any."""
 
-    nodes: list
-    bias: list  # of at most one node
+    nodes: list[torch.fx.Node]
+    bias: list[torch.fx.Node]  # of at most one node
     activation: str
 
 
-def _chain(product, values):
+def _chain(product: torch.fx.Node, values: _Values) -> _Chain:
     nodes, bias, activation = [product], [], "none"
     columns = values[product.args[1]].shape[1:]
     user = _only_user(product)
@@ -118,17 +127,19 @@ def _chain(product, values):
     return _Chain(nodes, bias, activation)
 
 
-def _only_user(node):
+def _only_user(node: torch.fx.Node) -> torch.fx.Node | None:
     return next(iter(node.users)) if len(node.users) == 1 else None
 
 
-def _groups(chains):
+def _groups(chains: list[_Chain]) -> list[list[_Chain]]:
     """Groups of chains that can become one product."""
     alike = {(len(chain.bias), chain.activation) for chain in chains}
     return [chains] if len(alike) == 1 else [[chain] for chain in chains]
 
 
-def _replace(module, chains, values, name):
+def _replace(
+    module: torch.fx.GraphModule, chains: list[_Chain], values: _Values, name: str
+) -> None:
     graph = module.graph
     inputs = chains[0].nodes[0].args[0]
     weights = [values[chain.nodes[0].args[1]] for chain in chains]

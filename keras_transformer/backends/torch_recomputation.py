@@ -5,7 +5,10 @@ resets PyTorch's generator first, but not Keras' seed generators. So each draw i
 identified by a number from PyTorch's generator.
 """
 
+from __future__ import annotations
+
 import collections
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -17,7 +20,7 @@ _drawn: collections.OrderedDict[Any, Any] = (
 )  # identifier -> the drawn value
 
 
-def once(draw):
+def once(draw: Callable[[], Any]) -> Any:
     """`draw()`; during recomputation, its value in the forward pass."""
     backward = torch._C._current_graph_task_id() != -1
     if not backward and not _recomputing_later():
@@ -38,6 +41,6 @@ def once(draw):
     return _drawn[name]
 
 
-def _recomputing_later():
+def _recomputing_later() -> bool:
     """Whether saved tensors for gradients are replaced, as in recomputation."""
     return torch._C._autograd._top_saved_tensors_default_hooks(True) is not None

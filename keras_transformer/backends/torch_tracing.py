@@ -6,14 +6,21 @@ with PyTorch's tracer, removes no-ops and keeps the rest as plain Python calls.
 Parameters are kept by reference: assigning to them changes the graph's result.
 """
 
+from __future__ import annotations
+
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.fx import Graph
+from torch.fx import GraphModule
+from torch.fx import Node
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 
 from keras_transformer.backends.torch_packing import pack
+from keras_transformer.tensors import Tensors
 
 _aten = torch.ops.aten
 
@@ -23,7 +30,9 @@ _CONVERSIONS = (_aten.to.dtype, _aten.to.dtype_layout, _aten.to.device)
 _COPIES = (_aten.lift_fresh_copy.default, _aten.lift_fresh.default)
 
 
-def trace(function, *arguments):
+def trace(
+    function: Callable[..., Tensors], *arguments: Tensors
+) -> Callable[..., Tensors]:
     """`function` for arguments of these shapes and dtypes.
 
     Args:
@@ -38,7 +47,7 @@ def trace(function, *arguments):
     flat, structure = pytree.tree_flatten(arguments)
     result_structure = None
 
-    def flat_function(*flat):
+    def flat_function(*flat: torch.Tensor) -> list[torch.Tensor]:
         nonlocal result_structure
         results = function(*pytree.tree_unflatten(list(flat), structure))
         results, result_structure = pytree.tree_flatten(results)
@@ -57,23 +66,23 @@ def trace(function, *arguments):
     module.recompile()
     forward = module.forward
 
-    def run(*arguments):
+    def run(*arguments: Tensors) -> Tensors:
         flat, _ = pytree.tree_flatten(arguments)
         return pytree.tree_unflatten(forward(*flat, *attributes), result_structure)
 
     return run
 
 
-def _calls(graph):
+def _calls(graph: Graph) -> list[Node]:
     return [node for node in graph.nodes if node.op == "call_function"]
 
 
-def _replace(node, other):
+def _replace(node: Node, other: Node) -> None:
     node.replace_all_uses_with(other)
     node.graph.erase_node(node)
 
 
-def _drop_conversions(graph):
+def _drop_conversions(graph: Graph) -> None:
     for node in _calls(graph):
         if node.target not in _CONVERSIONS:
             continue
@@ -84,19 +93,19 @@ def _drop_conversions(graph):
             _replace(node, node.args[0])
 
 
-def _writes(node):
+def _writes(node: Node) -> bool:
     """Whether it writes into its first argument."""
     schema = getattr(node.target, "_schema", None)
     return schema is not None and schema.is_mutable
 
 
-def _must_run(node):
+def _must_run(node: Node) -> bool:
     """Whether it writes, or draws random numbers."""
     tags = getattr(node.target, "tags", ())
     return _writes(node) or torch.Tag.nondeterministic_seeded in tags
 
 
-def _written(graph):
+def _written(graph: Graph) -> set[Node]:
     """Tensors that are written into, or that these may view: new at each run."""
     nodes = set()
     for node in filter(_writes, _calls(graph)):
@@ -106,11 +115,11 @@ def _written(graph):
     return nodes
 
 
-def _attribute(module, node):
+def _attribute(module: GraphModule, node: Node) -> Any:
     return operator.attrgetter(node.target)(module)
 
 
-def _fold_constants(module):
+def _fold_constants(module: GraphModule) -> None:
     """Computes operations that depend only on constants (not on parameters) once."""
     values = {}
     written = _written(module.graph)
@@ -134,7 +143,7 @@ def _fold_constants(module):
         _replace(node, constant)
 
 
-def _share_equal_calls(module):
+def _share_equal_calls(module: GraphModule) -> None:
     seen: dict[Any, Any] = {}
     written = _written(module.graph)
     for node in list(module.graph.nodes):
@@ -151,13 +160,13 @@ def _share_equal_calls(module):
             seen[key] = node
 
 
-def _bytes(tensor):
+def _bytes(tensor: torch.Tensor) -> bytes:
     """The bytes of a tensor; NumPy has no bfloat16."""
     rows = tensor.cpu().clone(memory_format=torch.contiguous_format)
     return rows.reshape(-1).view(torch.uint8).numpy().tobytes()
 
 
-def _attributes_as_inputs(module):
+def _attributes_as_inputs(module: GraphModule) -> list[Any]:
     """Turns module attributes, which are slow to read, into arguments of the graph."""
     nodes = [node for node in module.graph.nodes if node.op == "get_attr"]
     last_input = [node for node in module.graph.nodes if node.op == "placeholder"][-1]
@@ -167,7 +176,7 @@ def _attributes_as_inputs(module):
     return [_attribute(module, node) for node in nodes]
 
 
-def _use_python_bindings(graph):
+def _use_python_bindings(graph: Graph) -> None:
     """Replaces `torch.ops.aten.matmul` by `torch.matmul`, which is faster to call."""
     for node in _calls(graph):
         packet = getattr(node.target, "overloadpacket", None)

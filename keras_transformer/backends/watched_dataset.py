@@ -26,10 +26,10 @@ def watched(dataset: Any, look: Callable[[Any], Any]) -> Any:
     """
     import tensorflow as tf
 
-    def seen(*element):
+    def seen(*element: Any) -> Any:
         element = element if isinstance(dataset.element_spec, tuple) else element[0]
 
-        def run(*arrays):
+        def run(*arrays: Any) -> None:
             look(tf.nest.pack_sequence_as(element, arrays))
 
         tf.numpy_function(run, tf.nest.flatten(element), [])

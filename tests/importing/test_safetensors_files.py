@@ -1,14 +1,14 @@
 """Weights in `.safetensors`, in one file or in several: what is read, and refused."""
 
 import json
-import struct
 
 import ml_dtypes
 import numpy as np
 import pytest
-import safetensors.numpy
 
 from keras_transformer.importing.reading import open_tensors
+from reference.foreign_files import write_header
+from reference.foreign_files import write_safetensors as write
 from reference.strange_folder import peak_of
 from reference.strange_folder import refused_by
 
@@ -29,19 +29,6 @@ def arrays():
         "scalar": np.float32(3),
         "empty": np.zeros((0, 3), "float32"),
     }
-
-
-def write(path, arrays):
-    arrays = {name: np.asarray(values) for name, values in arrays.items()}
-    path.write_bytes(safetensors.numpy.save(arrays))
-
-
-def write_raw(path, header, body=b"", size=None):
-    """A file of any header, as JSON or bytes, of any declared size."""
-    if not isinstance(header, bytes):
-        header = json.dumps(header).encode()
-    size = len(header) if size is None else size
-    path.write_bytes(struct.pack("<Q", size) + header + body)
 
 
 def tensor(shape, begin, end, dtype="F32"):
@@ -154,13 +141,13 @@ LIES = {
 @pytest.mark.parametrize("lie", LIES)
 def test_a_header_that_lies_is_refused_before_memory_is_taken(tmp_path, lie):
     path = tmp_path / "model.safetensors"
-    write_raw(path, *LIES[lie])
+    write_header(path, *LIES[lie])
     assert peak_of(lambda: refused(tmp_path, r"model\.safetensors")) < 2**21
 
 
 def test_a_file_of_holes_is_refused_before_memory_is_taken(tmp_path):
     path = tmp_path / "model.safetensors"
-    write_raw(path, {"a": tensor([2**32], 0, 2**34)})
+    write_header(path, {"a": tensor([2**32], 0, 2**34)})
     with path.open("r+b") as file:
         file.truncate(path.stat().st_size + 2**34)
     refused(path, "holds .* bytes but declares 17179869184")
@@ -185,7 +172,7 @@ def test_a_pointer_of_git_says_what_to_do(tmp_path):
 
 
 def test_a_folder_without_weights_and_no_folder_are_refused(tmp_path):
-    refused(tmp_path, "holds no weights")
+    refused(tmp_path, "holds no file of weights")
     refused(tmp_path / "none", "is no file and no folder")
     (tmp_path / "model.safetensors").mkdir()
     refused(tmp_path, "is not a regular file of this folder")

@@ -12,7 +12,7 @@ import struct
 from pathlib import Path
 from typing import Any
 
-import ml_dtypes  # so that NumPy knows bfloat16
+import ml_dtypes
 import numpy as np
 import safetensors
 
@@ -21,7 +21,7 @@ from keras_transformer.importing.reading.tensor_file import TensorFile
 from keras_transformer.importing.reading.tensor_file import TensorInfo
 from keras_transformer.importing.reading.tensor_file import check_held
 from keras_transformer.importing.reading.tensor_file import damaged
-from keras_transformer.importing.reading.tensor_file import declared_bytes
+from keras_transformer.importing.reading.tensor_file import num_bytes
 from keras_transformer.importing.reading.tensor_file import short
 from keras_transformer.importing.reading.tensor_file import unreadable
 
@@ -60,9 +60,7 @@ class SafetensorsFile(TensorFile):
             raise unreadable(path, error) from None
         except safetensors.SafetensorError as error:
             raise damaged(path, _reason(error)) from None
-        check_held(
-            path, sum(declared_bytes(s, _item_bytes(d)) for s, d in tensors.values())
-        )
+        check_held(path, sum(map(num_bytes, tensors.values())))
         super().__init__(path, tensors)
 
     def _read(self, name: str) -> np.ndarray:
@@ -115,10 +113,6 @@ def _info(path: Path, file: Any, name: str) -> TensorInfo:
             f"the model in float32, float16 or bfloat16"
         )
     return TensorInfo(tuple(part.get_shape()), _DTYPES[kind].name)
-
-
-def _item_bytes(dtype: str) -> int:
-    return np.dtype(dtype).itemsize
 
 
 def _reason(error: Exception) -> str:

@@ -9,9 +9,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from types import TracebackType
+from typing import Any
 from typing import NamedTuple
 from typing import Self
 
+import ml_dtypes  # noqa: F401  # so that NumPy knows bfloat16
 import numpy as np
 
 from keras_transformer.errors import InputError
@@ -20,8 +22,8 @@ from keras_transformer.tensors import Shape
 
 #: More than any translation model has.
 MOST_TENSORS = 2**16
-#: The most numbers a shape may have; NumPy's arrays have at most 64.
 _MOST_AXES = 8
+_MOST_NUMBERS = 2**48
 #: A file may be that many times larger than what is stored of it: zeros may be holes.
 _MOST_HOLES = 4
 _SLACK = 2**20  # bytes
@@ -58,11 +60,12 @@ class TensorFile(abc.ABC):
                 f"model has; download the file again"
             )
         for name, (shape, _) in tensors.items():
-            if len(shape) > _MOST_AXES:
-                raise InputError(
-                    f"{path} declares {len(shape)} axes of the tensor {short(name)}; "
-                    f"download the file again"
-                )
+            if (
+                len(shape) > _MOST_AXES
+                or min(shape, default=0) < 0
+                or (math.prod(size or 1 for size in shape) > _MOST_NUMBERS)
+            ):
+                raise damaged(path, f"no tensor has the shape that {short(name)} has")
         self.path = path
         self.opened = contextlib.ExitStack()
         self.tensors: Mapping[str, TensorInfo] = MappingProxyType(dict(tensors))
@@ -84,7 +87,7 @@ class TensorFile(abc.ABC):
         if values.shape != tuple(shape):
             raise damaged(self.path, f"{short(name)} is not as declared")
         if values.dtype.kind in "iub":
-            return values
+            return values.astype(values.dtype.newbyteorder("="), copy=False)
         with np.errstate(over="ignore"):  # of float64; what is read is checked later
             return values.astype(np.float32, copy=False)
 
@@ -122,9 +125,30 @@ class TensorFile(abc.ABC):
         self.close()
 
 
-def declared_bytes(shape: Shape, item_bytes: int) -> int:
-    """The bytes of a tensor, an empty axis counted as one of length 1."""
-    return math.prod(max(1, size) for size in shape) * item_bytes
+def num_bytes(info: TensorInfo) -> int:
+    """The bytes of the numbers of a tensor as they are stored."""
+    return math.prod(info.shape) * np.dtype(info.dtype).itemsize
+
+
+def block(path: Path, offset: int, shape: Shape, dtype: Any) -> np.ndarray:
+    """Numbers that lie one after the other in a file.
+
+    Args:
+        path: of the file.
+        offset: of the first, in bytes.
+        shape: of the array.
+        dtype: NumPy's, with the order of bytes.
+
+    Raises:
+        InputError: where the file ends before.
+    """
+    count = math.prod(shape)
+    if count == 0:
+        return np.zeros(shape, dtype)
+    values = np.fromfile(path, dtype, count, offset=offset)
+    if values.size != count:
+        raise damaged(path)
+    return values.reshape(shape)
 
 
 def check_held(path: Path, declared: int) -> None:

@@ -7,25 +7,19 @@ D hidden_dim, F intermediate_dim, H heads, G heads of keys and values, K size of
 V vocabulary.
 """
 
-import math
 import struct
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
-from typing import BinaryIO
 from typing import NamedTuple
 
 from keras_transformer.errors import InputError
+from keras_transformer.importing.reading.ctranslate2_file import Array
+from keras_transformer.importing.reading.ctranslate2_file import read_table
 
 _LAYOUT = 6
-_INT8 = 1
-#: Number of a type -> how `struct` reads one: int8, int16, int32; float32, float16,
-#: bfloat16.
-_WHOLE = {_INT8: "b", 2: "h", 3: "i"}
-_FLOATS = {0: "f", 4: "e", 5: "H"}
-_TYPES = _WHOLE | _FLOATS
+_WHOLE = ("int8", "int16", "int32")
 
 #: Numbers of a stack, by the values that an export writes.
 _NUMBERS: dict[str, Sequence[int]] = {
@@ -34,14 +28,6 @@ _NUMBERS: dict[str, Sequence[int]] = {
     "pre_norm": (0, 1),
     "scale_embeddings": (0, 1),
 }
-
-
-class _Array(NamedTuple):
-    """The declaration of one array; `value` of a scalar."""
-
-    shape: tuple[int, ...]
-    type: int
-    value: float | None
 
 
 def check_weights(
@@ -58,8 +44,7 @@ def check_weights(
         InputError: where it is missing, truncated or foreign.
     """
     try:
-        with path.open("rb") as file:
-            arrays = _table(file)
+        arrays = _table(path)
         fault = next(_faults(arrays, vocabulary_sizes, longest_sequence), None)
     except OSError as error:
         raise InputError(
@@ -71,57 +56,12 @@ def check_weights(
         raise InputError(f"{path}: {fault}; export the model again")
 
 
-# === The file ===
-
-
-def _table(file: BinaryIO) -> dict[str, _Array]:
+def _table(path: Path) -> dict[str, Array]:
     """The arrays by name; only scalars are read."""
-    if (_number(file, "I"), _name(file)) != (_LAYOUT, "TransformerSpec"):
+    table = read_table(path)
+    if (table.layout, table.specification) != (_LAYOUT, "TransformerSpec"):
         raise ValueError
-    _number(file, "I")  # the revision, which the library knows
-    arrays: dict[str, _Array] = {}
-    for _ in range(_number(file, "I")):
-        name = _name(file)
-        if name in arrays:
-            raise ValueError
-        arrays[name] = _array(file)
-    aliases = {}
-    for _ in range(_number(file, "I")):
-        alias, name = _name(file), _name(file)
-        if alias in arrays:
-            raise ValueError
-        arrays[alias] = arrays[name]
-        aliases[alias] = name
-    for alias, name in aliases.items():  # two names of weights share their scales
-        if f"{name}_scale" in arrays:
-            arrays.setdefault(f"{alias}_scale", arrays[f"{name}_scale"])
-    end = file.tell()
-    if file.seek(0, 2) != end:
-        raise ValueError
-    return arrays
-
-
-def _array(file: BinaryIO) -> _Array:
-    shape = tuple(_number(file, "I") for _ in range(_number(file, "B")))
-    type = _number(file, "B")
-    size = math.prod(shape) * struct.calcsize(_TYPES[type])
-    if _number(file, "I") != size:
-        raise ValueError
-    if not shape:
-        return _Array(shape, type, _number(file, _TYPES[type]))
-    file.seek(size, 1)
-    return _Array(shape, type, None)
-
-
-def _name(file: BinaryIO) -> str:
-    text = file.read(_number(file, "H")).decode("ascii")
-    if not text.endswith("\0"):
-        raise ValueError
-    return text[:-1]
-
-
-def _number(file: BinaryIO, form: str) -> Any:
-    return struct.unpack(f"<{form}", file.read(struct.calcsize(f"<{form}")))[0]
+    return table.arrays
 
 
 # === What it must hold ===
@@ -146,7 +86,7 @@ class _Stack(NamedTuple):
 
 
 def _faults(
-    arrays: dict[str, _Array], vocabulary_sizes: tuple[int, int], longest: int
+    arrays: dict[str, Array], vocabulary_sizes: tuple[int, int], longest: int
 ) -> Iterator[str]:
     layout = _layout(arrays, vocabulary_sizes, longest)
     yield from (f"it has no {name}" for name in layout.needed if name not in arrays)
@@ -167,7 +107,7 @@ def _faults(
 
 
 def _layout(
-    arrays: dict[str, _Array], vocabulary_sizes: tuple[int, int], longest: int
+    arrays: dict[str, Array], vocabulary_sizes: tuple[int, int], longest: int
 ) -> _Layout:
     source, target = vocabulary_sizes
     dim = arrays["decoder/embeddings/weight"].shape[1]
@@ -186,7 +126,7 @@ def _layout(
     return layout
 
 
-def _stack(arrays: dict[str, _Array], name: str, dim: int) -> _Stack:
+def _stack(arrays: dict[str, Array], name: str, dim: int) -> _Stack:
     """What the first block of a stack says of them all."""
     attention = f"{name}/layer_0/self_attention"
     inner = arrays[f"{name}/layer_0/ffn/linear_0/weight"].shape[0]
@@ -200,7 +140,7 @@ def _stack(arrays: dict[str, _Array], name: str, dim: int) -> _Stack:
 
 
 def _add_stack(
-    layout: _Layout, arrays: dict[str, _Array], name: str, stack: _Stack, longest: int
+    layout: _Layout, arrays: dict[str, Array], name: str, stack: _Stack, longest: int
 ) -> None:
     needed, allowed, numbers = layout
     dim, inner = stack.dim, stack.inner
@@ -231,7 +171,7 @@ def _add_stack(
 
 
 def _add_attention(
-    layout: _Layout, arrays: dict[str, _Array], path: str, stack: _Stack
+    layout: _Layout, arrays: dict[str, Array], path: str, stack: _Stack
 ) -> None:
     needed, allowed, numbers = layout
     dim, heads, groups, size = stack.dim, stack.heads, stack.groups, stack.size
@@ -276,27 +216,27 @@ def _add_sublayer(
         layout.allowed[f"{path}/{name}/bias"] = shape[:1]
 
 
-def _whole(array: _Array) -> int:
-    if array.shape or array.type not in _WHOLE or array.value is None:
+def _whole(array: Array) -> int:
+    if array.shape or array.dtype not in _WHOLE or array.value is None:
         raise ValueError
     return int(array.value)
 
 
-def _type_faults(name: str, arrays: dict[str, _Array]) -> Iterator[str]:
+def _type_faults(name: str, arrays: dict[str, Array]) -> Iterator[str]:
     """The faults of the types of weights, or of the scales of integers."""
     array, scale = arrays[name], arrays.get(f"{name}_scale")
-    is_whole = array.type == _INT8 and name.endswith("/weight")
-    if array.type not in _FLOATS and not is_whole:
+    is_whole = array.dtype == "int8" and name.endswith("/weight")
+    if array.dtype in _WHOLE and not is_whole:
         yield f"{name} has a type that exports do not use"
     if is_whole != (scale is not None):
         yield f"{name}_scale does not go with the type of the weights"
-    if scale is not None and (scale.shape, scale.type) != (array.shape[:1], 0):
+    if scale is not None and (scale.shape, scale.dtype) != (array.shape[:1], "float32"):
         yield f"{name}_scale has shape {scale.shape}, not one for each row"
 
 
-def _is_off(name: str, array: _Array) -> bool:
+def _is_off(name: str, array: Array) -> bool:
     """Whether it is the number of a part that a model of this package does not use."""
     stack, _, key = name.partition("/")
     if stack not in ("encoder", "decoder") or "/" in key:
         return False
-    return array.type == _INT8 and array.value == 0
+    return array.dtype == "int8" and array.value == 0

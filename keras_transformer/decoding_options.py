@@ -187,6 +187,22 @@ class OptionTable:
         letter="PIECE",
         exports="every",
     )
+    forced_start: str | Annotated[int, Ge(0)] | None = _option(
+        None,
+        "A piece of the vocabulary, or its id, that every translation begins with. Its "
+        "log-probability counts as 0, it counts in the length, no other rule forbids "
+        "it, and the text is without it. Models of many languages have the code of the "
+        "language here.",
+        letter="PIECE",
+        compiled=False,
+        exports="every",
+    )
+    forced_end: bool = _option(
+        False,
+        "End what reaches its limit. The end is its last token then, and its "
+        "log-probability counts as 0.",
+        exports="every",
+    )
     num_beam_groups: Count = _option(
         1,
         "Groups of beams that shun each other's tokens. They are searched one after "

@@ -180,13 +180,14 @@ class Translator:
         if batch_tokens is not None:
             check_counts(batch_tokens=batch_tokens)
         chosen = self.decoding.updated(options)
-        pieces, cuts = self._lines.sentences(lines, prefixes, first_line, chosen)
+        resolved = self._resolved(chosen)
+        pieces, cuts = self._lines.sentences(lines, prefixes, first_line, resolved)
         warn(cuts)
         if return_attention_weights or return_alignments:
             rereading.check_attention(self.model, pieces, return_attention_weights)
         sentences = [sentence for line in pieces for _, sentence in line]
         results = self._searcher.translate(
-            sentences, self._resolved(chosen), batch_size, batch_tokens, fill_batches
+            sentences, resolved, batch_size, batch_tokens, fill_batches
         )
         for sentence, row in zip(sentences, results, strict=True):
             if not row:
@@ -194,7 +195,11 @@ class Translator:
                     f"{sentence.name}: the options forbid every token before a "
                     f"translation can end; suppress fewer, or allow repetitions"
                 )
-        rows = [ranked(list(map(self._hypothesis, row)), chosen) for row in results]
+        starts = [sentence.forced_start is not None for sentence in sentences]
+        rows = [
+            ranked([self._hypothesis(found, start) for found in row], chosen)
+            for row, start in zip(results, starts, strict=True)
+        ]
         sources = [sentence.ids for sentence in sentences]
         if not return_details:
             rows = [row[:1] for row in rows]
@@ -207,6 +212,7 @@ class Translator:
                 rows,
                 token_scores=return_token_scores,
                 alignments=return_alignments,
+                num_forced=starts,
                 batch_size=batch_size,
                 batch_tokens=batch_tokens,
             )
@@ -236,6 +242,9 @@ class Translator:
     ) -> list[TranslationScore]:
         """The log-probability of each given translation, and of its tokens.
 
+        A `forced_start` of the translator's options comes before the tokens, and does
+        not count.
+
         Args:
             sources: one sentence each.
             targets: a translation of each.
@@ -246,8 +255,16 @@ class Translator:
             InputError: where the numbers of lines differ, or a line is too long.
         """
         check_counts(batch_size=batch_size, first_line=first_line)
-        source_ids, target_ids = self._lines.encode_pairs(sources, targets, first_line)
+        start = self._resolved(self.decoding).forced_start
+        source_ids, target_ids = self._lines.encode_pairs(
+            sources, targets, first_line, start
+        )
         results = self._searcher.score(source_ids, target_ids, batch_size)
+        num_forced = 0 if start is None else 1
+        rows = [
+            (ids[num_forced:], scores[num_forced:])
+            for ids, scores in zip(target_ids, results, strict=True)
+        ]
         return [
             TranslationScore(
                 log_probability=float(scores.sum(dtype="float64")),
@@ -255,7 +272,7 @@ class Translator:
                 token_scores=scores.tolist(),
                 tokens=self.target_tokenizer.pieces(ids),
             )
-            for ids, scores in zip(target_ids, results, strict=True)
+            for ids, scores in rows
         ]
 
     def count_tokens(self, lines: Sequence[str]) -> list[int]:
@@ -274,20 +291,20 @@ class Translator:
 
     def _resolved(self, options: DecodingOptions) -> DecodingOptions:
         """The options with ids in place of pieces."""
-        if not options.suppressed_tokens:
-            return options
-        ids = self.target_tokenizer.ids_of(options.suppressed_tokens)
-        return options.updated({"suppressed_tokens": tuple(sorted(set(ids)))})
+        return options.with_ids(self.target_tokenizer.ids_of)
 
     # === Hypotheses ===
 
-    def _hypothesis(self, found: IdHypothesis) -> Hypothesis:
+    def _hypothesis(self, found: IdHypothesis, num_forced: int) -> Hypothesis:
+        """A hypothesis with its text, which is without the forced first tokens."""
         ids = found.ids
         ended = found.finished and ids[-1] == self.model.config.end_id
         content = ids[:-1] if ended else ids
         return Hypothesis(
             # One line, whatever bytes a model may produce.
-            text=self.target_tokenizer.decode([content])[0].replace("\n", " "),
+            text=self.target_tokenizer.decode([content[num_forced:]])[0].replace(
+                "\n", " "
+            ),
             tokens=self.target_tokenizer.pieces(content),
             ids=ids,
             log_probability=found.log_probability,

@@ -59,7 +59,8 @@ COMMANDS = {
         MODEL --input --output --format --batch-size --prefixes --attention --ensemble
         --beam-size --top-beams --normalization --length-penalty --coverage-penalty
         --patience --min-length --max-length --no-repeat-ngram-size --repetition-penalty
-        --suppressed-tokens --num-beam-groups --diversity-penalty --sampling
+        --suppressed-tokens --forced-start --forced-end --num-beam-groups
+        --diversity-penalty --sampling
         --temperature --top-k --top-p --seed --mbr --mbr-candidates --long-lines
         --max-source-length
     """,
@@ -69,7 +70,8 @@ COMMANDS = {
         --chrf-word-order --json --output
         --beam-size --normalization --length-penalty --coverage-penalty --patience
         --min-length --max-length --no-repeat-ngram-size --repetition-penalty
-        --suppressed-tokens --num-beam-groups --diversity-penalty --sampling
+        --suppressed-tokens --forced-start --forced-end --num-beam-groups
+        --diversity-penalty --sampling
         --temperature --top-k --top-p --seed --mbr --mbr-candidates --long-lines
         --max-source-length
     """,
@@ -82,7 +84,8 @@ COMMANDS = {
         MODEL --format --output --version --examples --quantization
         --beam-size --top-beams --normalization --length-penalty --coverage-penalty
         --patience --min-length --max-length --no-repeat-ngram-size --repetition-penalty
-        --suppressed-tokens --num-beam-groups --diversity-penalty --sampling
+        --suppressed-tokens --forced-start --forced-end --num-beam-groups
+        --diversity-penalty --sampling
         --temperature --top-k --top-p --seed --mbr --mbr-candidates --long-lines
         --max-source-length
     """,

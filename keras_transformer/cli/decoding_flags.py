@@ -51,6 +51,7 @@ def _parameter(option: Option) -> Parameter:
     if kind not in (bool, int, float, str):
         kind = list[str]
     shown = [v if isinstance(v, str) else option.letter for v in option.values if v]
+    shown = list(dict.fromkeys(shown))  # a piece or its id is one
     metavar = "|".join([*shown, _NONE] if option.has_none else shown)
     parser = None
     if option.has_none and kind in (int, float):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
 import pydantic
@@ -130,6 +132,10 @@ class DecodingOptions(pydantic.BaseModel, OptionTable):
                 f"num_beam_groups {self.num_beam_groups} does not divide beam_size "
                 f"{self.beam_size}; make beam_size a multiple of it"
             )
+        if self.forced_start is not None and self.max_length == 1:
+            yield (
+                "max_length 1 leaves no token after the forced_start; give a larger one"
+            )
         if self.max_length is not None and self.min_length > self.max_length:
             yield (
                 f"min_length {self.min_length} is above max_length {self.max_length}; "
@@ -193,6 +199,22 @@ class DecodingOptions(pydantic.BaseModel, OptionTable):
             if value is not None or name not in OPTIONS or OPTIONS[name].default is None
         }
         return DecodingOptions.of({**self.model_dump(), **fields}) if fields else self
+
+    def with_ids(
+        self, ids_of: Callable[[Sequence[str | int]], list[int]]
+    ) -> DecodingOptions:
+        """These options with ids in place of pieces of the vocabulary.
+
+        Args:
+            ids_of: the ids of pieces and ids, such as `Tokenizer.ids_of`.
+        """
+        fields: dict[str, Any] = {}
+        if self.suppressed_tokens:
+            ids = ids_of(self.suppressed_tokens)
+            fields["suppressed_tokens"] = tuple(sorted(set(ids)))
+        if self.forced_start is not None:
+            (fields["forced_start"],) = ids_of([self.forced_start])
+        return self.updated(fields)
 
     def changed(self) -> dict[str, Any]:
         """The fields that do not have their default."""

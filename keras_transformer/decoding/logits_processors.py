@@ -33,12 +33,14 @@ def chain(
     no_repeat_ngram_size: int = 0,
     repetition_penalty: float = 1.0,
     prefix: bool = False,
+    first: bool = False,
+    forced_end: bool = False,
     end_id: int = 2,
 ) -> Callable[..., Tensor]:
     """The functions below in sequence; those that are off add no operation.
 
-    The prefix comes last and overrides the other rules: its tokens are forced, at no
-    cost.
+    What is forced comes last and overrides the other rules, at no cost: the end at the
+    limit, a prefix, and before all a first token.
 
     Args:
         suppressed: see `suppress`.
@@ -46,6 +48,9 @@ def chain(
         no_repeat_ngram_size: see `block_repeated_ngrams`; 0 is off.
         repetition_penalty: see `penalize_repetition`.
         prefix: whether `constants["prefix"]` holds one, see `force_prefix`.
+        first: whether `constants["forced_start"]` holds first tokens, see
+            `force_start`.
+        forced_end: whether `constants["limits"]` holds limits, see `force_end`.
         end_id: the id that ends a hypothesis.
 
     Returns:
@@ -69,8 +74,12 @@ def chain(
             scores = block_repeated_ngrams(
                 scores, tokens, position, no_repeat_ngram_size
             )
+        if forced_end:
+            scores = force_end(scores, position, constants["limits"], end_id)
         if prefix:
             scores = force_prefix(scores, position, constants["prefix"])
+        if first:
+            scores = force_start(scores, position, constants["forced_start"])
         return scores
 
     return process
@@ -162,6 +171,31 @@ def force_prefix(scores: Tensor, position: Tensor, prefix: Tensor) -> Tensor:
     ids = ops.arange(scores.shape[-1], dtype="int32")
     forced = ops.where(ids == tokens, 0.0, NEVER)
     return ops.where(tokens == FREE, scores, forced)
+
+
+def force_start(scores: Tensor, position: Tensor, tokens: Tensor) -> Tensor:
+    """Forces the first token, at no cost.
+
+    Args:
+        scores: (B, W, V), returned unchanged after the first position.
+        position: number of tokens so far.
+        tokens: (B,) int32, `FREE` where the search is free.
+    """
+    return force_prefix(scores, position, ops.expand_dims(tokens, 1))
+
+
+def force_end(scores: Tensor, position: Tensor, limits: Tensor, end_id: int) -> Tensor:
+    """Forces the end where the next token is the last that the limit allows.
+
+    Args:
+        scores: (B, W, V), returned unchanged below the limit.
+        position: number of tokens so far.
+        limits: (B,) int32, the most tokens of each row, end token included.
+        end_id: the id that ends a hypothesis.
+    """
+    at_limit = ops.expand_dims(position + 1 >= limits, (1, 2))
+    ids = ops.arange(scores.shape[-1], dtype="int32")
+    return ops.where(at_limit, ops.where(ids == end_id, 0.0, NEVER), scores)
 
 
 def forced_log_probabilities(

@@ -66,6 +66,8 @@ def sample(
     pad_id: int = 0,
     process: Callable[..., Tensor] | None = None,
     prefix: bool = False,
+    first: bool = False,
+    forced_end: bool = False,
     normalization: str = "gnmt",
     length_penalty: float = 0.6,
 ) -> SearchResult:
@@ -95,6 +97,10 @@ def sample(
         process: see `logits_processors.chain`.
         prefix: whether `constants["prefix"]` holds the first tokens of each row, (B, P)
             int32, see `logits_processors.force_prefix`; `process` forces them.
+        first: whether `constants["forced_start"]` holds the first token of each row,
+            see `logits_processors.force_start`; `process` forces it.
+        forced_end: whether `process` forces the end at the limit, see
+            `logits_processors.force_end`.
         normalization: how the reported score is normalized, see `normalized`.
         length_penalty: the alpha of the reported score.
 
@@ -127,6 +133,12 @@ def sample(
         if prefix:
             forced = forced_tokens(state.position, constants["prefix"])
             drawn = ops.where(ops.expand_dims(forced == FREE, 1), drawn, 0.0)
+        if first:
+            is_free = ops.expand_dims(constants["forced_start"] == FREE, 1)
+            is_free = ops.logical_or(is_free, state.position > 0)
+            drawn = ops.where(is_free, drawn, 0.0)
+        if forced_end:
+            drawn = ops.where(state.position + 1 >= limits, 0.0, drawn)
         token = ops.where(state.done, pad_id, token)
         drawn = ops.where(state.done, 0.0, drawn + nan_of(logits))
         is_current = ops.arange(length, dtype="int32") == state.position  # (L,)

@@ -73,10 +73,7 @@ def decoding_options(
         )
     if options.coverage_penalty:
         require_attention(translator.model, "coverage_penalty needs")
-    if not options.suppressed_tokens:
-        return options
-    ids = translator.target_tokenizer.ids_of(options.suppressed_tokens)
-    return options.updated({"suppressed_tokens": tuple(sorted(set(ids)))})
+    return options.with_ids(translator.target_tokenizer.ids_of)
 
 
 def _default_flag(name: str) -> str:

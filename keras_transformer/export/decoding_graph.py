@@ -22,7 +22,7 @@ class DecodingGraph:
 
     Args:
         model: of this package, on TensorFlow, in float32.
-        options: `DecodingOptions` of the search, with `suppressed_tokens` as ids.
+        options: `DecodingOptions` of the search, with ids in place of pieces.
     """
 
     def __init__(self, model, options=None):

@@ -43,7 +43,8 @@ _TEXT = [
     "A translation has at most limit = min(max(wanted, search.min_length), "
     "limits.longest_sequence) ids, its ids.end included; wanted is search.max_length, "
     "or where that is null source ids without ids.end + limits.extra_length.",
-    "The ids of the best hypothesis, without ids.end, are decoded by SentencePiece "
+    "The ids of the best hypothesis, without ids.end, and without the first where "
+    "search.forced_start is not null, are decoded by SentencePiece "
     "(files.target_tokenizer); a line feed in the text becomes a space.",
 ]
 
@@ -81,6 +82,9 @@ _RULES = [
     "ids.end, as long as the hypothesis would have fewer than search.min_length ids "
     "with it; and each id that would make the last search.no_repeat_ngram_size ids of "
     "the hypothesis a sequence that it has already.",
+    "search.forced_start, where not null, is the only continuation at position 0, and "
+    "where search.forced_end is true ids.end is the only one that would give a "
+    "hypothesis limit ids, whatever the other rules forbid: with log-probability 0.",
 ]
 
 _SEARCH = (
@@ -159,7 +163,7 @@ def describe_translator(
     Args:
         translator: what is exported.
         form: the name of the format.
-        options: of its search, with `suppressed_tokens` as ids.
+        options: of its search, with ids in place of pieces.
     """
     config = translator.model.config
     source, target = translator.tokenizer, translator.target_tokenizer

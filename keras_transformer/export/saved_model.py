@@ -66,7 +66,7 @@ def export(
       beyond a length does not count -> `ids` (B, T), `num_tokens`, `score`, `finished`,
       `truncated`, True too where a length is not from 0 to S, and `replaced` (B,), True
       where the row held a special id or none of the vocabulary, and the unknown id took
-      its place.
+      its place. A `forced_start` is the first of the `ids`, and no part of a text.
     * `encode`: `text` -> `memory` (B, S, D), `mask` (B, S), `truncated`.
     * `score`: `source` and `target` (B,) -> `log_probability`, `num_tokens`,
       `truncated`.

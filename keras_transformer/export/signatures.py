@@ -20,7 +20,7 @@ from keras_transformer.config.decoding import GREEDY
 from keras_transformer.config.decoding import DecodingOptions
 from keras_transformer.export.description import longest_source
 from keras_transformer.export.description import n_best_options
-from keras_transformer.models.scoring import score
+from keras_transformer.models.scoring import token_scores
 from keras_transformer.models.search import EXTRA_LENGTH
 from keras_transformer.models.search import search
 from keras_transformer.models.weights import named_weights
@@ -42,7 +42,7 @@ class Signatures:
 
     Args:
         translator: on TensorFlow.
-        options: of the search, with `suppressed_tokens` as ids. Of `beam_size` 1 it is
+        options: of the search, with ids in place of pieces. Of `beam_size` 1 it is
             greedy search; `translate_greedy` is without what needs more.
     """
 
@@ -60,6 +60,7 @@ class Signatures:
         self._unknown_id = source.unknown_id
         self._options = options
         self._longest = longest_source(translator.model.config, options)
+        self._num_forced = 0 if options.forced_start is None else 1
         self._searches: dict[Any, Any] = {}
 
     def functions(self) -> dict[str, Any]:
@@ -138,8 +139,12 @@ class Signatures:
     def _score(self, source, target):
         ids, _, source_truncated = self._tokenize(source, "source")
         labels, lengths, target_truncated = self._tokenize(target, "target")
+        if self._num_forced:
+            start = tf.fill((tf.shape(labels)[0], 1), self._options.forced_start)
+            labels = tf.concat([start, labels], 1)
+        scores = token_scores(self._model, ids, labels)
         return {
-            "log_probability": score(self._model, ids, labels),
+            "log_probability": tf.reduce_sum(scores[:, self._num_forced :], 1),
             "num_tokens": lengths + 1,
             "truncated": tf.logical_or(source_truncated, target_truncated),
         }
@@ -172,6 +177,7 @@ class Signatures:
         ids = tokenizer.tokenize(text)
         lengths = tf.cast(ids.row_lengths(), tf.int32)
         longest = self._model.config.longest_sequence
+        longest -= self._num_forced if side == "target" else 0
         return self._close(ids.to_tensor(), lengths, side, longest)
 
     def _close(self, ids, lengths, side, longest):
@@ -234,6 +240,7 @@ class Signatures:
         lengths = tf.reshape(result.lengths, (-1,))
         lengths -= tf.reshape(tf.cast(result.finished, tf.int32), (-1,))
         mask = tf.sequence_mask(tf.maximum(lengths, 0), length)
+        mask = tf.logical_and(mask, tf.range(length) >= self._num_forced)
         text = self.module.target_tokenizer.detokenize(
             tf.ragged.boolean_mask(tokens, mask)
         )

@@ -47,14 +47,16 @@ def search(
         source: (B, S) int32.
         limits: (B,) int32, the maximum number of tokens of each translation, end token
             included; 0 for a row that only fills the batch.
-        inputs: optional `{"prefix": (B, P) int32, "keys": (B, R, 2) int32, "numbers":
-            {...}}`: the first tokens of each translation, padded with
-            `logits_processors.FREE`; the keys of its samples, see
-            `sampling.sample_keys`; and numbers that replace those in the options, see
-            `decoding.numbers.as_inputs`.
+        inputs: optional `{"prefix": (B, P) int32, "forced_start": (B,) int32, "keys":
+            (B, R, 2) int32, "numbers": {...}}`: the first tokens of each translation,
+            padded with `logits_processors.FREE`; its forced first token in place of
+            that of the options, `FREE` where there is none (a prefix has `FREE` at this
+            place); the keys of its samples, see `sampling.sample_keys`; and numbers
+            that replace those in the options, see `decoding.numbers.as_inputs`.
         length: L, at least the largest limit; a scalar int32 where the framework
             supports a dynamic length.
-        options: `DecodingOptions` with `suppressed_tokens` as ids; `top_beams` is R.
+        options: `DecodingOptions` with `suppressed_tokens` and `forced_start` as ids;
+            `top_beams` is R.
             `max_length`, `seed`, `mbr` and options of long lines are ignored.
         table_length: the largest S, where S is dynamic and positions come from a table
             in the program instead of being computed.
@@ -79,6 +81,11 @@ def search(
     prefix = "prefix" in inputs
     if prefix:
         constants["prefix"] = inputs["prefix"]
+    first = "forced_start" in inputs or options.forced_start is not None
+    if first:
+        constants["forced_start"] = _first_tokens(limits, inputs, options)
+    if options.forced_end:
+        constants["limits"] = limits
     if "numbers" in inputs:
         constants["numbers"] = inputs["numbers"]
 
@@ -90,7 +97,7 @@ def search(
         "start_id": config.start_id,
         "end_id": config.end_id,
         "pad_id": config.pad_id,
-        "process": _process(config, options, prefix),
+        "process": _process(config, options, prefix, first),
         "prefix": prefix,
     }
     if options.sampling:
@@ -100,6 +107,8 @@ def search(
             temperature=options.temperature,
             top_k=options.top_k,
             top_p=options.top_p,
+            first=first,
+            forced_end=options.forced_end,
             **shared,
         )
     if width == 1:
@@ -117,8 +126,15 @@ def search(
     )
 
 
+def _first_tokens(limits: Tensor, inputs: Any, options: DecodingOptions) -> Tensor:
+    """The forced first token of each row: (B,) int32."""
+    if "forced_start" in inputs:
+        return inputs["forced_start"]
+    return ops.zeros_like(limits) + int(options.forced_start or 0)
+
+
 def _process(
-    config: TranslationConfig, options: DecodingOptions, prefix: bool
+    config: TranslationConfig, options: DecodingOptions, prefix: bool, first: bool
 ) -> Callable[..., Tensor]:
     """The logits processors of the options."""
     suppressed = {*config.suppressed_ids, *map(int, options.suppressed_tokens)}
@@ -128,6 +144,8 @@ def _process(
         no_repeat_ngram_size=options.no_repeat_ngram_size,
         repetition_penalty=options.repetition_penalty,
         prefix=prefix,
+        first=first,
+        forced_end=options.forced_end,
         end_id=config.end_id,
     )
 

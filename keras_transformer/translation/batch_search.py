@@ -56,13 +56,21 @@ _NOT_COMPILED = {name for name, option in OPTIONS.items() if not option.compiled
 class Sentence(NamedTuple):
     """A sentence to translate, as ids.
 
-    `name` is its name in messages; `key` are the numbers that its samples depend on.
+    `name` is its name in messages; `key` are the numbers that its samples depend on;
+    `forced_start` is the first token of its translation, which no score counts, and the
+    `prefix` follows it.
     """
 
     ids: list[int]  # (S,), with the end token if the model expects one
     name: str = "a sentence"
     key: tuple[int, ...] = (0,)
     prefix: Sequence[int] = ()
+    forced_start: int | None = None
+
+    @property
+    def num_forced(self) -> int:
+        """The forced tokens that its translation begins with."""
+        return len(self.prefix) + (self.forced_start is not None)
 
 
 class IdHypothesis(NamedTuple):
@@ -270,7 +278,7 @@ class BatchSearch:
             max(
                 options.max_length or len(sentence.ids) - end + EXTRA_LENGTH,
                 options.min_length,
-                len(sentence.prefix) + 1,
+                sentence.num_forced + 1,
             )
             for sentence in sentences
         ]
@@ -280,11 +288,18 @@ class BatchSearch:
         self, sentences: Sequence[Sentence], rows: int, options: DecodingOptions
     ) -> dict[str, Any]:
         inputs = {}
-        longest = max(len(sentence.prefix) for sentence in sentences)
-        if longest:
+        starts = [sentence.forced_start for sentence in sentences]
+        if any(start is not None for start in starts):
+            first = np.full((rows,), FREE, np.int32)
+            for row, start in enumerate(starts):
+                first[row] = FREE if start is None else start
+            inputs["forced_start"] = ops.convert_to_tensor(first)
+        if any(sentence.prefix for sentence in sentences):
+            longest = max(sentence.num_forced for sentence in sentences)
             prefixes = np.full((rows, bucket(longest)), FREE, np.int32)
             for row, sentence in enumerate(sentences):
-                prefixes[row, : len(sentence.prefix)] = sentence.prefix
+                after = sentence.num_forced - len(sentence.prefix)
+                prefixes[row, after : sentence.num_forced] = sentence.prefix
             inputs["prefix"] = ops.convert_to_tensor(prefixes)
         if options.sampling:
             keys = np.zeros((rows, options.num_candidates, 2), np.int32)
@@ -341,9 +356,9 @@ class BatchSearch:
             )
         longest = min(longest, options.max_length or longest)
         for sentence in sentences:
-            if len(sentence.prefix) >= longest:
+            if sentence.num_forced >= longest:
                 raise InputError(
-                    f"{sentence.name}: its prefix has {len(sentence.prefix)} tokens, "
+                    f"{sentence.name}: its prefix has {sentence.num_forced} tokens, "
                     f"but a translation may have only {longest}; shorten the prefix"
                 )
 

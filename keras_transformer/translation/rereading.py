@@ -30,6 +30,7 @@ def with_details(
     batch_tokens: int | None,
     token_scores: bool,
     alignments: bool,
+    num_forced: Sequence[int],
 ) -> list[list[Hypothesis]]:
     """The hypotheses with token scores, alignments, or both.
 
@@ -43,6 +44,7 @@ def with_details(
             batch_tokens: see `BatchSearch.score`.
             token_scores: whether to fill `Hypothesis.token_scores`.
             alignments: whether to fill `Hypothesis.alignment`.
+            num_forced: how many first tokens of each source's translations are no text.
     """
     pairs = _pairs(sources, rows)
     ids = [source for source, _ in pairs], [h.ids for _, h in pairs]
@@ -72,9 +74,10 @@ def with_details(
                 tokenizers[0].pieces(source[: len(source) - end]),
                 tokenizers[0].source_words(text),
                 {unknown: unknown_text},
+                count,
             )
-            for row, parts, source, text in zip(
-                rows, details, sources, texts, strict=True
+            for row, parts, source, text, count in zip(
+                rows, details, sources, texts, num_forced, strict=True
             )
         ]
     return list(rows)
@@ -86,6 +89,7 @@ def _aligned(
     pieces: list[str],
     words: list[int],
     texts: dict[int, str],
+    num_forced: int,
 ) -> list[Hypothesis]:
     """The hypotheses of a source, with alignments.
 
@@ -95,6 +99,7 @@ def _aligned(
         pieces: the subwords of the source, without the end token.
         words: see `Tokenizer.source_words`.
         texts: the words of ids that are not parts of words.
+        num_forced: how many first tokens of the hypotheses are no text.
     """
     aligned = []
     for hypothesis, attention in zip(row, weights, strict=True):
@@ -102,7 +107,7 @@ def _aligned(
             texts.get(token, piece)
             for token, piece in zip(hypothesis.ids, hypothesis.tokens, strict=False)
         ]
-        pairs = align(attention, pieces, written)
+        pairs = align(attention[num_forced:], pieces, written[num_forced:])
         alignment = sorted({(words[i], j) for i, j in pairs})
         aligned.append(dataclasses.replace(hypothesis, alignment=alignment))
     return aligned

@@ -50,7 +50,11 @@ class SourceLines:
         return [ids + end if self._config.source_end else ids or end for ids in rows]
 
     def encode_pairs(
-        self, sources: Sequence[str], targets: Sequence[str], first_line: int = 1
+        self,
+        sources: Sequence[str],
+        targets: Sequence[str],
+        first_line: int = 1,
+        forced_start: int | None = None,
     ) -> tuple[list[list[int]], list[list[int]]]:
         """The ids of each source, and of its translation with the end token.
 
@@ -58,6 +62,7 @@ class SourceLines:
             sources: lines.
             targets: a translation of each.
             first_line: the number of the first pair.
+            forced_start: the id that every translation begins with, if there is one.
 
         Raises:
             InputError: where the lists differ in length or are not lists of strings, or
@@ -68,7 +73,8 @@ class SourceLines:
         end = [self._config.end_id]
         source_ids = self.encode(sources, numbers)
         target_ids = self._target_tokenizer.encode(targets, numbers=numbers)
-        target_ids = [ids + end for ids in target_ids]
+        start = [] if forced_start is None else [forced_start]
+        target_ids = [start + ids + end for ids in target_ids]
         longest = self._config.longest_sequence
         for side, rows in (("source", source_ids), ("target", target_ids)):
             advice = "shorten the pair, or leave it out"
@@ -97,7 +103,7 @@ class SourceLines:
             prefixes: the prefix of each line's translation; for a split line, that of
                 its first part.
             first_line: the number of the first line.
-            options: uses `long_lines` and `max_source_length`.
+            options: uses `long_lines`, `max_source_length` and `forced_start`, an id.
 
         Raises:
             InputError: where the lists differ in length or are not lists of strings, a
@@ -133,7 +139,9 @@ class SourceLines:
             for count, (part, part_ids) in enumerate(parts):
                 key = (number, count) if count else (number,)
                 prefix = [] if count else start
-                sentence = Sentence(part_ids, f"line {number}", key, prefix)
+                sentence = Sentence(
+                    part_ids, f"line {number}", key, prefix, options.forced_start
+                )
                 sentences[row].append((part, sentence))
         return sentences, cuts
 

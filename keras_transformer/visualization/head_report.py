@@ -181,7 +181,9 @@ def _encoded(
     lines = SourceLines(
         translator.tokenizer, translator.target_tokenizer, translator.model.config
     )
-    encoded = zip(*lines.encode_pairs(sources, targets), strict=True)
+    decoding = translator.decoding.with_ids(translator.target_tokenizer.ids_of)
+    columns = lines.encode_pairs(sources, targets, forced_start=decoding.forced_start)
+    encoded = zip(*columns, strict=True)
     pairs = [
         ids
         for ids, source, target in zip(encoded, sources, targets, strict=True)

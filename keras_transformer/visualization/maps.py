@@ -178,7 +178,10 @@ def attention_maps(
         hypothesis: Any = translator.translate([text], return_details=True, **options)
         target = hypothesis[0][0].ids
     else:
-        (source,), (target,) = lines.encode_pairs([text], [translation])
+        decoding = translator.decoding.with_ids(translator.target_tokenizer.ids_of)
+        (source,), (target,) = lines.encode_pairs(
+            [text], [translation], forced_start=decoding.forced_start
+        )
     if not target:
         raise InputError("the model's translation is empty; give a translation")
     # Not compiled: that would take longer than one sentence.

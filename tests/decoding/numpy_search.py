@@ -47,8 +47,19 @@ def processed(
     no_repeat_ngram_size=0,
     repetition_penalty=1.0,
     prefix=(),
+    first=None,
+    limit=None,
 ):
-    """The scores (V,) of the token after `tokens`."""
+    """The scores (V,) of the token after `tokens`.
+
+    `first` is a forced first token that the prefix follows; at a `limit` the end is
+    forced.
+    """
+    prefix = (*(() if first is None else (first,)), *prefix)
+    if limit is not None and len(tokens) + 1 >= limit > len(prefix):
+        scores = np.full(len(logits), -np.inf)
+        scores[end_id] = 0.0
+        return scores
     if len(tokens) < len(prefix):
         scores = np.full(len(logits), -np.inf)
         scores[prefix[len(tokens)]] = 0.0

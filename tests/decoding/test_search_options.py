@@ -42,7 +42,8 @@ def covered(cache, constants):
 def run(limits, constants, cache, *, rules=(), **options):
     options |= {"start_id": lattices.START, "end_id": END, "pad_id": lattices.PAD}
     options["prefix"] = "prefix" in constants
-    process = chain(prefix=options["prefix"], end_id=END, **dict(rules))
+    forced = {"first": "forced_start" in constants, "forced_end": "limits" in constants}
+    process = chain(prefix=options["prefix"], end_id=END, **forced, **dict(rules))
     if options.pop("covered", False):
         options["coverage"] = covered
     search = beam_search if "beam_size" in options else greedy_search
@@ -57,9 +58,13 @@ def results(lattice, limits, prefixes=None, **options):
     return lattices.hypotheses(result_of_search(lattice, limits, prefixes, **options))
 
 
-def result_of_search(lattice, limits, prefixes=None, **options):
+def result_of_search(lattice, limits, prefixes=None, first=None, **options):
     table, cache = lattice.start(options.get("beam_size", 1))
     constants = {"table": table}
+    if first is not None:
+        constants["forced_start"] = ops.convert_to_tensor(np.array(first, "int32"))
+    if options.pop("forced_end", False):
+        constants["limits"] = ops.convert_to_tensor(np.array(limits, "int32"))
     if prefixes is not None:
         prefixes = [(*p, *[FREE] * (4 - len(p))) for p in prefixes]
         constants["prefix"] = ops.convert_to_tensor(np.array(prefixes, "int32"))
@@ -69,12 +74,15 @@ def result_of_search(lattice, limits, prefixes=None, **options):
     return compiled(limits, constants, cache, length=LENGTH, **options)
 
 
-def reference(lattice, row, prefix=(), rules=(), **options):
+def reference(lattice, row, prefix=(), rules=(), first=None, **options):
     logits_of = lattice.logits_of(row)
+    options.setdefault("limit", LIMITS[row])
+    limit = options["limit"] if options.pop("forced_end", False) else None
+    forced = {"prefix": prefix, "first": first, "limit": limit}
 
     def scores_of(tokens):
         logits = logits_of(tokens)
-        return numpy_search.processed(logits, tokens, END, prefix=prefix, **dict(rules))
+        return numpy_search.processed(logits, tokens, END, **forced, **dict(rules))
 
     score = functools.partial(
         numpy_search.normalized,
@@ -84,9 +92,7 @@ def reference(lattice, row, prefix=(), rules=(), **options):
     if options.pop("covered", False):
         options["coverage_of"] = lambda tokens: -0.4 * (lattice.state(tokens) % 5)
     options["num_groups"] = options.pop("num_beam_groups", 1)
-    return numpy_search.any_beam_search(
-        scores_of, LIMITS[row], end_id=END, score=score, **options
-    )
+    return numpy_search.any_beam_search(scores_of, end_id=END, score=score, **options)
 
 
 # Each stops as soon as nothing better can come; the reference never does.
@@ -145,6 +151,41 @@ def test_equals_the_reference(name):
         limits = np.where(np.arange(ROWS) == row, LIMITS, 0)
         alone = results(lattice, limits, given, **options)[row]
         assert_same(found[row], alone, tolerance=1e-6)
+
+
+FIRST = [5, FREE, 1, 3, FREE, 6, 4, 5, 3, 2]  # the start and the end among them
+
+
+def test_a_first_token_and_the_end_at_the_limit_are_forced_at_no_cost():
+    """Each row has its own first token, which no rule forbids; a prefix follows it."""
+    options = {"rules": RULES, "beam_size": 4, "top_beams": 4, "num_beam_groups": 2}
+    options |= {"diversity_penalty": 0.7, "normalization": "power"}
+    limits = np.maximum(LIMITS, 3)
+    prefixes = [(), (), (6,), (), (4,), (), (), (5,), (), ()]
+    lattice = Lattice.random(31, ROWS, VOCABULARY_SIZE)
+    given = [
+        p if first == FREE else (FREE, *p)
+        for p, first in zip(prefixes, FIRST, strict=True)
+    ]
+    found = results(lattice, limits, given, first=FIRST, forced_end=True, **options)
+    cut = 0
+    for row, hypotheses in enumerate(found):
+        first = None if FIRST[row] == FREE else FIRST[row]
+        expected = reference(
+            lattice,
+            row,
+            prefixes[row],
+            first=first,
+            forced_end=True,
+            limit=limits[row],
+            **options,
+        )
+        assert_same(hypotheses, expected)
+        assert all(h.finished for h in hypotheses)
+        if first is not None:
+            assert all(h.tokens[0] == first for h in hypotheses)
+        cut += sum(len(h.tokens) == limits[row] for h in hypotheses)
+    assert cut > ROWS
 
 
 @pytest.mark.one_backend

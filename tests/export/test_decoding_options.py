@@ -40,6 +40,8 @@ OPTIONS = {
     "min_length": 3,
     "max_length": 8,
     "suppressed_tokens": ("a", 261),
+    "forced_start": 262,
+    "forced_end": True,
     "num_beam_groups": 2,
     "diversity_penalty": 0.4,
     "long_lines": "truncate",

@@ -28,6 +28,8 @@ OPTIONS = {
     "greedy, rules": {
         "beam_size": 1,
         "normalization": "average",
+        "forced_start": 8,
+        "forced_end": True,
         "min_length": 4,
         "no_repeat_ngram_size": 2,
         "repetition_penalty": 1.4,
@@ -49,6 +51,7 @@ OPTIONS = {
         "patience": 0.6,
         "normalization": "power",
         "length_penalty": 1.3,
+        "forced_start": 5,
     },
     "groups": {
         "beam_size": 6,
@@ -56,6 +59,8 @@ OPTIONS = {
         "num_beam_groups": 3,
         "diversity_penalty": 0.8,
         "normalization": "average",
+        "forced_start": 1,
+        "forced_end": True,
     },
     "everything": {
         "beam_size": 6,

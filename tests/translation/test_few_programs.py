@@ -70,6 +70,21 @@ def test_new_values_of_a_number_need_no_new_program(model, count_programs, name)
     assert counts == [counts[0]] * len(counts)
 
 
+def test_first_tokens_of_several_languages_need_no_new_program(model, count_programs):
+    search, counts = BatchSearch(model), []
+    for first in ([5, 9], [9, 12], [None, 7]):
+        sentences = [
+            sentence._replace(forced_start=start)
+            for sentence, start in zip(SENTENCES, first, strict=True)
+        ]
+        found = search.translate(sentences, DecodingOptions(), batch_size=2)
+        for (best,), start in zip(found, first, strict=True):
+            assert start is None or best.ids[0] == start
+        counts.append(count_programs())
+    assert counts[0] > 0
+    assert counts == [counts[0]] * len(counts)
+
+
 @pytest.mark.one_backend
 @pytest.mark.parametrize("name", VALUES)
 def test_programs_are_of_equal_options_whatever_the_numbers(name):

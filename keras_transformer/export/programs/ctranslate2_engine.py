@@ -54,6 +54,8 @@ class Engine:
         self.ids = {piece: number for number, piece in enumerate(self.target)}
         self.end = description["ids"]["end"]
         self.source_end = description["source_end"]
+        start = description["search"]["forced_start"]
+        self.start = None if start is None else [self.target[start]]
         self.suppressed = [[self.target[i]] for i in description["ids"]["suppressed"]]
 
     def search(self, sources, limits, options, batch_size):
@@ -65,8 +67,10 @@ class Engine:
         def translate(rows, limit):
             return self.translator.translate_batch(
                 rows,
+                target_prefix=self.start and [self.start] * len(rows),
                 max_batch_size=batch_size,
-                max_decoding_length=limit,
+                # Without the end that is forced there.
+                max_decoding_length=limit - options["forced_end"],
                 max_input_length=0,
                 suppress_sequences=self.suppressed,
                 return_scores=True,

@@ -49,7 +49,7 @@ class Rules:
             return totals
         raise ValueError(f"search.normalization {kind!r} is none that is known")
 
-    def continuations(self, decoder, last, beams, count, tokens, alive):
+    def continuations(self, decoder, last, beams, count, tokens, alive, limits):
         """What may come next, and what the step attends to.
 
         Args:
@@ -59,6 +59,7 @@ class Rules:
             count: C.
             tokens: (B, W, n), all so far.
             alive: (B,) bool: rows that count.
+            limits: (B,), the most tokens of each row.
 
         Returns:
             Log-probabilities and ids (B, W, C), C being V where the ids are None, and
@@ -75,11 +76,22 @@ class Rules:
         attention = outputs.get("attention")
         if self.needs_logits:
             require_numbers(outputs["logits"][alive])
-            return self._allowed(outputs["logits"], tokens), None, attention
+            best = self._allowed(outputs["logits"], tokens)
+            return *self._forced(best, None, position, limits), attention
         best = outputs["best_log_probabilities"]
         # Some runtimes pass a NaN over, and take what is never chosen.
         require_numbers(np.where(best[alive, :, 0] == NEVER, np.nan, best[alive, :, 0]))
-        return best, outputs["best_ids"], attention
+        best, ids = self._forced(best, outputs["best_ids"], position, limits)
+        return best, ids, attention
+
+    def _forced(self, best, ids, position, limits):
+        """Continuations with what is forced in place of others, at no cost."""
+        start = self.options["forced_start"]
+        if start is not None and position == 0:
+            best, ids = _alone(best, ids, np.full(len(limits), True), start)
+        elif self.options["forced_end"]:
+            best, ids = _alone(best, ids, position + 1 >= limits, self.end)
+        return best, ids
 
     def _allowed(self, logits, tokens):
         """Log-probabilities (B, W, V), minus infinity of what is forbidden."""
@@ -98,6 +110,17 @@ class Rules:
         if 0 < size <= tokens.shape[2]:
             _forbid_repeated(logs, tokens, size)
         return logs
+
+
+def _alone(best, ids, rows, token):
+    """Continuations of which some rows (B,) have `token` alone."""
+    place = token if ids is None else 0
+    chosen = np.full_like(best, NEVER)
+    chosen[:, :, place] = 0
+    rows = rows[:, None, None]
+    if ids is not None:
+        ids = np.where(rows & (np.arange(ids.shape[2]) == place), token, ids)
+    return np.where(rows, chosen, best), ids
 
 
 def _forbid_repeated(logs, tokens, size):

@@ -84,7 +84,9 @@ def greedy_search(decoder, limits, rules):
     beams = np.zeros((rows, 1), np.int32)
     for position in range(length):
         written = tokens[:, None, :position]
-        best, ids, _ = rules.continuations(decoder, last, beams, 1, written, ~done)
+        best, ids, _ = rules.continuations(
+            decoder, last, beams, 1, written, ~done, limits
+        )
         best, ids, _ = _best(best, ids, 1)
         last, alive = ids, ~done
         tokens[alive, position] = last[alive, 0]
@@ -128,6 +130,7 @@ def beam_search(decoder, limits, rules):
             2 * each,
             state.tokens[:, :, :position].reshape(rows, width, -1),
             ~state.done.reshape(rows, -1).all(axis=1),
+            limits,
         )
         if attention is not None:
             attention = attention.reshape(rows * groups, each, -1)

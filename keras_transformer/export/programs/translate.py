@@ -26,6 +26,8 @@ DEFAULTS = {
     "max_length": None,
     "no_repeat_ngram_size": 0,
     "repetition_penalty": 1.0,
+    "forced_start": None,
+    "forced_end": False,
     "num_beam_groups": 1,
     "diversity_penalty": 0.0,
     "long_lines": "error",
@@ -113,7 +115,10 @@ class Translator:
     def text(self, hypothesis):
         """The text of a hypothesis, on one line."""
         end = self.description["ids"]["end"]
-        ids = [token for token in hypothesis.ids if token != end]
+        ids = hypothesis.ids
+        if self.description["search"]["forced_start"] is not None:
+            ids = ids[1:]
+        ids = [token for token in ids if token != end]
         return self.target.decode(ids).replace("\n", " ")
 
     def _is_empty(self, line):

@@ -137,15 +137,18 @@ class CTranslate2Engine:
         if search.patience and width > 1:
             most = max(math.ceil(search.patience * width), options.n_best)
             patience = most / width
+        start = search.forced_start
+        prefix = None if start is None else [[self._pieces[start]]] * len(sources)
         return self._model.translate_batch(
             sources,
+            target_prefix=prefix,
             beam_size=width,
             num_hypotheses=options.n_best,
             patience=patience,
             length_penalty=self._power(),
             repetition_penalty=search.repetition_penalty,
             no_repeat_ngram_size=search.no_repeat_ngram_size,
-            max_decoding_length=limit,
+            max_decoding_length=limit - search.forced_end,
             min_decoding_length=max(search.min_length - 1, 0),  # without the end
             max_input_length=0,
             suppress_sequences=[
@@ -199,11 +202,13 @@ class CTranslate2Engine:
                 )
             ids = [self._ids[piece] for piece in tokens]
             finished = len(tokens) < limit
+            has_ended = len(tokens) < limit - self._search.forced_end
+            start = self._search.forced_start is not None
             hypothesis = Hypothesis(
-                text=self._target.decode([ids])[0].replace("\n", " "),
+                text=self._target.decode([ids[start:]])[0].replace("\n", " "),
                 tokens=tokens,
                 ids=[*ids, end] if finished else ids,
-                log_probability=score * (len(tokens) + finished) ** self._power(),
+                log_probability=score * (len(tokens) + has_ended) ** self._power(),
                 score=score,
                 finished=finished,
                 attention=weights and {"cross": _weights(weights, len(source))},

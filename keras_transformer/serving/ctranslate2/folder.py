@@ -133,6 +133,12 @@ def read(folder: Path) -> Contents:
             f"{folder / 'model.json'}: ids.suppressed are not all below the size of "
             f"the vocabulary, {sizes[1]}; {_AGAIN}"
         )
+    start = description.search.forced_start
+    if start is not None and not (isinstance(start, int) and start < sizes[1]):
+        raise InputError(
+            f"{folder / 'model.json'}: search.forced_start is no id below the size of "
+            f"the vocabulary, {sizes[1]}; {_AGAIN}"
+        )
     try:
         pieces = [side.pieces(range(side.vocabulary_size)) for side in (source, target)]
     except UnicodeDecodeError:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from keras_transformer import decoding as decoding
     from keras_transformer import evaluation as evaluation
     from keras_transformer import export as export
+    from keras_transformer import importing as importing
     from keras_transformer import layers as layers
     from keras_transformer import losses as losses
     from keras_transformer import models as models
@@ -38,6 +39,7 @@ __getattr__, _, __all__ = lazy_loader.attach(
         "decoding",
         "evaluation",
         "export",
+        "importing",
         "layers",
         "losses",
         "models",

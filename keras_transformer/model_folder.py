@@ -11,9 +11,12 @@ they declare.
 """
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from typing import NamedTuple
+
+import numpy as np
 
 from keras_transformer.config import TranslationConfig
 from keras_transformer.config.decoding import DecodingOptions
@@ -40,7 +43,8 @@ from keras_transformer.models.translation_model import TranslationModel
 from keras_transformer.models.weights import assign
 from keras_transformer.models.weights import first_broken
 from keras_transformer.models.weights import named_weights
-from keras_transformer.models.weights import save_weights
+from keras_transformer.models.weights import weight_values
+from keras_transformer.models.weights import write_arrays
 
 FORMAT_VERSION = 1
 #: Of folders with languages, which a version that knows none would leave out unseen.
@@ -64,10 +68,17 @@ class Config(NamedTuple):
     languages: Languages | None
 
 
+class Weights(NamedTuple):
+    """The weights of a model that is written without being made."""
+
+    config: TranslationConfig
+    arrays: Mapping[str, np.ndarray]  # float32, each asked for once
+
+
 class Contents(NamedTuple):
     """What a model folder holds."""
 
-    model: TranslationModel
+    model: Any  # a TranslationModel; to be written, also `Weights`
     source_tokenizer: Tokenizer
     target_tokenizer: Tokenizer
     decoding: DecodingOptions
@@ -82,8 +93,9 @@ def write(folder: str | Path, contents: Contents, card: str) -> None:
         InputError: where the folder holds something else, or cannot be written, or the
             model is of a subclass, which a folder could not name.
     """
-    refuse_subclass(contents.model, "a model folder holds")
-    refuse_int8(contents.model, "a model folder holds")
+    if not isinstance(contents.model, Weights):
+        refuse_subclass(contents.model, "a model folder holds")
+        refuse_int8(contents.model, "a model folder holds")
     markers = ("config.json", _WEIGHTS)
     others = ("README.md", KNOWN_WORDS, *TOKENIZER_FILES)
     with new_folder(folder, "a model folder", markers, others) as new:
@@ -283,7 +295,9 @@ def _write_files(folder: Path, contents: Contents, card: str) -> None:
     names = tokenizer_files(shared=source.model == target.model)
     source.save(folder / names[0])
     target.save(folder / names[1])
-    save_weights(contents.model, folder / _WEIGHTS)
+    given = isinstance(contents.model, Weights)
+    arrays = contents.model.arrays if given else weight_values(contents.model)
+    write_arrays(arrays, folder / _WEIGHTS)
     config = {
         "format_version": FORMAT_VERSION,
         "kind": contents.model.config.kind,

@@ -13,7 +13,7 @@ NAMES = {
     "keras_transformer": """
         BatchTranslator ConvolutionalConfig ConvolutionalModel RecurrentConfig
         RecurrentModel Transformer TransformerConfig Translator __version__ data
-        decoding evaluation export layers losses models training visualization
+        decoding evaluation export importing layers losses models training visualization
     """,
     "keras_transformer.layers": """
         AttentionBias DecoderBlock EncoderBlock FeedForward GatedConvolution
@@ -50,6 +50,7 @@ NAMES = {
         AttentionMaps HeadReport attention_maps draw_alignment draw_heads head_report
         html_page
     """,
+    "keras_transformer.importing": "ImportReport convert inspect",
     "keras_transformer.export": "ctranslate2 litert onnx saved_model",
 }
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import keras
+
 from keras_transformer import config
 from keras_transformer.errors import InputError
 from keras_transformer.models.convolutional import ConvolutionalModel
 from keras_transformer.models.recurrent import RecurrentModel
 from keras_transformer.models.transformer import Transformer
 from keras_transformer.models.translation_model import TranslationModel
+from keras_transformer.models.weights import named_weights
+from keras_transformer.tensors import Shape
 
 _MODELS: dict[type[config.TranslationConfig], type[TranslationModel]] = {
     model.config_class: model
@@ -53,3 +57,10 @@ def refuse_subclass(model: Any, what: str) -> None:
             f"{model_class.__name__} would be lost; save the model with model.save "
             f"(.keras), or give its weights to a {kind.__name__}"
         )
+
+
+def weight_shapes(config: config.TranslationConfig) -> dict[str, Shape]:
+    """`{path: shape}` of the weights of a model of a config, without their memory."""
+    with keras.StatelessScope(initialize_variables=False):
+        model = _MODELS[type(config)](config)
+        return {path: tuple(w.shape) for path, w in named_weights(model).items()}

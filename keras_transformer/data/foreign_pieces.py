@@ -1,0 +1,168 @@
+"""SentencePiece models with the ids of another vocabulary.
+
+Other toolkits look pieces up in a vocabulary of their own. Here a piece's id is its
+place in the SentencePiece model, so the model is written anew in the order of the
+vocabulary: the same text, the same pieces, the vocabulary's ids.
+
+Reference: Kudo and Richardson, 2018, https://arxiv.org/abs/1808.06226; the fields are
+those of SentencePiece's `sentencepiece_model.proto`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Collection
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from keras_transformer.data.protocol_buffers import field
+from keras_transformer.data.protocol_buffers import fields
+from keras_transformer.data.protocol_buffers import whole_fields
+from keras_transformer.errors import InputError
+
+# Fields of a ModelProto, of a piece and of a TrainerSpec.
+_PIECE, _TRAINER, _SELF_TEST = 1, 2, 4
+_TEXT, _SCORE, _KIND = 1, 2, 3
+_MODEL_TYPE, _BYTE_FALLBACK = 3, 35
+_SPECIAL_IDS = (40, 41, 42, 43)
+_UNKNOWN_PIECE, _START_PIECE, _END_PIECE, _PAD_PIECE = 45, 46, 47, 48
+
+_NORMAL, _UNKNOWN, _CONTROL, _UNUSED, _BYTE = 1, 2, 3, 5, 6  # kinds
+_NUM_BYTES = 256
+#: What an unknown character costs beyond the rarest piece, in SentencePiece.
+_UNKNOWN_PENALTY = 10.0
+
+
+class _Piece(NamedTuple):
+    kind: int
+    score: float
+
+
+def with_pieces(
+    model: bytes,
+    pieces: Sequence[str],
+    *,
+    unknown: str = "<unk>",
+    start: str = "<s>",
+    end: str = "</s>",
+    pad: str = "<pad>",
+    control: Collection[str] = (),
+) -> bytes:
+    """A SentencePiece model in which the piece of each id is the one given here.
+
+    What it has of these pieces keeps its score and kind, so that text is cut as before.
+    Those that it has not are found only where all their characters are unknown to it,
+    and decode to what they say. Pieces of its own that are not given are lost; text is
+    then cut into others.
+
+    Args:
+        model: the serialized model.
+        pieces: the piece of each id, each once.
+        unknown: the piece that stands for unknown characters.
+        start: the piece that starts a translation, such as `pad` where padding does.
+        end: the piece that ends a text.
+        pad: the piece of padding.
+        control: further pieces that are no text, such as languages; where one of all
+            these is not among `pieces`, the model has none.
+
+    Raises:
+        InputError: where the model is none, or a piece is empty, comes twice, or is the
+            unknown one and missing.
+
+    Example:
+
+    >>> from keras_transformer.data.foreign_pieces import with_pieces
+    >>> from keras_transformer.data.tokenizer import Tokenizer
+    >>> own = Tokenizer.train(["low lower"] * 9, vocabulary_size=270)
+    >>> pieces = ["</s>", "<unk>", *own.pieces(range(4, 270)), "<pad>"]
+    >>> other = Tokenizer(with_pieces(own.model, pieces, start="<pad>"))
+    >>> other.special_ids
+    {'pad_id': 268, 'start_id': 268, 'end_id': 0}
+    >>> other.pieces(other.encode(["lower"])[0]) == own.pieces(own.encode(["lower"])[0])
+    True
+    """
+    _check(pieces, unknown)
+    try:
+        own, trainer, others = _parts(model)
+    except (UnicodeDecodeError, ValueError, struct.error):
+        raise InputError(
+            "the tokenizer is not a SentencePiece model, or is cut off; get it again"
+        ) from None
+    lowest = min(score for kind, score in own.values()) - _UNKNOWN_PENALTY
+    known = {text for text in own if len(text) == 1}
+    named = {start, end, pad, *control}
+    written = [*others]
+    num_bytes = 0
+    for text in pieces:
+        # A run of unknown characters is looked up as one piece.
+        looked_up = _UNUSED if known.intersection(text) else _NORMAL
+        kind, score = own.get(text, _Piece(looked_up, lowest))
+        if text == unknown:
+            kind, score = _UNKNOWN, 0.0
+        elif text in named:
+            kind, score = _CONTROL, 0.0
+        elif kind in (_UNKNOWN, _CONTROL):  # such as its own <s>: another's is text
+            kind = _UNUSED
+        num_bytes += kind == _BYTE
+        piece = field(_TEXT, text) + field(_SCORE, float(score)) + field(_KIND, kind)
+        written.append(field(_PIECE, piece))
+    trainer += field(_UNKNOWN_PIECE, unknown) + field(_START_PIECE, start)
+    trainer += field(_END_PIECE, end) + field(_PAD_PIECE, pad)
+    if num_bytes < _NUM_BYTES:  # which SentencePiece would ask for
+        trainer += field(_BYTE_FALLBACK, 0)
+    return b"".join([*written, field(_TRAINER, trainer)])
+
+
+def pieces_of(model: bytes) -> list[str]:
+    """The pieces of a SentencePiece model, in the order of its ids.
+
+    Raises:
+        InputError: where the model is none.
+    """
+    try:
+        return list(_parts(model)[0])
+    except (UnicodeDecodeError, ValueError, struct.error):
+        raise InputError(
+            "the tokenizer is not a SentencePiece model, or is cut off; get it again"
+        ) from None
+
+
+def _check(pieces: Sequence[str], unknown: str) -> None:
+    if "" in pieces:
+        raise InputError(
+            f"the vocabulary has an empty piece, id {list(pieces).index('')}; get it "
+            f"again"
+        )
+    seen: set[str] = set()
+    for piece in pieces:
+        if piece in seen:
+            raise InputError(
+                f"the vocabulary has the piece {piece[:100]!r} twice; get it again"
+            )
+        seen.add(piece)
+    if unknown not in seen:
+        raise InputError(
+            f"the vocabulary lacks the piece {unknown!r}, which stands for unknown "
+            f"characters; get it again"
+        )
+
+
+def _parts(model: bytes) -> tuple[dict[str, _Piece], bytes, list[bytes]]:
+    """Its pieces, its trainer's fields without special pieces, all other fields."""
+    own: dict[str, _Piece] = {}
+    trainer: list[bytes] = []
+    others: list[bytes] = []
+    for number, content, whole in whole_fields(model):
+        if number == _PIECE:
+            parts = dict(fields(content))
+            (score,) = struct.unpack("<f", parts.get(_SCORE, bytes(4)))
+            kind = parts.get(_KIND, b"\1")[0]
+            own.setdefault(parts[_TEXT].decode(), _Piece(kind, score))
+        elif number == _TRAINER:
+            left = {*_SPECIAL_IDS, *range(_UNKNOWN_PIECE, _PAD_PIECE + 1)}
+            trainer += [raw for n, _, raw in whole_fields(content) if n not in left]
+        elif number != _SELF_TEST:  # texts with the pieces of before
+            others.append(whole)
+    if not own:
+        raise ValueError("a message without pieces")
+    return own, b"".join(trainer), others

@@ -1,0 +1,53 @@
+"""Search defaults of `transformers`: `generation_config.json`, else `config.json`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from keras_transformer.config.decoding import DecodingOptions
+from keras_transformer.errors import InputError
+from keras_transformer.importing.source import Source
+
+_FILE = "generation_config.json"
+
+
+def decoding_of(source: Source, pad_id: int) -> DecodingOptions:
+    """The search that a folder of `transformers` asks for.
+
+    Scores are divided by the length, as `transformers` does by default.
+
+    Args:
+        source: the folder.
+        pad_id: an id that is never written anyway.
+
+    Raises:
+        InputError: where an option is not of the kind that it should be.
+    """
+    given = {**source.config, **(source.json(_FILE) if source.has(_FILE) else {})}
+    given = {name: value for name, value in given.items() if value is not None}
+    beams = given.get("num_beams", 1)
+    options: dict[str, Any] = {"beam_size": beams, **_normalization(given)}
+    if "max_length" in given:  # which counts the start token
+        options["max_length"] = given["max_length"] - 1
+    if beams > 1 and given.get("early_stopping") is True:
+        options["patience"] = 1.0
+    for name in ("no_repeat_ngram_size", "repetition_penalty"):
+        if name in given:
+            options[name] = type(getattr(DecodingOptions(), name))(given[name])
+    forbidden = given.get("bad_words_ids", [])
+    ids = {row[0] for row in forbidden if len(row) == 1} - {pad_id}
+    if ids:
+        options["suppressed_tokens"] = tuple(sorted(ids))
+    try:
+        return DecodingOptions.of(options)
+    except InputError as error:
+        raise InputError(f"{source.folder}, its search: {error}") from None
+
+
+def _normalization(given: dict[str, Any]) -> dict[str, Any]:
+    alpha = float(given.get("length_penalty", 1.0))
+    if alpha == 1.0:
+        return {"normalization": "average"}
+    if alpha == 0.0:
+        return {"normalization": "none"}
+    return {"normalization": "power", "length_penalty": alpha}

@@ -1,0 +1,221 @@
+"""MarianMT folders of `transformers`: the models of OPUS-MT on the hub.
+
+Reference: Junczys-Dowmunt et al., 2018, https://arxiv.org/abs/1804.00344; Tiedemann and
+Thottingal, 2020, https://aclanthology.org/2020.eamt-1.61.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from keras_transformer.config import TransformerConfig
+from keras_transformer.config.languages import Languages
+from keras_transformer.data.foreign_pieces import with_pieces
+from keras_transformer.data.tokenizer import Tokenizer
+from keras_transformer.errors import InputError
+from keras_transformer.importing.families.generation import decoding_of
+from keras_transformer.importing.families.transformer_layers import layer_weights
+from keras_transformer.importing.foreign_model import ForeignModel
+from keras_transformer.importing.foreign_model import Weight
+from keras_transformer.importing.foreign_model import kept
+from keras_transformer.importing.reading import TensorFile
+from keras_transformer.importing.source import Source
+
+FAMILY = "MarianMT"
+_LANGUAGE = re.compile(r">>([^<>]+)<<")
+_BIAS = "final_logits_bias"
+_SOURCE = "model.encoder.embed_tokens.weight"
+_TARGET = "model.decoder.embed_tokens.weight"
+_SHARED, _OUTPUT = "model.shared.weight", "lm_head.weight"
+#: Sinusoids, which the config says too.
+_IGNORABLE = ("model.*coder.embed_positions.weight",)
+#: The bias of padding, which no search writes: as if it were forbidden.
+_NEVER = -30.0
+
+
+def read(source: Source, tensors: TensorFile) -> ForeignModel:
+    """What a MarianMT folder holds.
+
+    Raises:
+        InputError: where a file is missing or damaged, or the model has parts that this
+            package has not.
+    """
+    given = source.config
+    for name in ("normalize_before", "add_final_layer_norm", "normalize_embedding"):
+        if given.get(name):
+            raise InputError(
+                f"{source.folder}: a {FAMILY} model with {name} cannot be imported: "
+                f"transformers itself does not compute it; translate with Marian"
+            )
+    config = _config(source)
+    groups = _embeddings(config.tie_embeddings)
+    weights = layer_weights(config)
+    for path, names in groups.items():
+        weights[path] = kept(_held(names, tensors))
+    matrix = [path for path in weights if path.endswith("/embeddings")][-1]
+    weights[matrix.replace("/embeddings", "/bias")] = _bias(config, tensors)
+    source_tokenizer, target_tokenizer = _tokenizers(source, config)
+    return ForeignModel(
+        family=FAMILY,
+        config=config,
+        weights=weights,
+        source_tokenizer=source_tokenizer,
+        target_tokenizer=target_tokenizer,
+        decoding=decoding_of(source, config.pad_id),
+        languages=languages_of(source_tokenizer),
+        ignorable=_IGNORABLE,
+        equal=tuple(groups.values()),
+    )
+
+
+def languages_of(tokenizer: Tokenizer) -> Languages | None:
+    """The target languages that a vocabulary has as `>>code<<`; None without any."""
+    pieces = tokenizer.pieces(range(tokenizer.vocabulary_size))
+    found = map(_LANGUAGE.fullmatch, pieces)
+    codes = {match[1]: i for i, match in enumerate(found) if match}
+    fields = {"codes": codes, "source_layout": ("target", "text", "end")}
+    return Languages.of(fields) if codes else None
+
+
+def _config(source: Source) -> TransformerConfig:
+    given: dict[str, Any] = {
+        "activation_function": "gelu",
+        "scale_embedding": False,
+        "share_encoder_decoder_embeddings": True,
+        "tie_word_embeddings": True,
+        "max_position_embeddings": 1024,
+        **source.config,
+    }
+    shared = given["share_encoder_decoder_embeddings"]
+    tied = given["tie_word_embeddings"]
+    try:
+        fields = {
+            "source_vocabulary_size": given["vocab_size"],
+            "target_vocabulary_size": given.get("decoder_vocab_size")
+            or given["vocab_size"],
+            "hidden_dim": given["d_model"],
+            "num_encoder_layers": given["encoder_layers"],
+            "num_decoder_layers": given["decoder_layers"],
+            "num_heads": given["encoder_attention_heads"],
+            "decoder_num_heads": given["decoder_attention_heads"],
+            "intermediate_dim": given["encoder_ffn_dim"],
+            "decoder_intermediate_dim": given["decoder_ffn_dim"],
+            "pad_id": given["pad_token_id"],
+            "start_id": given["decoder_start_token_id"],
+            "end_id": given["eos_token_id"],
+        }
+    except KeyError as error:
+        raise InputError(
+            f"{source.folder / 'config.json'} lacks {error}; get the file again"
+        ) from None
+    if fields["decoder_num_heads"] == fields["num_heads"]:
+        del fields["decoder_num_heads"]
+    if fields["decoder_intermediate_dim"] == fields["intermediate_dim"]:
+        del fields["decoder_intermediate_dim"]
+    try:
+        return TransformerConfig.from_dict(
+            {
+                **fields,
+                "tie_embeddings": {
+                    (True, True): "all",
+                    (False, True): "target",
+                    (True, False): "inputs",
+                    (False, False): "none",
+                }[bool(shared), bool(tied)],
+                "scale_embeddings": bool(given["scale_embedding"]),
+                "activation": given["activation_function"],
+                "use_bias": True,
+                "output_bias": True,
+                "layer_norm_epsilon": 1e-5,
+                "position": "sinusoidal_halves",
+                "max_sequence_length": given["max_position_embeddings"],
+                "dropout": given.get("dropout", 0.1),
+                "attention_dropout": given.get("attention_dropout", 0.0),
+                "activation_dropout": given.get("activation_dropout", 0.0),
+            }
+        )
+    except InputError as error:
+        raise InputError(f"{source.folder / 'config.json'}: {error}") from None
+
+
+def _embeddings(tied: str) -> dict[str, tuple[str, ...]]:
+    """By path, the names of one matrix; a file has one of them, or several."""
+    inputs = (_SHARED, _SOURCE, _TARGET)
+    groups: dict[str, dict[str, tuple[str, ...]]] = {
+        "all": {"embedding/embeddings": (*inputs, _OUTPUT)},
+        "target": {
+            "source_embedding/embeddings": (_SOURCE,),
+            "target_embedding/embeddings": (_TARGET, _OUTPUT),
+        },
+        "inputs": {
+            "input_embedding/embeddings": inputs,
+            "output_embedding/embeddings": (_OUTPUT,),
+        },
+        "none": {
+            "source_embedding/embeddings": (_SOURCE,),
+            "target_embedding/embeddings": (_TARGET,),
+            "output_embedding/embeddings": (_OUTPUT,),
+        },
+    }
+    return groups[tied]
+
+
+def _held(names: Sequence[str], tensors: TensorFile) -> str:
+    """The first of the names that the file has; else the first, which it lacks."""
+    return next((name for name in names if name in tensors.tensors), names[0])
+
+
+def _bias(config: TransformerConfig, tensors: TensorFile) -> Weight:
+    def forbidding(values: np.ndarray) -> np.ndarray:
+        bias = np.array(values, np.float32).ravel()
+        bias[config.pad_id :][:1] = _NEVER
+        return bias
+
+    if _BIAS in tensors.tensors:
+        return Weight((_BIAS,), forbidding)
+    zeros = np.zeros(config.target_vocabulary_size, np.float32)
+    return Weight((), lambda: forbidding(zeros))
+
+
+def _tokenizers(source: Source, config: TransformerConfig) -> tuple[Tokenizer, ...]:
+    separate = source.has("tokenizer_config.json") and source.json(
+        "tokenizer_config.json"
+    ).get("separate_vocabs")
+    sides = {
+        "source": ("source.spm", "vocab.json", config.source_vocabulary_size),
+        "target": (
+            "target.spm",
+            "target_vocab.json" if separate else "vocab.json",
+            config.target_vocabulary_size,
+        ),
+    }
+    return tuple(_tokenizer(source, config, *side) for side in sides.values())
+
+
+def _tokenizer(
+    source: Source, config: TransformerConfig, model: str, vocabulary: str, size: int
+) -> Tokenizer:
+    pieces = source.vocabulary(vocabulary)
+    if len(pieces) != size:
+        raise InputError(
+            f"{source.folder / vocabulary} has {len(pieces)} pieces, but the matrix of "
+            f"config.json has {size} rows; use the files that belong together"
+        )
+    special = {name: pieces[i] for name, i in config.special_ids.items()}
+    try:
+        return Tokenizer(
+            with_pieces(
+                source.bytes(model),
+                pieces,
+                start=special["start_id"],
+                end=special["end_id"],
+                pad=special["pad_id"],
+                control=list(filter(_LANGUAGE.fullmatch, pieces)),
+            )
+        )
+    except InputError as error:
+        raise InputError(f"{source.folder / model}: {error}") from None

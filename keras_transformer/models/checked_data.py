@@ -89,6 +89,8 @@ class CheckedData:
         supervised: whether there must be labels.
         pad_id: the label that may lie outside of the vocabulary.
         special_ids: those of the model's config, which `TokenBatches` must share.
+        counted: `{name: pad_id}` of the metrics of tokens, which `TokenBatches` must
+            share, too.
 
     Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.4.
     """
@@ -101,6 +103,7 @@ class CheckedData:
         pad_id: int | None,
         special_ids: dict[str, int],
         supervised: bool = False,
+        counted: Mapping[str, int] | None = None,
     ) -> None:
         self.sizes = sizes
         self.longest = longest
@@ -108,6 +111,7 @@ class CheckedData:
         self.supervised = supervised
         self.pad_id = pad_id
         self.special_ids = special_ids
+        self.counted = counted or {}
         # On TensorFlow, Keras raises another one in its place.
         self.error: ValueError | None = None
 
@@ -201,12 +205,21 @@ class CheckedData:
     def _check_special_ids(self, batches: Any) -> None:
         """Refuses batches whose special ids are not those of the model."""
         theirs = getattr(batches, "special_ids", None)
-        if theirs is not None and theirs != self.special_ids:
+        if theirs is None:
+            return
+        if theirs != self.special_ids:
             raise InputError(
                 f"the batches have {theirs}, but the model's config has "
                 f"{self.special_ids}; create TokenBatches with "
                 "**model.config.special_ids"
             )
+        for name, pad_id in self.counted.items():
+            if pad_id != theirs["pad_id"]:
+                raise InputError(
+                    f"the metric {name} takes labels of {pad_id} for padding, but "
+                    f"the batches are padded with {theirs['pad_id']}; leave out the "
+                    f"pad_id of loss and metrics, which is then the model's"
+                )
 
 
 def _check_axes(side: str, ids: Any) -> None:

@@ -5,6 +5,7 @@ B batch, S source positions, T target positions.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import keras
@@ -33,6 +34,8 @@ class CheckedModel(keras.Model):
     """
 
     is_int8 = False
+    #: The padding by which each compiled metric counts tokens, `{name: pad_id}`.
+    counted_padding: Mapping[str, int] = {}
 
     def fit(
         self,
@@ -131,4 +134,5 @@ class CheckedModel(keras.Model):
             pad_id=loss.pad_id if labels else None,
             special_ids=config.special_ids,
             supervised=supervised and loss is not None and (labels or own_loss),
+            counted=self.counted_padding,
         )

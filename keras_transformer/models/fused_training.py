@@ -162,6 +162,7 @@ class FusedTraining(CheckedModel):
         token_metrics = [m for m in compiled if isinstance(m, TokenMetric)]
         for metric in token_metrics:
             metric.take_pad_id(pad_id)
+        self.counted_padding = {m.name: m.pad_id for m in token_metrics}
         self._token_metrics = [
             m
             for m in token_metrics

@@ -35,6 +35,7 @@ from keras_transformer.training.checkpoints import remove_checkpoints
 from keras_transformer.training.checkpoints import save_checkpoint
 from keras_transformer.training.checkpoints import take_snapshot
 from keras_transformer.training.config import RunConfig
+from keras_transformer.training.config import as_begun
 from keras_transformer.training.distribution import open_distribution
 from keras_transformer.training.logs import RunLog
 from keras_transformer.training.moving_average import averaged
@@ -78,10 +79,10 @@ def train(config: RunConfig) -> dict[str, Any]:
         distribution = stack.enter_context(
             open_distribution(training.distribution, training.devices)
         )
-        say, log, kept = _say_nothing, None, config
+        say, log, kept = _say_nothing, None, run_opening.begun_with(config)
+        config = as_begun(kept, config)
         if distribution.is_chief:
             say = report.say
-            kept = run_opening.begun_with(config)
             stack.enter_context(run_opening.opened(config, say))
         before = Before(
             int(distribution.chiefs(kept.training.checkpoint_every)),

@@ -6,6 +6,7 @@ from keras_transformer.training.config.data_section import FilterSection
 from keras_transformer.training.config.data_section import TokenizerSection
 from keras_transformer.training.config.data_section import TrainingCorpus
 from keras_transformer.training.config.run_config import RunConfig
+from keras_transformer.training.config.run_config import as_begun
 from keras_transformer.training.config.run_config import difference
 from keras_transformer.training.config.run_config import json_schema
 from keras_transformer.training.config.run_config import load_config
@@ -24,6 +25,7 @@ __all__ = [
     "TokenizerSection",
     "TrainingCorpus",
     "TrainingSection",
+    "as_begun",
     "difference",
     "json_schema",
     "load_config",

@@ -11,12 +11,15 @@ from keras_transformer.config import KINDS
 from keras_transformer.config import TranslationConfig
 from keras_transformer.config.faults import nearest
 from keras_transformer.data.tokenizer_files import tokenizer_files
+from keras_transformer.errors import InputError
 from keras_transformer.training.config.data_section import VOCABULARY_SIZE
 from keras_transformer.training.config.section import expanded
 
 _SIZES = ("vocabulary_size", "source_vocabulary_size", "target_vocabulary_size")
 _IDS = ("pad_id", "start_id", "end_id")
 _OTHERS = ("kind", "preset", "folder")
+#: Fields of every kind, in every version.
+_IN_EACH = {"kind", "hidden_dim", "dropout", "tie_embeddings", "max_sequence_length"}
 _DEFAULTS = {"kind": "transformer", "preset": "base"}
 
 
@@ -43,9 +46,11 @@ def resolve(section: Any, folder: Path) -> dict[str, Any]:
         if not isinstance(initial, str | Path) or not str(initial):
             raise ValueError(f"model.folder: expected a path, got {initial!r}")
         initial = os.path.abspath(folder / expanded(initial))
-        if kind is not None and "hidden_dim" in fields and not os.path.exists(initial):
-            return {"folder": initial, **_whole(kind, fields)}  # of a run that began
-        trained = _trained(initial)
+        begun = is_resolved(section)
+        ids = {key: fields.pop(key) for key in _IDS if begun and key in fields}
+        if begun and not os.path.exists(initial):
+            return {"folder": initial, **_whole(kind, fields), **ids}
+        trained = _read(Path(initial)).model
         if kind not in (None, trained.kind):
             raise ValueError(
                 f"model.kind {kind!r} is not that of the trained model.folder, "
@@ -56,8 +61,27 @@ def resolve(section: Any, folder: Path) -> dict[str, Any]:
             "kind": trained.kind,
             "folder": initial,
             **_trained_fields(trained, fields),
+            **(ids if begun else trained.special_ids),
         }
     return _whole(kind or _DEFAULTS["kind"], fields, preset or _DEFAULTS["preset"])
+
+
+def is_resolved(section: Any) -> bool:
+    """Whether a section has every field: that of a run that has begun."""
+    return isinstance(section, Mapping) and section.keys() >= _IN_EACH
+
+
+def knows_ids(section: Mapping[str, Any]) -> bool:
+    """Whether a resolved section has the special ids of `model.folder`.
+
+    Versions that did not write them down took no decoding options from it, either.
+    """
+    return section.keys() >= {*_IDS}
+
+
+def without_ids(section: Mapping[str, Any]) -> dict[str, Any]:
+    """A resolved section as those versions wrote it."""
+    return {key: value for key, value in section.items() if key not in _IDS}
 
 
 def _whole(kind: Any, fields: Mapping[str, Any], preset: Any = None) -> dict[str, Any]:
@@ -122,12 +146,34 @@ def model_config(
         source_size: V of the source.
         target_size: V of the target.
         ids: `pad_id`, `start_id`, `end_id` of the tokenizers.
+
+    Raises:
+        InputError: where those of the trained model are other ones.
     """
     fields = {key: value for key, value in section.items() if key not in _OTHERS}
+    trained = {key: fields[key] for key in _IDS if key in fields}
+    if ids and trained and ids != trained:
+        raise InputError(
+            f"the tokenizers of {section['folder']} have {ids}, but its model has "
+            f"{trained}; copy the model folder again"
+        )
     sizes = dict(zip(_SIZES[1:], (source_size, target_size), strict=True))
     if source_size == target_size:
         sizes["vocabulary_size"] = source_size
     return KINDS[section["kind"]].from_dict({**fields, **sizes, **ids})
+
+
+def trained_decoding(folder: Path, section: Any) -> Any:
+    """The decoding section: that of a model folder, with what was given in its place.
+
+    Args:
+        folder: its path; a run that began before it went has a section of its own.
+        section: as it was given.
+    """
+    if not folder.exists() or not isinstance(section, Mapping):
+        return section
+    given = {key: value for key, value in section.items() if value is not None}
+    return {**_read(folder).decoding.changed(), **given}
 
 
 def trained_tokenizer(folder: Path, section: Any) -> Any:
@@ -142,7 +188,7 @@ def trained_tokenizer(folder: Path, section: Any) -> Any:
     """
     if not folder.exists() or not isinstance(section, Mapping):
         return section
-    shared = (folder / tokenizer_files(shared=True)[0]).exists()
+    shared = len(set(_read(folder).tokenizers)) == 1
     keys = ("path",) if shared else ("source_path", "target_path")
     files = zip(keys, tokenizer_files(shared), strict=False)  # a shared one once
     trained = {key: str(folder / name) for key, name in files}
@@ -165,10 +211,10 @@ def _check_keys(fields: Mapping[str, Any], kind: str) -> None:
             raise ValueError(f"unknown key model.{key}; did you mean {near!r}?")
 
 
-def _trained(folder: str) -> TranslationConfig:
+def _read(folder: Path) -> Any:
     from keras_transformer.model_folder import read_config  # loads Keras
 
-    return read_config(Path(folder)).model
+    return read_config(folder)
 
 
 def _trained_fields(

@@ -70,7 +70,8 @@ class RunConfig(Section):
     """Model: `kind` (`"transformer"` if left out, `"recurrent"`, `"convolutional"`),
     `preset` (`"base"` if left out) and any field of the kind's config but vocabulary
     sizes and special ids, which are the tokenizer's; or, for fine-tuning, `folder`: a
-    trained model folder with its own tokenizer. Kept with every field filled in."""
+    trained model folder with its own tokenizers, special ids and decoding options. Kept
+    with every field filled in."""
     tokenizer: TokenizerSection
     """Tokenizers, trained or read."""
     data: DataSection
@@ -94,11 +95,17 @@ class RunConfig(Section):
         for section in _SECTIONS:
             given.setdefault(section, {})
         folder = Path((info.context or {}).get("folder", ""))
+        begun = model_section.is_resolved(given.get("model"))
         given["model"] = model_section.resolve(given.get("model", {}), folder)
         if initial := given["model"].get("folder"):
+            initial = Path(initial)
             given["tokenizer"] = model_section.trained_tokenizer(
-                Path(initial), given["tokenizer"]
+                initial, given["tokenizer"]
             )
+            if not begun:
+                given["decoding"] = model_section.trained_decoding(
+                    initial, given["decoding"]
+                )
         data = given["data"]
         phrasebook = data.get("phrasebook") if isinstance(data, Mapping) else None
         name = (info.context or {}).get("name") or (
@@ -113,7 +120,10 @@ class RunConfig(Section):
     @pydantic.model_validator(mode="after")
     def _check(self) -> RunConfig:
         model = self.model
-        if model["tie_embeddings"] == "all" and not self.tokenizer.shared:
+        # A trained model may have two tokenizer files of one vocabulary.
+        trained = "folder" in model
+        is_split = not self.tokenizer.shared and not trained
+        if model["tie_embeddings"] == "all" and is_split:
             raise ValueError(
                 'tokenizer.shared is false, but model.tie_embeddings "all" needs one '
                 'vocabulary; set model.tie_embeddings to "target" or "none", or share '
@@ -133,6 +143,8 @@ class RunConfig(Section):
                         f"training.{key} needs to know what is best; give "
                         f"data.validation"
                     )
+        if trained:
+            return self
         tokenizer = self.tokenizer
         size = tokenizer.vocabulary_size or VOCABULARY_SIZE
         self.translation_config(
@@ -240,6 +252,31 @@ def _for_kind(model: Any, overrides: Sequence[str]) -> Any:
         for key, value in model.items()
         if f"model.{key}" in given or model_section.has_field(model["kind"], key)
     }
+
+
+def as_begun(before: RunConfig, config: RunConfig) -> RunConfig:
+    """A config by the rules of the version that began its run.
+
+    A version that took no decoding options from `model.folder` had its own defaults
+    for what nobody gave.
+
+    Args:
+        before: the stored config of the run.
+        config: the one that it is to go on with.
+    """
+    folder = config.model.get("folder")
+    knows = map(model_section.knows_ids, (before.model, config.model))
+    if not folder or [*knows] != [False, True]:
+        return config
+    stands_in = model_section.trained_decoding(Path(folder), {})
+    given = {
+        name: value
+        for name, value in config.decoding.changed().items()
+        if stands_in.get(name) != value
+    }
+    decoding = before.decoding.updated(given)
+    model = model_section.without_ids(config.model)
+    return config.model_copy(update={"decoding": decoding, "model": model})
 
 
 def difference(before: RunConfig, after: RunConfig) -> list[str]:

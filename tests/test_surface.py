@@ -18,7 +18,7 @@ NAMES = {
     "keras_transformer.layers": """
         AttentionBias DecoderBlock EncoderBlock FeedForward GatedConvolution
         LearnedPositionalEmbedding MultiHeadAttention RelativeBuckets
-        RelativePositionalEncoding Residual RotaryPositionalEncoding
+        RelativePositionalEncoding Residual RotaryPositionalEncoding SSRU
         SinusoidalPositionalEncoding TokenEmbedding additive_attention masks
         scaled_dot_product_attention sinusoidal_table
     """,

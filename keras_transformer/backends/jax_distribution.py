@@ -56,13 +56,14 @@ def model_parallel(devices: Devices) -> Iterator[Distribution]:
 def layout_map(mesh: keras.distribution.DeviceMesh) -> keras.distribution.LayoutMap:
     """The layout map: how the mesh axis "model" splits the weights of models.
 
-    Attention is split by heads, feed-forward layers by inner features, embeddings by
-    vocabulary; the rest is replicated on each device.
+    Attention is split by heads, feed-forward layers by inner features, an SSRU by its
+    states, embeddings by vocabulary; the rest is replicated on each device.
 
     Reference: Shoeybi et al., 2019, https://arxiv.org/abs/1909.08053.
     """
     layouts = keras.distribution.LayoutMap(mesh)
-    for projection in ("query", "key", "value", "inner", "gate"):
+    columns = ("query", "key", "value", "inner", "gate", "input", "forget")
+    for projection in columns:
         layouts[f".*/{projection}_kernel$"] = (None, "model")
         layouts[f".*/{projection}_bias$"] = ("model",)
     for kernel in ("output_kernel", "outer_kernel"):

@@ -154,6 +154,10 @@ class TransformerConfig(TranslationConfig):
     positions."""
     use_bias: bool = False
     """Attention biases, in the attention projections (the paper has none)."""
+    decoder: Literal["attention", "ssru"] = "attention"
+    """Decoder recurrence: `"attention"` (none: self-attention, the paper) or `"ssru"`
+    (a simpler simple recurrent unit in its place: a step of a search costs the same at
+    every position, Marian's small models have it)."""
     position: str = "sinusoidal"
     """Positional encoding: `"sinusoidal"` (sine and cosine interleaved, the paper),
     `"sinusoidal_halves"` (all sines, then all cosines), `"sinusoidal_halves_t2t"` (the
@@ -220,7 +224,21 @@ class TransformerConfig(TranslationConfig):
                 "deep_norm is a scaled post-norm, and normalize_first asks for "
                 "pre-norm; leave out one of them"
             )
+        if self.decoder == "ssru":
+            self._check_ssru()
         return self
+
+    def _check_ssru(self) -> None:
+        if self.position in ("rotary", "rotary_halves", "relative_buckets"):
+            raise ValueError(
+                f"position {self.position} works within self-attention, which a "
+                f"decoder ssru does not have; use sinusoidal, learned or none"
+            )
+        if self.attention_window is not None:
+            raise ValueError(
+                "attention_window is a limit of self-attention, which a decoder ssru "
+                "does not have; leave out one of them"
+            )
 
     def _check_sizes(self, sizes: StackSizes) -> None:
         if sizes.num_heads % sizes.num_key_value_heads:
@@ -303,8 +321,12 @@ class TransformerConfig(TranslationConfig):
             + self._feed_forward_weights(encoder)
             + 2 * norm
         )
+        before = self._attention_weights(decoder)
+        if self.decoder == "ssru":
+            before = (2 * self.hidden_dim + 1) * self.hidden_dim
         total += self.num_decoder_layers * (
-            2 * self._attention_weights(decoder)
+            before
+            + self._attention_weights(decoder)
             + self._feed_forward_weights(decoder)
             + 3 * norm
         )

@@ -39,6 +39,7 @@ def check_config(config: TransformerConfig) -> None:
     absent = {
         "attention_scoring": config.attention_scoring not in _SCORINGS,
         "attention_window": config.attention_window is not None,
+        "decoder": config.decoder != "attention",
         "deep_norm": config.deep_norm,
         "position": config.position not in _POSITIONS,
         "query_key_norm": config.query_key_norm,  # of cross-attention

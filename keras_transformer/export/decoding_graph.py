@@ -13,6 +13,7 @@ from keras_transformer import backends
 from keras_transformer.config.decoding import DecodingOptions
 from keras_transformer.decoding.logits_processors import suppress
 from keras_transformer.decoding.search_result import nan_of
+from keras_transformer.export.description import cache_shapes
 from keras_transformer.export.description import suppressed_ids
 from keras_transformer.models.word_attention import word_attention
 
@@ -59,13 +60,14 @@ class DecodingGraph:
         `word_attention`.
         """
         attends = self.options.coverage_penalty > 0
+        shapes = cache_shapes(self.config)
 
         def step(tokens, position, beams, count, memory_bias, *state):
-            count_of_layers = len(self.layers)
-            pairs = list(zip(state[::2], state[1::2], strict=True))
-            memory, cache = pairs[:count_of_layers], pairs[count_of_layers:]
-            constants = {"memory": memory, "bias": memory_bias}
-            cache = [tuple(_reorder(part, beams) for part in pair) for pair in cache]
+            size = 2 * len(self.layers)
+            constants = {"memory": _pairs(state[:size]), "bias": memory_bias}
+            cache = [_reorder(part, beams) for part in state[size:]]
+            if self.config.decoder == "attention":
+                cache = _pairs(cache)
             output = self.model.decode_step(
                 tokens,
                 position,
@@ -82,9 +84,8 @@ class DecodingGraph:
             }
             if attends:
                 outputs["attention"] = word_attention(output.cross_attention_weights)
-            for i, (key, value) in enumerate(output.cache):
-                outputs |= {f"new_cache_key_{i}": key, f"new_cache_value_{i}": value}
-            return outputs
+            parts = zip(shapes, tf.nest.flatten(output.cache), strict=True)
+            return outputs | {f"new_cache_{name}": part for name, part in parts}
 
         decoder = self.config.sizes("decoder")
         heads = decoder.num_key_value_heads
@@ -96,21 +97,25 @@ class DecodingGraph:
             tf.TensorSpec((), tf.int32, name="count"),
             tf.TensorSpec((None, 1, 1, None), tf.float32, name="memory_bias"),
         ]
-        for name, shape in (
-            ("memory", (None, heads, None)),
-            ("cache", (None, None, heads, None)),
-        ):
-            signature += [
-                tf.TensorSpec((*shape, size), tf.float32, name=f"{name}_{kind}_{i}")
-                for i in self.layers
-                for kind, size in sizes.items()
-            ]
+        signature += [
+            tf.TensorSpec((None, heads, None, size), tf.float32, f"memory_{kind}_{i}")
+            for i in self.layers
+            for kind, size in sizes.items()
+        ]
+        for name, shape in shapes.items():
+            shape = [size if isinstance(size, int) else None for size in shape]
+            signature.append(tf.TensorSpec(shape, tf.float32, f"cache_{name}"))
         return step, signature
 
     def _log_probabilities(self, logits):
         """(B, W, V), minus infinity where an id is never chosen."""
         log_probabilities = tf.nn.log_softmax(logits, axis=-1)
         return suppress(log_probabilities, suppressed_ids(self.config, self.options))
+
+
+def _pairs(tensors):
+    """Keys and values of each layer."""
+    return list(zip(tensors[::2], tensors[1::2], strict=True))
 
 
 def _reorder(cache, beams):

@@ -56,6 +56,11 @@ _LETTERS = {
     "C": "count: continuations wanted of each hypothesis",
 }
 
+_GROWTH = (
+    "L may grow between steps: add zeros behind what is written. Short caches are "
+    "faster."
+)
+
 _LOOP = [
     "Run the encoder once on a batch; its outputs are inputs of every step.",
     "Before the first step all caches are zeros, all beams 0 and all tokens ids.start.",
@@ -63,8 +68,7 @@ _LOOP = [
     "hypothesis; beams says which hypothesis of the same row, in the order of the step "
     "before, each one continues (the step reorders its caches by it); each new_cache "
     "is the cache of the next step.",
-    "L may grow between steps: add zeros behind what is written. Short caches are "
-    "faster.",
+    _GROWTH,
     "best_log_probabilities and best_ids are the count best continuations of each "
     "hypothesis, best first, equal ones in order of the ids; ids.suppressed never are "
     "among them, but have their share of probability. logits (float32, before softmax) "
@@ -190,6 +194,23 @@ def describe_translator(
     }
 
 
+def cache_shapes(config: TransformerConfig) -> dict[str, list[Any]]:
+    """The shape of each tensor of a step's cache, by the end of its name.
+
+    Keys and values of self-attention, or the states of an SSRU.
+    """
+    layers = range(config.num_decoder_layers)
+    if config.decoder == "ssru":
+        return {f"state_{i}": ["B", "W", config.hidden_dim] for i in layers}
+    decoder = config.sizes("decoder")
+    sizes = {"key": decoder.head_dim, "value": decoder.value_dim}
+    return {
+        f"{kind}_{i}": ["B", "W", decoder.num_key_value_heads, "L", size]
+        for i in layers
+        for kind, size in sizes.items()
+    }
+
+
 def describe_graphs(
     config: TransformerConfig, *files: str, attention: bool = False
 ) -> dict[str, Any]:
@@ -208,7 +229,8 @@ def describe_graphs(
     memory = {"memory_bias": ("float32", ["B", 1, 1, "S"])}
     memory |= {f"memory_{n}": ("float32", ["B", heads, "S", size]) for n, size in names}
     hypotheses = ("int32", ["B", "W"])
-    cache = {n: ("float32", ["B", "W", heads, "L", size]) for n, size in names}
+    cache = {name: ("float32", shape) for name, shape in cache_shapes(config).items()}
+    grows = config.decoder == "attention"
     step_inputs = {
         "tokens": hypotheses,
         "position": ("int32", []),
@@ -225,14 +247,14 @@ def describe_graphs(
         **{f"new_cache_{name}": value for name, value in cache.items()},
     }
     return {
-        "letters": dict(_LETTERS),
+        "letters": {k: text for k, text in _LETTERS.items() if k != "L" or grows},
         "graphs": {
             "encoder": _graph(
                 "encoder", files[0], {"source": ("int32", ["B", "S"])}, memory
             ),
             "step": _graph("step", files[-1], step_inputs, step_outputs),
         },
-        "loop": list(_LOOP),
+        "loop": [line for line in _LOOP if line != _GROWTH or grows],
         "rules": list(_RULES),
         "greedy_search": list(_GREEDY),
         "beam_search": list(_BEAM),

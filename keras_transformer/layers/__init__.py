@@ -16,9 +16,11 @@ from keras_transformer.layers.relative_buckets import RelativeBuckets
 from keras_transformer.layers.relative_position import RelativePositionalEncoding
 from keras_transformer.layers.residual import Residual
 from keras_transformer.layers.rotary_position import RotaryPositionalEncoding
+from keras_transformer.layers.ssru import SSRU
 from keras_transformer.layers.token_embedding import TokenEmbedding
 
 __all__ = [
+    "SSRU",
     "AttentionBias",
     "DecoderBlock",
     "EncoderBlock",

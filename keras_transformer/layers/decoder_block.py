@@ -1,4 +1,4 @@
-"""One block of the decoder: self-attention, cross-attention, feed-forward network.
+"""One block of the decoder: self-attention or SSRU, cross-attention, feed-forward.
 
 B batch, T target positions, S source positions, D hidden_dim, H heads, G heads of keys
 and values, K head_dim, W beam width, L length of the cache.
@@ -10,10 +10,13 @@ from typing import Any
 
 import keras
 
+from keras_transformer.layers.ssru import SSRU
 from keras_transformer.layers.transformer_block import TransformerBlock
 from keras_transformer.tensors import Shape
 from keras_transformer.tensors import Tensor
 from keras_transformer.tensors import Tensors
+
+_MASKS = ("attention_mask", "attention_bias")  # for self-attention
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -22,7 +25,8 @@ class DecoderBlock(TransformerBlock):
 
     Causality is the caller's: `use_causal_mask`, `attention_bias` or `attention_mask`
     must block later positions in training; in cached decoding, the latter two block
-    cache entries not yet written.
+    cache entries not yet written. With an `SSRU` in place of self-attention,
+    `parts={"self_attention": SSRU()}`, the block is causal by itself.
 
     Args: those of `TransformerBlock`.
 
@@ -40,7 +44,8 @@ class DecoderBlock(TransformerBlock):
             to (B, H, T, S) with four axes.
         cross_attention_bias: float32 of such a shape, alone or beside a mask.
         cache: keys (B, W, H, L, K) and values (B, W, H, L, value_dim), or shared,
-            (B, H, L * W, K) and (B, H, L * W, value_dim); see `MultiHeadAttention`.
+            (B, H, L * W, K) and (B, H, L * W, value_dim); see `MultiHeadAttention`. Of
+            an SSRU its states (B, W, D).
         position: scalar int32, where the cache is written.
         return_attention_weights: also return them.
         target_mask: (B, T) bool, False at padding; default: the Keras mask of the
@@ -50,8 +55,11 @@ class DecoderBlock(TransformerBlock):
 
     Returns:
         (B, T, D); with a cache, that and the new cache; with
-        `return_attention_weights`, also the weights (B, H, T, T) of self-attention
-        and (B, H, T, S) of cross-attention in float32.
+        `return_attention_weights`, also the weights (B, H, T, T) of self-attention,
+        which an SSRU has not, and (B, H, T, S) of cross-attention in float32.
+
+    Raises:
+        ValueError: there is an SSRU, and a mask or bias for self-attention.
 
     Masking: what the masks say, and Keras masks as in
     `keras.layers.MultiHeadAttention`; that of the target is passed on.
@@ -105,18 +113,28 @@ class DecoderBlock(TransformerBlock):
         memory_mask: Tensor | None = None,
         use_causal_mask: bool = False,
     ) -> Any:
-        update, cache, self_weights = self.attend(
-            self.self_attention,
-            self.self_attention_residual.enter(target),
-            attention_mask=attention_mask,
-            attention_bias=attention_bias,
-            cache=cache,
-            position=position,
-            return_attention_weights=return_attention_weights,
-            training=training,
-            query_mask=target_mask,
-            use_causal_mask=use_causal_mask,
-        )
+        seen = self.self_attention_residual.enter(target)
+        if isinstance(self.self_attention, SSRU):
+            self._refuse_self_attention(attention_mask, attention_bias)
+            self_weights = []
+            if cache is None:
+                update = self.self_attention(seen)
+            else:
+                update, cache = self.self_attention(seen, cache=cache)
+        else:
+            update, cache, weights = self.attend(
+                self.self_attention,
+                seen,
+                attention_mask=attention_mask,
+                attention_bias=attention_bias,
+                cache=cache,
+                position=position,
+                return_attention_weights=return_attention_weights,
+                training=training,
+                query_mask=target_mask,
+                use_causal_mask=use_causal_mask,
+            )
+            self_weights = [weights]
         hidden = self.self_attention_residual(target, update, training=training)
 
         projected = isinstance(memory, (tuple, list))
@@ -141,7 +159,7 @@ class DecoderBlock(TransformerBlock):
         if cache is not None:
             results.append(cache)
         if return_attention_weights:
-            results += [self_weights, cross_weights]
+            results += [*self_weights, cross_weights]
         return results[0] if len(results) == 1 else tuple(results)
 
     def compute_output_spec(
@@ -157,13 +175,18 @@ class DecoderBlock(TransformerBlock):
             return keras.Operation.compute_output_spec(self, target, memory, **kwargs)
         # Without tracing the call, which would be most of the time a model is built in.
         hidden = keras.KerasTensor(target.shape, dtype=self.compute_dtype)
-        _, self_weights = self.self_attention.compute_output_spec(
-            target,
-            attention_mask=kwargs.get("attention_mask"),
-            attention_bias=kwargs.get("attention_bias"),
-            query_mask=kwargs.get("target_mask"),
-            return_attention_weights=True,
-        )
+        masks = {name: kwargs.get(name) for name in _MASKS}
+        self_weights = []
+        if isinstance(self.self_attention, SSRU):
+            self._refuse_self_attention(**masks)
+        else:
+            _, weights = self.self_attention.compute_output_spec(
+                target,
+                **masks,
+                query_mask=kwargs.get("target_mask"),
+                return_attention_weights=True,
+            )
+            self_weights = [weights]
         _, cross_weights = self.cross_attention.compute_output_spec(
             target,
             memory,
@@ -173,8 +196,17 @@ class DecoderBlock(TransformerBlock):
             value_mask=kwargs.get("memory_mask"),
             return_attention_weights=True,
         )
-        found = hidden, self_weights, cross_weights
+        found = hidden, *self_weights, cross_weights
         return found if return_attention_weights else hidden
+
+    def _refuse_self_attention(
+        self, attention_mask: Tensor | None, attention_bias: Tensor | None
+    ) -> None:
+        if attention_mask is not None or attention_bias is not None:
+            raise ValueError(
+                f"{self.name} has an SSRU in place of self-attention, which is causal "
+                f"by itself; leave out attention_mask and attention_bias"
+            )
 
     def compute_output_shape(self, target_shape: Shape, memory_shape: Shape) -> Shape:
         return target_shape

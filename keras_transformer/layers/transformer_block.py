@@ -18,6 +18,7 @@ from keras_transformer.layers.kernels import Kernels
 from keras_transformer.layers.kernels import float_policy
 from keras_transformer.layers.multi_head_attention import MultiHeadAttention
 from keras_transformer.layers.residual import Residual
+from keras_transformer.layers.ssru import SSRU
 from keras_transformer.tensors import Shape
 from keras_transformer.tensors import Tensor
 from keras_transformer.tensors import Tensors
@@ -46,11 +47,12 @@ class TransformerBlock(keras.layers.Layer):
             of the attribute: `"self_attention"`, `"feed_forward"`,
             `"self_attention_residual"`, `"feed_forward_residual"` and, of a decoder
             block, `"cross_attention"` and `"cross_attention_residual"`. Each has the
-            call of the layer it replaces.
+            call of the layer it replaces; that of a decoder block's self-attention may
+            also be an `SSRU`.
 
     Raises:
         ValueError: there is no part of a name, or F or H is missing for one that is not
-            given.
+            given; an encoder block has an SSRU.
 
     Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.1.
     """
@@ -104,6 +106,13 @@ class TransformerBlock(keras.layers.Layer):
         self._given_parts = tuple(name for name in self.part_names if name in parts)
         for name in self._given_parts:
             setattr(self, name, parts[name])
+        if isinstance(parts.get("self_attention"), SSRU):
+            if "cross_attention" not in self.part_names:
+                raise ValueError(
+                    "an SSRU sees no later position, and an encoder reads both ways; "
+                    "give it to a DecoderBlock"
+                )
+            self.autocast = False  # it would round the cache
         for argument, name, made in (
             ("intermediate_dim", "feed_forward", intermediate_dim),
             ("num_heads", "attention", num_heads),

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from keras_transformer.config import TransformerConfig
+from keras_transformer.layers import SSRU
 from keras_transformer.layers import DecoderBlock
 from keras_transformer.layers import EncoderBlock
 from keras_transformer.layers import FeedForward
@@ -83,6 +84,17 @@ def block_parts(
             name=name,
         )
 
+    def before() -> Any:
+        """What looks at the positions before, and in an encoder at those after."""
+        if side == "encoder" or config.decoder == "attention":
+            return attention("self_attention", position)
+        if position is not None:
+            raise ValueError(
+                f"position {config.position} works within self-attention, which a "
+                f"decoder ssru does not have; choose another position"
+            )
+        return SSRU(initial_gain=initial_gain, dtype=policy, name="ssru")
+
     def residual(name: str) -> Any:
         return Residual(
             config.normalize_first,
@@ -105,9 +117,10 @@ def block_parts(
         name="feed_forward",
     )
     parts = {
-        "self_attention": attention("self_attention", position),
+        "self_attention": before(),
         "feed_forward": feed_forward,
     }
     if side == "decoder":
         parts["cross_attention"] = attention("cross_attention")
-    return {**parts, **{f"{name}_residual": residual(name) for name in parts}}
+    residuals = {f"{name}_residual": residual(parts[name].name) for name in parts}
+    return {**parts, **residuals}

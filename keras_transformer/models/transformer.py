@@ -15,6 +15,7 @@ import keras
 from keras import ops
 
 from keras_transformer.config import TransformerConfig
+from keras_transformer.layers import SSRU
 from keras_transformer.layers import AttentionBias
 from keras_transformer.layers import RelativePositionalEncoding
 from keras_transformer.layers import masks
@@ -176,7 +177,7 @@ class Transformer(TranslationModel):
         decoded, _ = self._decoder_stack(
             self._embed("target", target, training),
             [memory] * self.config.num_decoder_layers,
-            self.target_bias(target),
+            None if self._is_recurrent else self.target_bias(target),
             cross_attention_bias(source_mask),
             return_attention_weights=return_attention_weights,
             training=training,
@@ -204,9 +205,8 @@ class Transformer(TranslationModel):
         Returns:
             `contract.SearchState`. Constants, one per sentence: keys (B, G, S, K) and
             values of each layer and a bias (B, 1, 1, S). Cache, one per hypothesis:
-            keys (B, W, G, L, K) and values of each layer.
+            keys (B, W, G, L, K) and values of each layer; of an SSRU states (B, W, D).
         """
-        sizes = self.config.sizes("decoder")
         constants = {
             "memory": [block.project_memory(memory) for block in self.decoder_blocks],
             "bias": cross_attention_bias(source_mask),
@@ -214,6 +214,10 @@ class Transformer(TranslationModel):
         rows = (ops.shape(memory)[0],)
         if beam_size is not None:
             rows += (beam_size,)
+        if self._is_recurrent:
+            cache = [b.self_attention.empty_cache(*rows) for b in self.decoder_blocks]
+            return SearchState(constants, cache)
+        sizes = self.config.sizes("decoder")
         cache = [
             tuple(
                 ops.zeros(
@@ -237,7 +241,8 @@ class Transformer(TranslationModel):
         Up to `shared_cache.MOST_HYPOTHESES` share a cache. Keys of the source are
         (B, G, K, S), as products take them: XLA would transpose them at each step.
         """
-        if beam_size is None or beam_size > shared_cache.MOST_HYPOTHESES:
+        alone = beam_size is None or beam_size > shared_cache.MOST_HYPOTHESES
+        if alone or self._is_recurrent:
             constants, cache = self.start(memory, source_mask, beam_size, length)
         else:
             places = length * beam_size
@@ -272,25 +277,21 @@ class Transformer(TranslationModel):
             `contract.StepOutput`.
         """
         shared = isinstance(cache, shared_cache.SharedCache)
+        length: int | Tensor | None = None  # L
         if shared:
             cache = shared_cache.written(cache, position)
             layers, length = cache.layers, ops.shape(cache.writers)[2]
         else:
-            layers, length = cache, ops.shape(cache[0][0])[-2]
+            layers = cache
+            if not self._is_recurrent:
+                length = ops.shape(cache[0][0])[-2]
         # Positions come from a table that is computed before L is known.
         rows = length if isinstance(length, int) else self.config.longest_sequence
-        allowed = masks.causal_mask(1, length, offset=position)  # (1, L)
-        if self.config.attention_window is not None:
-            window = masks.local_mask(
-                1, self.config.attention_window, length, offset=position
-            )
-            allowed = masks.combine(allowed, window)
-        if shared:
-            allowed = shared_cache.own_past(cache, allowed)
+        bias = None if length is None else self._past_bias(cache, position, length)
         decoded, layers = self._decoder_stack(
             self._embed("target", tokens, position=position, length=rows),
             _memories(constants),
-            masks.attention_bias(allowed),
+            bias,
             constants["bias"],
             caches=layers,
             position=position,
@@ -301,6 +302,25 @@ class Transformer(TranslationModel):
         return StepOutput(logits, cache, decoded.cross_attention_weights)
 
     # === Parts ===
+
+    @property
+    def _is_recurrent(self) -> bool:
+        """Whether the decoder has an SSRU in place of self-attention."""
+        return all(isinstance(b.self_attention, SSRU) for b in self.decoder_blocks)
+
+    def _past_bias(
+        self, cache: Tensors, position: Tensor, length: int | Tensor
+    ) -> Tensor:
+        """The bias of self-attention in a step: what each hypothesis may attend to."""
+        allowed = masks.causal_mask(1, length, offset=position)  # (1, L)
+        if self.config.attention_window is not None:
+            window = masks.local_mask(
+                1, self.config.attention_window, length, offset=position
+            )
+            allowed = masks.combine(allowed, window)
+        if isinstance(cache, shared_cache.SharedCache):
+            allowed = shared_cache.own_past(cache, allowed)
+        return masks.attention_bias(allowed)
 
     def _run(
         self, block: Any, *inputs: Any, training: bool | None, **arguments: Any
@@ -327,7 +347,7 @@ class Transformer(TranslationModel):
         self,
         hidden: Tensor,
         memories: Sequence[tuple[Tensor, Tensor]],
-        bias: Tensor,
+        bias: Tensor | None,
         cross_attention_bias: Tensor,
         caches: Tensors | None = None,
         position: Tensor | None = None,
@@ -356,8 +376,8 @@ class Transformer(TranslationModel):
             if caches is not None:
                 new_caches.append(others.pop(0))
             if return_attention_weights:
-                self_weights.append(others[0])
-                cross_weights.append(others[1])
+                cross_weights.append(others.pop())
+                self_weights += others  # an SSRU has none
         if self.decoder_norm is not None:
             hidden = self.decoder_norm(hidden)
         if self.config.scale_logits:

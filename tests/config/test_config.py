@@ -68,6 +68,15 @@ def test_defaults_that_depend_on_others():
             "max_relative_distance must be more than half of the 32 buckets, got 16",
         ),
         ({**V, "deep_norm": True, "normalize_first": True}, "leave out one of them"),
+        ({**V, "decoder": "gru"}, "model.decoder: .*'attention' or 'ssru', got 'gru'"),
+        (
+            {**V, "decoder": "ssru", "position": "rotary"},
+            "position rotary works within self-attention, .* use sinusoidal, learned",
+        ),
+        (
+            {**V, "decoder": "ssru", "attention_window": 3},
+            "attention_window is a limit of self-attention, .* leave out one of them",
+        ),
         ({**V, "tie_embeddings": True}, "model.tie_embeddings: .*'none', got True"),
         ({**V, "attention_window": 0}, "model.attention_window: .* got 0"),
         ({**V, "hiden_dim": 3}, "unknown key model.hiden_dim; .* 'hidden_dim'"),

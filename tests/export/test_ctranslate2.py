@@ -47,7 +47,9 @@ CHANGES = {
     },
 }
 PORTABLE = [
-    name for name, fields in configs.OPTIONS.items() if "attention_window" not in fields
+    name
+    for name, fields in configs.OPTIONS.items()
+    if not {"attention_window", "decoder"} & fields.keys()
 ]
 LENGTH = 5
 

@@ -32,7 +32,7 @@ def exported(model, path):
 
 
 @pytest.mark.skipif(BACKEND != "tensorflow", reason="elsewhere for fixed sizes alone")
-@pytest.mark.parametrize("name", ["paper", "recurrent", "convolutional"])
+@pytest.mark.parametrize("name", ["paper", "ssru", "recurrent", "convolutional"])
 def test_keras_exports_a_model_to_onnx_for_sentences_of_any_length(name, tmp_path):
     model = models.build(name, num_encoder_layers=1, num_decoder_layers=1)
     randomize(model)

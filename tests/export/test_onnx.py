@@ -1,5 +1,6 @@
 """ONNX graphs in onnxruntime: our translations, without Keras and this package."""
 
+import functools
 import json
 
 import keras
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 from keras import ops
 
+import keras_transformer as kt
 from keras_transformer.errors import InputError
 from keras_transformer.export import checks
 from keras_transformer.export import onnx
@@ -145,7 +147,8 @@ def test_a_step_gives_the_logits_of_the_model(name, fields):
         at = np.array(position, "int32")
         inputs |= {"tokens": tokens, "position": at, "beams": beams}
         outputs = run(step, inputs | {"count": np.array(count, "int32")})
-        cache = [tuple(_reordered(part, beams) for part in pair) for pair in cache]
+        reordered = functools.partial(_reordered, beams=beams)
+        cache = keras.tree.map_structure(reordered, cache)
         logits, cache, _ = model.decode_step(
             ops.convert_to_tensor(tokens), at, constants, cache
         )
@@ -162,10 +165,27 @@ def test_a_step_gives_the_logits_of_the_model(name, fields):
         for tensor in shapes:
             if tensor.startswith("cache_"):
                 grown = outputs[f"new_{tensor}"]
-                if position == 2:
+                if position == 2 and "L" in shapes[tensor]:
                     grown = np.pad(grown, [(0, 0)] * 3 + [(0, length - 3), (0, 0)])
                 inputs[tensor] = grown
         beams = (beams + position) % width
+
+
+@on_tensorflow
+def test_a_decoder_with_states_translates_alone(tmp_path, run_python):
+    """An SSRU's cache does not grow with the translation, of up to 29 tokens here."""
+    pytest.importorskip("tf2onnx")
+    pytest.importorskip("onnxruntime")
+    tokenizer = kt.data.Tokenizer.train(["a house"] * 9, 270)
+    fields = {"vocabulary_size": 270, **configs.ONE_LAYER}
+    model = randomize(models.build("ssru", **fields))
+    translator = kt.Translator(model, tokenizer, beam_size=4)
+    folder = onnx.export(translator, tmp_path / "model")
+    description = json.loads((folder / "model.json").read_text("utf-8"))
+    assert "L" not in description["letters"]
+    source = ["a house", "house a house a", "a"]
+    found = use(run_python, folder, source)[:2]
+    assert found == [translator.translate(source, beam_size=size) for size in (1, 4)]
 
 
 @on_tensorflow

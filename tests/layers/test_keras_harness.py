@@ -68,6 +68,13 @@ CASES = {
         "weights": 2,
         "masking": True,
     },
+    "SSRU": {
+        "arguments": {"initial_gain": 0.5},
+        "shapes": {"inputs": HIDDEN},
+        "output": HIDDEN,
+        "weights": 3,
+        "masking": True,
+    },
     "SinusoidalPositionalEncoding": {
         "arguments": {"layout": "halves"},
         "shapes": {"inputs": HIDDEN},

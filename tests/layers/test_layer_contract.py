@@ -104,6 +104,16 @@ CASES = {
             "convolution/kernel": (4, HIDDEN_DIM, 2 * HIDDEN_DIM),
         },
     },
+    "ssru": {
+        "layer_class": layers.SSRU,
+        "arguments": {},
+        "inputs": {"inputs": TARGET},
+        "weights": {
+            "input_kernel": (HIDDEN_DIM, HIDDEN_DIM),
+            "forget_kernel": (HIDDEN_DIM, HIDDEN_DIM),
+            "forget_bias": (HIDDEN_DIM,),
+        },
+    },
     "self-attention": {
         "layer_class": layers.MultiHeadAttention,
         "arguments": {"num_heads": NUM_HEADS, "head_dim": HEAD_DIM},

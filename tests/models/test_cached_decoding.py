@@ -62,6 +62,8 @@ def on_one_backend(*values):
         on_one_backend("rotary, grouped, gated", None),
         ("recurrent", sizes.BEAM_SIZE),
         ("convolutional, dilated", sizes.BEAM_SIZE),
+        ("ssru", sizes.BEAM_SIZE),
+        on_one_backend("ssru, pre-norm", None),
         on_one_backend("paper", 1),
         on_one_backend("pre-norm", sizes.BEAM_SIZE),
         on_one_backend("pre-norm, nothing tied", 1),
@@ -88,15 +90,16 @@ def test_steps_are_teacher_forcing(name, beam_size):
 
 
 @pytest.mark.one_backend
-def test_steps_are_teacher_forcing_in_mixed_precision():
-    model = models.model("paper", "mixed_float16")
+@pytest.mark.parametrize("name", ["paper", "ssru"])
+def test_steps_are_teacher_forcing_in_mixed_precision(name):
+    model = models.model(name, "mixed_float16")
     tokens = hypotheses(1)
     found = step_by_step(model, tokens, sizes.TARGET_LENGTH, 1)
     expected = teacher_forced(model, tokens)
     np.testing.assert_allclose(found, expected, rtol=0.05, atol=0.05)
 
 
-@pytest.mark.parametrize("name", ["learned, deep encoder", "recurrent"])
+@pytest.mark.parametrize("name", ["learned, deep encoder", "ssru", "recurrent"])
 def test_a_compiled_step_is_teacher_forcing(name):
     """As a search runs it: one program, the position a tensor."""
     model = models.build(name)
@@ -165,6 +168,7 @@ def test_an_order_of_hypotheses_is_an_order_of_caches(name):
         ("paper", MOST_HYPOTHESES),
         ("paper", MOST_HYPOTHESES + 1),
         ("window", 3),
+        ("ssru", 3),
         ("recurrent", 3),
         ("convolutional, dilated", 3),
     ],

@@ -64,10 +64,24 @@ PARTS = {
         "tie_embeddings": "target",
         "source_vocabulary_size": 59,
     },
+    "ssru": {
+        "decoder": "ssru",
+        "position": "sinusoidal_halves_t2t",
+        "use_bias": True,
+        "output_bias": True,
+    },
+    "ssru, pre-norm": {
+        "decoder": "ssru",
+        "position": "learned",
+        "normalize_first": True,
+        "normalization_layer": "rms",
+        "decoder_num_heads": 1,
+    },
 }
 
 #: Those that differ most, and what makes them cheap to compile.
-EXPORTED_PARTS = tuple(name for name in PARTS if name != "no positions")
+_ALIKE = ("no positions", "ssru, pre-norm")
+EXPORTED_PARTS = tuple(name for name in PARTS if name not in _ALIKE)
 ONE_LAYER = {"num_encoder_layers": 1, "num_decoder_layers": 1}
 
 OPTIONS = {

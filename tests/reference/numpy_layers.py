@@ -223,9 +223,31 @@ def encoder_block(weights, config, source, mask=None, position=None):
     return _feed_forward(weights, "encoder", config, hidden)
 
 
+def ssru(weights, inputs):
+    """(T, D) -> (T, D), one position after the other."""
+    state, outputs = np.zeros(inputs.shape[-1]), []
+    for row in inputs:
+        gates = row @ weights["forget_kernel"] + weights["forget_bias"]
+        forget = 1.0 / (1.0 + np.exp(-gates))
+        state = forget * state + (1.0 - forget) * (row @ weights["input_kernel"])
+        outputs.append(np.maximum(0.0, state))
+    return np.array(outputs)
+
+
 def decoder_block(weights, config, target, memory, mask, position=None):
     """(T, D), (S, D) -> (T, D)."""
-    hidden = _attend(weights, "self", "decoder", config, target, None, mask, position)
+    if config.decoder == "ssru":
+        hidden = residual(
+            below(weights, "ssru_residual"),
+            config,
+            target,
+            lambda inputs: ssru(below(weights, "ssru"), inputs),
+            config.deep_norm_factors("decoder")[0],
+        )
+    else:
+        hidden = _attend(
+            weights, "self", "decoder", config, target, None, mask, position
+        )
     hidden = _attend(weights, "cross", "decoder", config, hidden, memory, None, None)
     return _feed_forward(weights, "decoder", config, hidden)
 

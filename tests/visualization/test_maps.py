@@ -76,6 +76,15 @@ def test_other_kinds_have_cross_attention_alone(translator, name):
 
 
 @pytest.mark.one_backend
+def test_a_decoder_without_self_attention_shows_the_others(translator):
+    other = of_kind(translator.tokenizer, "ssru")
+    found = kt.visualization.attention_maps(other, LINE, "a ticket")
+    assert found.weights.keys() == {"encoder", "cross"}
+    with pytest.raises(InputError, match=r"kind 'decoder'.* encoder, cross"):
+        found.heads("decoder")
+
+
+@pytest.mark.one_backend
 def test_what_has_no_attention_of_its_own_is_refused(translator):
     without = of_kind(translator.tokenizer, "recurrent, no attention")
     ensemble = kt.Translator(

@@ -69,6 +69,8 @@ class Decoder:
         caches = empty_caches(graph, **sizes)
         self.cache = {name: _value(cache) for name, cache in caches.items()}
         self.new = [f"new_{name}" for name in self.cache]
+        shapes = {tensor["name"]: tensor["shape"] for tensor in graph["inputs"]}
+        self.growing = [name for name in self.cache if "L" in shapes[name]]
 
     def __call__(self, tokens, position, beams, count, names):
         if position == self.length:
@@ -90,10 +92,8 @@ class Decoder:
         more = min(self.length, self.limit - self.length)
         self.length += more
         padding = [(0, 0), (0, 0), (0, 0), (0, more), (0, 0)]
-        self.cache = {
-            name: _value(np.pad(cache.numpy(), padding))
-            for name, cache in self.cache.items()
-        }
+        for name in self.growing:
+            self.cache[name] = _value(np.pad(self.cache[name].numpy(), padding))
 
 
 def _value(array):

@@ -47,7 +47,8 @@ def test_its_weights_have_names_of_their_own():
 def test_it_learns_to_copy(name):
     """With blocks that the backward pass computes again, in one of the cases."""
     keras.utils.set_random_seed(1)
-    model = kt.Transformer(configs.config(name, dropout=0.0))
+    fields = {**configs.ONE_LAYER, "dropout": 0.0}
+    model = kt.Transformer(configs.config(name, **fields))
     model.rematerializes = name == "ssru"
     model.compile(kt.training.adam(1e-2), kt.training.LabelSmoothedCrossEntropy(0.0))
     source = ids((6, 3, 5, 4) * 16, seed=1, vocabulary_size=9)

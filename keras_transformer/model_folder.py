@@ -42,7 +42,7 @@ from keras_transformer.models.kinds import refuse_subclass
 from keras_transformer.models.translation_model import TranslationModel
 from keras_transformer.models.weights import assign
 from keras_transformer.models.weights import first_broken
-from keras_transformer.models.weights import named_weights
+from keras_transformer.models.weights import plain_weights
 from keras_transformer.models.weights import weight_values
 from keras_transformer.models.weights import write_arrays
 
@@ -199,7 +199,7 @@ def read_weights(folder: Path, model: TranslationModel) -> dict[str, Any]:
             with.
     """
     path = plain_file(folder, _WEIGHTS)
-    shapes = {name: tuple(w.shape) for name, w in named_weights(model).items()}
+    shapes = {name: tuple(w.shape) for name, w in plain_weights(model).items()}
     arrays = weights.read_weights(path, shapes)
     if broken := first_broken(arrays):
         raise InputError(

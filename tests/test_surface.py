@@ -31,8 +31,8 @@ NAMES = {
     """,
     "keras_transformer.training": """
         AverageWeights Corpus DataSection EvaluationSection FilterSection GradientNorm
-        InverseSquareRoot LabelSmoothedCrossEntropy LinearWarmup NegativeLogLikelihood
-        OptimizerSection Perplexity RunConfig TokenAccuracy TokenizerSection
+        InverseSquareRoot LabelSmoothedCrossEntropy LinearWarmup LoraSection
+        NegativeLogLikelihood OptimizerSection Perplexity RunConfig TokenAccuracy TokenizerSection
         TrainingCorpus TrainingSection TranslationScores WorkerLost adam average
         load_config open_distribution paper_optimizer train
     """,

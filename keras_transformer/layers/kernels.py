@@ -45,11 +45,14 @@ class Kernels(keras.layers.Layer):
 
     def matrix(self, name: str) -> Tensor:
         """The matrix of a name; with its adapter, the sum of both."""
-        kernel = getattr(self, name)
         if name not in self.lora_kernels:
-            return kernel
+            return getattr(self, name)
+        return ops.cast(self._adapted(name), self.compute_dtype)
+
+    def _adapted(self, name: str) -> Tensor:
+        """The sum of a matrix and its adapter, in float32."""
         update = ops.matmul(getattr(self, f"{name}_lora_a"), self._lora_b(name))
-        return ops.cast(kernel + self.lora_scale * update, self.compute_dtype)
+        return ops.cast(getattr(self, name), "float32") + self.lora_scale * update
 
     # === int8 ===
 
@@ -195,8 +198,13 @@ class Kernels(keras.layers.Layer):
         }
 
     def merged(self) -> dict[str, Tensor]:
-        """`{path: matrix}` of matrices with their adapters added."""
-        return {getattr(self, n).path: self.matrix(n) for n in self.lora_kernels}
+        """`{path: matrix}` of matrices with their adapters added, in float32."""
+        return {getattr(self, n).path: self._adapted(n) for n in self.lora_kernels}
+
+    def clear_adapters(self) -> None:
+        """Makes adapters add nothing: for matrices that have come with them added."""
+        for name in self.lora_kernels:
+            self._lora_b(name).assign(ops.zeros(self._lora_b(name).shape))
 
     def save_own_variables(self, store: Any) -> None:
         variables = self._own_variables()
@@ -210,8 +218,7 @@ class Kernels(keras.layers.Layer):
             return
         for key, variable in self._own_variables().items():
             variable.assign(store[key])
-        for name in self.lora_kernels:  # what is loaded holds them
-            self._lora_b(name).assign(ops.zeros(self._lora_b(name).shape))
+        self.clear_adapters()  # what is loaded holds them
 
     def _own_variables(self) -> dict[str, Any]:
         """By the keys of a file, without adapters."""

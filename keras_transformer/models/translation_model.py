@@ -21,7 +21,7 @@ from keras import ops
 from keras_transformer import backends
 from keras_transformer.config import TranslationConfig
 from keras_transformer.decoding.beam_groups import gather_all
-from keras_transformer.layers import MultiHeadAttention
+from keras_transformer.layers import TokenEmbedding
 from keras_transformer.layers.kernels import Kernels
 from keras_transformer.layers.kernels import check_mode
 from keras_transformer.layers.kernels import float_policy
@@ -234,44 +234,81 @@ class TranslationModel(FusedTraining):
         lora_alpha: float | None = None,
         kernels: Iterable[str] = ("query_kernel", "value_kernel"),
     ) -> None:
-        """Freezes the model and gives its attentions low-rank adapters, to be trained.
+        """Freezes the model and gives its projections low-rank adapters, to be trained.
 
         `compile` the model after this. What is saved, as .keras file or model folder,
-        is a plain model, each matrix with its adapter added.
+        is a plain model, each matrix with its adapter added. Layers that are frozen
+        already, by `trainable = False`, get no adapters.
 
         Args:
             rank: R; matrices (D, F) get A (D, R) and B (R, F).
             lora_alpha: the adapters are scaled by `lora_alpha` / R; default R.
-            kernels: which matrices of each attention, of `"query_kernel"`,
-                `"key_kernel"`, `"value_kernel"` and `"output_kernel"`.
+            kernels: which matrices: of each attention, of `"query_kernel"`,
+                `"key_kernel"`, `"value_kernel"` and `"output_kernel"`; of each
+                feed-forward layer, of `"inner_kernel"`, `"gate_kernel"` and
+                `"outer_kernel"`.
 
         Raises:
-            ValueError: the model is int8, or has adapters already.
+            ValueError: the model is int8, or has adapters already; or no layer that may
+                learn has such a matrix.
 
         Reference: Hu et al., 2021, https://arxiv.org/abs/2106.09685.
         """
         if self.is_int8 or any(layer.lora_kernels for layer in self._kernel_layers()):
             what = "is int8" if self.is_int8 else "has adapters already"
             raise ValueError(f"the model {what}; enable_lora once, of a float model")
+        kernels = tuple(kernels)
+        projections = [
+            layer
+            for layer in self._kernel_layers()
+            if layer.trainable and not isinstance(layer, TokenEmbedding)
+        ]
+        known = dict.fromkeys(name for p in projections for name in p.kernel_names)
+        if unknown := [name for name in kernels if name not in known]:
+            raise ValueError(
+                f"no layer that may learn has a matrix {unknown[0]!r}; those that may "
+                f"have {', '.join(known) or 'none'}"
+            )
         for weight in self.weights:
             weight.trainable = False
-        for layer in self._kernel_layers():
-            if isinstance(layer, MultiHeadAttention):
-                layer.enable_lora(rank, lora_alpha, kernels=kernels)
+        for layer in projections:
+            if chosen := [name for name in kernels if name in layer.kernel_names]:
+                layer.enable_lora(rank, lora_alpha, kernels=chosen)
         self.compiled = False
+
+    @property
+    def projection_kernels(self) -> tuple[str, ...]:
+        """The names of all matrices that `enable_lora` takes."""
+        layers = self._kernel_layers()
+        names = [
+            name
+            for layer in layers
+            if not isinstance(layer, TokenEmbedding)
+            for name in layer.kernel_names
+        ]
+        return tuple(dict.fromkeys(names))
 
     def merged_weights(self) -> dict[str, Any]:
         """`{path: tensor}` of all weights, the matrices with their adapters added."""
         merged: dict[str, Any] = {}
-        adapters: set[str] = set()
         for layer in self._kernel_layers():
             merged |= layer.merged()
-            adapters |= layer.adapter_paths
+        adapters = self.adapter_paths
         return {
             weight.path: merged.get(weight.path, weight)
             for weight in self.weights
             if weight.path not in adapters
         }
+
+    @property
+    def adapter_paths(self) -> set[str]:
+        """The paths of the weights of adapters (LoRA)."""
+        return set().union(*(layer.adapter_paths for layer in self._kernel_layers()))
+
+    def clear_adapters(self) -> None:
+        """Makes adapters add nothing: for weights that have come with them added."""
+        for layer in self._kernel_layers():
+            layer.clear_adapters()
 
     def _kernel_layers(self) -> list[Kernels]:
         layers = self._flatten_layers(include_self=False)

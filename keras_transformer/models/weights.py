@@ -22,18 +22,50 @@ from keras_transformer.errors import InputError
 from keras_transformer.files.whole_file import write_whole
 from keras_transformer.tensors import Shape
 
+_ADAPTER = "_lora_a"  # the end of the names of adapters, see `layers.kernels`
+
 
 def named_weights(model: Any) -> dict[str, Any]:
     """`{path: variable}` of all weights, without the state of dropout."""
     return {weight.path: weight for weight in model.weights}
 
 
+def plain_weights(model: Any) -> dict[str, Any]:
+    """`named_weights` without adapters (LoRA): those of a model folder."""
+    adapters = model.adapter_paths
+    return {p: w for p, w in named_weights(model).items() if p not in adapters}
+
+
 def weight_values(model: Any) -> dict[str, np.ndarray]:
-    """`{path: float32 array}`, copies."""
+    """`{path: float32 array}`, copies; adapters (LoRA) are added to their matrices."""
+    return _copies(model.merged_weights())
+
+
+def separate_values(model: Any) -> dict[str, np.ndarray]:
+    """`weight_values` with adapters (LoRA) apart from their matrices."""
+    return _copies(named_weights(model))
+
+
+def _copies(tensors: Mapping[str, Any]) -> dict[str, np.ndarray]:
     return {
-        path: backends.to_numpy(weight).astype("float32")
-        for path, weight in model.merged_weights().items()
+        path: backends.to_numpy(value).astype("float32")
+        for path, value in tensors.items()
     }
+
+
+def merged(arrays: Mapping[str, np.ndarray], scale: float) -> dict[str, np.ndarray]:
+    """`weight_values`, from `separate_values`.
+
+    Args:
+        arrays: `{path: array}`.
+        scale: that of the adapters.
+    """
+    merged = dict(arrays)
+    for name in [name for name in arrays if name.endswith(_ADAPTER)]:
+        matrix = name.removesuffix(_ADAPTER)
+        update = merged.pop(name) @ merged.pop(f"{matrix}_lora_b")
+        merged[matrix] = merged[matrix] + np.float32(scale) * update
+    return merged
 
 
 def first_broken(arrays: Mapping[str, np.ndarray]) -> str | None:
@@ -211,20 +243,39 @@ def _misshapen(where: str | Path, name: str, shape: Shape, needed: Shape) -> Inp
 
 
 def assign(model: Any, arrays: Mapping[str, np.ndarray], where: str | Path) -> None:
-    """Assigns the weights `{path: array}` to the model.
+    """Assigns the weights `{path: array}` to the model; adapters (LoRA) add nothing.
 
     Raises:
         InputError: where a weight is missing, left over, or of another shape; the
             model is then unchanged.
     """
-    check_fit(model, arrays, where)
-    for path, weight in named_weights(model).items():
+    weights = plain_weights(model)
+    check_fit(weights, arrays, where)
+    for path, weight in weights.items():
+        weight.assign(arrays[path])
+    model.clear_adapters()
+
+
+def assign_separate(
+    model: Any, arrays: Mapping[str, np.ndarray], where: str | Path
+) -> None:
+    """Assigns `separate_values`; raises as `assign` does."""
+    weights = named_weights(model)
+    check_fit(weights, arrays, where)
+    for path, weight in weights.items():
         weight.assign(arrays[path])
 
 
-def check_fit(model: Any, arrays: Mapping[str, np.ndarray], where: str | Path) -> None:
-    """Raises as `assign` does, without assigning."""
-    weights = named_weights(model)
+def check_fit(
+    weights: Mapping[str, Any], arrays: Mapping[str, np.ndarray], where: str | Path
+) -> None:
+    """Raises as `assign` does, without assigning.
+
+    Args:
+        weights: `{path: variable}`.
+        arrays: `{path: array}`.
+        where: the file, for messages.
+    """
     missing, foreign = weights.keys() - arrays.keys(), arrays.keys() - weights.keys()
     if missing or foreign:
         verb, name = ("lacks", min(missing)) if missing else ("holds", min(foreign))

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from keras_transformer.training.config import DataSection as DataSection
     from keras_transformer.training.config import EvaluationSection as EvaluationSection
     from keras_transformer.training.config import FilterSection as FilterSection
+    from keras_transformer.training.config import LoraSection as LoraSection
     from keras_transformer.training.config import OptimizerSection as OptimizerSection
     from keras_transformer.training.config import RunConfig as RunConfig
     from keras_transformer.training.config import TokenizerSection as TokenizerSection
@@ -57,6 +58,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "DataSection",
             "EvaluationSection",
             "FilterSection",
+            "LoraSection",
             "OptimizerSection",
             "RunConfig",
             "TokenizerSection",

@@ -17,6 +17,7 @@ import numpy as np
 from keras_transformer.errors import InputError
 from keras_transformer.files.plain_file import plain_file
 from keras_transformer.models.weights import assign
+from keras_transformer.models.weights import merged
 from keras_transformer.models.weights import read_arrays
 from keras_transformer.models.weights import weight_values
 from keras_transformer.training import report
@@ -72,7 +73,8 @@ def average(
     tokenizers = load_tokenizers(config.tokenizer, run_folder)
     if config.training.ema is None:
         model = new_model(config, tokenizers)
-        weights = average_checkpoints(list(paths.values()))
+        reader = weights_reader(config.training)
+        weights = average_checkpoints(list(paths.values()), reader)
     else:
         model = compiled_model(config, tokenizers)
         weights = average_checkpoints(
@@ -197,6 +199,19 @@ def _listed(steps: Any) -> str:
 
 def _weights(path: Path) -> dict[str, np.ndarray]:
     return read_arrays(path / "model.weights.h5")
+
+
+def weights_reader(training: Any) -> Callable[[Path], dict[str, np.ndarray]]:
+    """What reads the weights of a checkpoint, for `average_checkpoints`.
+
+    Args:
+        training: the section of the config; adapters (LoRA) are added to their
+            matrices, so that the mean is one of models.
+    """
+    if training.lora is None:
+        return _weights
+    scale = training.lora.scale
+    return lambda path: merged(_weights(path), scale)
 
 
 def _running_mean(model: Any, path: Path) -> dict[str, np.ndarray]:

@@ -25,10 +25,11 @@ from keras_transformer.files.digest import sha256_of
 from keras_transformer.files.digest import sha256_of_json
 from keras_transformer.files.plain_file import plain_file
 from keras_transformer.files.removal import remove
-from keras_transformer.models.weights import assign
+from keras_transformer.models.weights import assign_separate
 from keras_transformer.models.weights import check_fit
+from keras_transformer.models.weights import named_weights
 from keras_transformer.models.weights import read_arrays
-from keras_transformer.models.weights import weight_values
+from keras_transformer.models.weights import separate_values
 from keras_transformer.models.weights import write_arrays
 
 _NAME = re.compile(r"step-(\d{7}|[1-9]\d{7,})")
@@ -48,7 +49,7 @@ def list_checkpoints(folder: Path) -> dict[int, Path]:
 class Snapshot(NamedTuple):
     """All values of a model in training, `{name: array}`."""
 
-    weights: dict
+    weights: dict  # adapters (LoRA) apart from their matrices
     others: dict  # optimizer, seed generators, metrics and random state
 
 
@@ -60,7 +61,7 @@ def take_snapshot(model: Any) -> Any:
     variables = _other_variables(model)
     others = {name: backends.to_numpy(v) for name, v in variables.items()}
     others["random_state"] = backends.random_state()
-    return Snapshot(weight_values(model), others)
+    return Snapshot(separate_values(model), others)
 
 
 def save_checkpoint(folder: Path, snapshot: Any, step: int, state: Any) -> None:
@@ -202,7 +203,7 @@ def restore_snapshot(
     Raises:
         InputError: where it does not fit the model, which is then unchanged.
     """
-    check_fit(model, snapshot.weights, path / _WEIGHTS)
+    check_fit(named_weights(model), snapshot.weights, path / _WEIGHTS)
     arrays = dict(snapshot.others)
     random_state = arrays.pop("random_state", None)
     variables = _other_variables(model)
@@ -213,7 +214,7 @@ def restore_snapshot(
             "another output for a new run"
         )
     _restore_random_state(random_state, path)
-    assign(model, snapshot.weights, path / _WEIGHTS)
+    assign_separate(model, snapshot.weights, path / _WEIGHTS)
     metrics = []
     for name, variable in variables.items():
         if name.startswith("metrics/"):

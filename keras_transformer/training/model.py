@@ -19,6 +19,7 @@ from keras_transformer.models import KINDS
 from keras_transformer.models.weights import assign
 from keras_transformer.training.config import RunConfig
 from keras_transformer.training.config.training_section import ADAFACTOR_RATE
+from keras_transformer.training.config.training_section import LoraSection
 from keras_transformer.training.moving_average import keep_weights
 from keras_transformer.training.schedules import InverseSquareRoot
 from keras_transformer.training.schedules import LinearWarmup
@@ -43,6 +44,8 @@ def compiled_model(config: RunConfig, tokenizers: Any) -> Any:
     training = config.training
     model = new_model(config, tokenizers, training.precision)
     _freeze(model, training.freeze)
+    if training.lora is not None:
+        _adapt(model, training.lora)
     optimizer = make_optimizer(training, model)
     model.compile(
         optimizer=keep_weights(optimizer),
@@ -150,6 +153,19 @@ def schedule(training: Any, model_config: Any) -> Any:
         warmup_target=peak,
         warmup_steps=warmup,
     )
+
+
+def _adapt(model: Any, lora: LoraSection) -> None:
+    """Gives what is not frozen adapters, which alone learn."""
+    kernels = model.projection_kernels
+    if lora.kernels is not None:
+        kernels = [f"{name}_kernel" for name in lora.kernels]
+    try:
+        model.enable_lora(lora.rank, lora.alpha, kernels)
+    except ValueError as error:
+        raise InputError(
+            f"training.lora: {error}; change its kernels, or freeze less"
+        ) from None
 
 
 def _freeze(model: Any, parts: Sequence[str]) -> None:

@@ -24,6 +24,7 @@ from keras_transformer.training import run_opening
 from keras_transformer.training.assembly import build_parts
 from keras_transformer.training.averaging import average_checkpoints
 from keras_transformer.training.averaging import steps_to_deliver
+from keras_transformer.training.averaging import weights_reader
 from keras_transformer.training.averaging import without_damaged
 from keras_transformer.training.callbacks import Progress
 from keras_transformer.training.callbacks import ResumeState
@@ -322,7 +323,8 @@ class Run:
         with averaged(self.model):
             if steps:
                 paths = [checkpoints[step] for step in steps]
-                weights.assign(self.model, average_checkpoints(paths), self.folder)
+                mean = average_checkpoints(paths, weights_reader(training))
+                weights.assign(self.model, mean, self.folder)
             hypotheses, scores = self._test()
             if self.distribution.is_chief:
                 lines = [f"Test: {score}" for score in scores or ()]

@@ -12,6 +12,7 @@ from keras_transformer.training.config.run_config import json_schema
 from keras_transformer.training.config.run_config import load_config
 from keras_transformer.training.config.run_config import new_bookkeeping
 from keras_transformer.training.config.training_section import EvaluationSection
+from keras_transformer.training.config.training_section import LoraSection
 from keras_transformer.training.config.training_section import OptimizerSection
 from keras_transformer.training.config.training_section import TrainingSection
 
@@ -20,6 +21,7 @@ __all__ = [
     "DataSection",
     "EvaluationSection",
     "FilterSection",
+    "LoraSection",
     "OptimizerSection",
     "RunConfig",
     "TokenizerSection",

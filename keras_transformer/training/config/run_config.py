@@ -145,6 +145,10 @@ class RunConfig(Section):
                     )
         if trained:
             return self
+        if self.training.lora is not None:
+            raise ValueError(
+                "training.lora adapts a trained model; give model.folder, or remove it"
+            )
         tokenizer = self.tokenizer
         size = tokenizer.vocabulary_size or VOCABULARY_SIZE
         self.translation_config(

@@ -23,6 +23,7 @@ DISTRIBUTIONS = {
 }
 
 Part = Literal["embeddings", "encoder", "decoder"]
+Kernel = Literal["query", "key", "value", "output", "inner", "gate", "outer"]
 
 #: Settings and their defaults of each optimizer; None stands for no such thing.
 _OPTIMIZERS: dict[str, dict[str, float | None]] = {
@@ -86,6 +87,29 @@ class OptimizerSection(Section):
         return self
 
 
+class LoraSection(Section):
+    """LoRA: small adapters learn in place of the weights, which stay as they are.
+
+    Reference: Hu et al., 2021, https://arxiv.org/abs/2106.09685.
+    """
+
+    rank: Count = 8
+    """LoRA rank R: the adapter of a matrix (D, F) is a product (D, R) times (R, F)."""
+    alpha: pydantic.PositiveFloat | None = None
+    """LoRA alpha: adapters are scaled by alpha / R; R if left out."""
+    kernels: (
+        Annotated[tuple[Kernel, ...], pydantic.BeforeValidator(_as_tuple)] | None
+    ) = None
+    """Projections that get adapters: `"query"`, `"key"`, `"value"` and `"output"` of
+    attentions, `"inner"`, `"gate"` and `"outer"` of feed-forward layers; all that the
+    model has if left out."""
+
+    @property
+    def scale(self) -> float:
+        """The factor of the adapters."""
+        return 1.0 if self.alpha is None else self.alpha / self.rank
+
+
 class TrainingSection(Section):
     """Training: how the weights are learned."""
 
@@ -122,6 +146,9 @@ class TrainingSection(Section):
     is the same."""
     freeze: Annotated[tuple[Part, ...], pydantic.BeforeValidator(_as_tuple)] = ()
     """Frozen parts of the model, which do not learn."""
+    lora: LoraSection | None = None
+    """LoRA, for fine-tuning with little memory: adapters of the projections learn, and
+    the weights of `model.folder` stay as they are; None for all weights."""
     validate_every: Count = 1000
     """Validation interval in steps."""
     checkpoint_every: Count = 1000

@@ -32,9 +32,9 @@ NAMES = {
     "keras_transformer.training": """
         AverageWeights Corpus DataSection EvaluationSection FilterSection GradientNorm
         InverseSquareRoot LabelSmoothedCrossEntropy LinearWarmup LoraSection
-        NegativeLogLikelihood OptimizerSection Perplexity RunConfig TokenAccuracy TokenizerSection
-        TrainingCorpus TrainingSection TranslationScores WorkerLost adam average
-        load_config open_distribution paper_optimizer train
+        NegativeLogLikelihood OptimizerSection Perplexity RunConfig TokenAccuracy
+        TokenizerSection TrainingCorpus TrainingSection TranslationScores WorkerLost
+        adam average load_config open_distribution paper_optimizer train
     """,
     "keras_transformer.losses": """
         LabelSmoothedCrossEntropy TokenStatistics default_weights token_losses
@@ -44,7 +44,7 @@ NAMES = {
     """,
     "keras_transformer.models": """
         ConvolutionalModel Decodable Decoded Encoded Ensemble KINDS RecurrentModel
-        SearchState StepOutput Transformer register_position
+        SearchState StepOutput Transformer register_position with_new_vocabulary
     """,
     "keras_transformer.visualization": """
         AttentionMaps HeadReport attention_maps draw_alignment draw_heads head_report

@@ -164,3 +164,20 @@ class PieceTable:
                 f"{self.vocabulary_size} entries; use the model's own tokenizer"
             )
         return row
+
+
+def common_special_ids(tokenizers: Sequence[PieceTable]) -> dict[str, int]:
+    """`pad_id`, `start_id` and `end_id` of both source and target tokenizer.
+
+    Raises:
+        InputError: where they differ, or a tokenizer has no end.
+    """
+    source, target = (tokenizer.special_ids for tokenizer in tokenizers)
+    for name, source_id in source.items():
+        if source_id != target[name]:
+            raise InputError(
+                f"the source tokenizer has {name} {source_id} and the target tokenizer "
+                f"{target[name]}, but a model has only one; train both with the same "
+                "special ids, padding included"
+            )
+    return source

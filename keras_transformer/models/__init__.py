@@ -8,6 +8,7 @@ from keras_transformer.models.contract import StepOutput
 from keras_transformer.models.convolutional import ConvolutionalModel
 from keras_transformer.models.ensemble import Ensemble
 from keras_transformer.models.kinds import KINDS
+from keras_transformer.models.new_vocabulary import with_new_vocabulary
 from keras_transformer.models.positions import register_position
 from keras_transformer.models.recurrent import RecurrentModel
 from keras_transformer.models.transformer import Transformer
@@ -24,4 +25,5 @@ __all__ = [
     "StepOutput",
     "Transformer",
     "register_position",
+    "with_new_vocabulary",
 ]

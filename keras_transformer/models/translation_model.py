@@ -246,7 +246,8 @@ class TranslationModel(FusedTraining):
             kernels: which matrices: of each attention, of `"query_kernel"`,
                 `"key_kernel"`, `"value_kernel"` and `"output_kernel"`; of each
                 feed-forward layer, of `"inner_kernel"`, `"gate_kernel"` and
-                `"outer_kernel"`.
+                `"outer_kernel"`; of each SSRU, of `"input_kernel"` and
+                `"forget_kernel"`.
 
         Raises:
             ValueError: the model is int8, or has adapters already; or no layer that may

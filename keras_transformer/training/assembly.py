@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 from collections.abc import Callable
 from collections.abc import Iterator
 from typing import Any
@@ -16,6 +17,7 @@ from keras_transformer.config.decoding import DecodingOptions
 from keras_transformer.data.batching import TokenBatches
 from keras_transformer.data.encoding import encode_pairs
 from keras_transformer.data.parallel_text import ParallelText
+from keras_transformer.data.piece_table import common_special_ids
 from keras_transformer.errors import InputError
 from keras_transformer.evaluation import check_options
 from keras_transformer.training import batch_rule
@@ -25,7 +27,6 @@ from keras_transformer.training.corpora import Corpora
 from keras_transformer.training.corpora import load_tokenizers
 from keras_transformer.training.corpora import make_tokenizers
 from keras_transformer.training.model import compiled_model
-from keras_transformer.training.model import special_ids
 from keras_transformer.training.token_budget import find_batch_tokens
 from keras_transformer.training.validation import Validation
 from keras_transformer.translation.source_lines import SourceLines
@@ -78,7 +79,7 @@ def build_parts(
         source_end=config.model["source_end"],
         batch_source_tokens=config.data.batch_source_tokens,
         rule=rule,
-        **special_ids(tokenizers),
+        **common_special_ids(tokenizers),
     )
 
     def find() -> int:
@@ -112,8 +113,12 @@ def build_parts(
         validation = _validation(
             config, translator, corpora.validation, batch_tokens, distribution, say
         )
+    learning = sum(math.prod(weight.shape) for weight in model.trainable_weights)
+    fewer = training.lora is not None or training.freeze
     say(
-        f"{model.config.num_weights:,} weights; {len(batches)} batches an epoch in "
+        f"{model.config.num_weights:,} weights"
+        + (f" ({learning:,} learn)" if fewer else "")
+        + f"; {len(batches)} batches an epoch in "
         f"{len(batches.shapes)} shapes of about "
         f"{batches.num_tokens / len(batches):.0f} target tokens"
     )
@@ -198,7 +203,7 @@ def _validation(
             source_end=config.model["source_end"],
             batch_source_tokens=config.data.batch_source_tokens,
             rule=batch_rule.batch_rule(config.output),
-            **special_ids(tokenizers),
+            **common_special_ids(tokenizers),
         )
     return Validation(
         translator,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 import keras
 
 from keras_transformer import backends
+from keras_transformer import model_folder
+from keras_transformer.data.piece_table import common_special_ids
 from keras_transformer.errors import InputError
 from keras_transformer.losses import LabelSmoothedCrossEntropy
 from keras_transformer.metrics import GradientNorm
@@ -16,10 +19,12 @@ from keras_transformer.metrics import NegativeLogLikelihood
 from keras_transformer.metrics import TokenAccuracy
 from keras_transformer.model_folder import read_weights
 from keras_transformer.models import KINDS
+from keras_transformer.models.new_vocabulary import begin_from
 from keras_transformer.models.weights import assign
 from keras_transformer.training.config import RunConfig
 from keras_transformer.training.config.training_section import ADAFACTOR_RATE
 from keras_transformer.training.config.training_section import LoraSection
+from keras_transformer.training.corpora import load_tokenizers
 from keras_transformer.training.moving_average import keep_weights
 from keras_transformer.training.schedules import InverseSquareRoot
 from keras_transformer.training.schedules import LinearWarmup
@@ -67,38 +72,34 @@ def compiled_model(config: RunConfig, tokenizers: Any) -> Any:
     return model
 
 
-def begin_from_trained(model: Any, config: RunConfig) -> None:
+def begin_from_trained(
+    model: Any, config: RunConfig, say: Callable[[str], None] = lambda text: None
+) -> None:
     """Assigns the weights of `model.folder` to a new run's model, if the config has it.
+
+    Args:
+        model: of the run, with fresh weights.
+        config: the config of the run, whose folder has its tokenizers.
+        say: a function that receives messages for people.
 
     Raises:
         InputError: where they do not fit.
     """
-    if folder := config.model.get("folder"):
+    folder = config.model.get("folder")
+    if folder and config.model.get("new_vocabulary"):
+        trained = model_folder.read(folder)
+        old = trained.source_tokenizer, trained.target_tokenizer
+        new = load_tokenizers(config.tokenizer, config.output)
+        say(begin_from(model, trained.model, old, new))
+    elif folder:
         assign(model, read_weights(Path(folder), model), folder)
 
 
 def new_model(config: RunConfig, tokenizers: Any, precision: str = "float32") -> Any:
     """The model of a `RunConfig` with fresh weights, not compiled."""
     sizes = [tokenizer.vocabulary_size for tokenizer in tokenizers]
-    model_config = config.translation_config(*sizes, **special_ids(tokenizers))
+    model_config = config.translation_config(*sizes, **common_special_ids(tokenizers))
     return KINDS[model_config.kind](model_config, dtype=precision)
-
-
-def special_ids(tokenizers: Any) -> dict[str, int]:
-    """`pad_id`, `start_id` and `end_id` of source and target tokenizer.
-
-    Raises:
-        InputError: where they differ, or a tokenizer has no end.
-    """
-    source, target = (tokenizer.special_ids for tokenizer in tokenizers)
-    for name, source_id in source.items():
-        if source_id != target[name]:
-            raise InputError(
-                f"the source tokenizer has {name} {source_id} and the target tokenizer "
-                f"{target[name]}, but a model has only one; train both with the same "
-                "special ids, padding included"
-            )
-    return source
 
 
 def make_optimizer(training: Any, model: Any) -> Any:

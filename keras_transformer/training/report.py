@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from keras_transformer import backends
+from keras_transformer import model_folder
 from keras_transformer.control_characters import escaped
+from keras_transformer.errors import InputError
 from keras_transformer.training.config import RunConfig
 
 _SAMPLES = 5  # number of translations printed
@@ -56,8 +58,18 @@ def model_card(
     facts = known_words.info() if known_words else {}
     words = "".join(f"* {name}: {fact}\n" for name, fact in facts.items())
     words = f"## Words\n\n{words}\n" if words else ""
+    begun = _begun_from(config.model.get("folder"))
     return (
         f"# A translation model\n\n{step} steps of `keras-transformer train` on the "
-        f"{backends.name} backend.\n\n{words}## Scores\n\n{scores}\n\n"
+        f"{backends.name} backend.\n\n{words}{begun}## Scores\n\n{scores}\n\n"
         f"## Config\n\n```yaml\n{config.to_yaml()}```\n"
     )
+
+
+def _begun_from(folder: str | None) -> str:
+    """What the card of `model.folder` says, such as whose it is; "" without one."""
+    card = ""
+    with contextlib.suppress(InputError):  # no reason to lose a trained model
+        card = model_folder.card(folder).strip() if folder else ""
+    lines = "\n".join(f"> {line}".rstrip() for line in card.splitlines())
+    return f"## The model that it began with\n\n{lines}\n\n" if lines else ""

@@ -184,7 +184,7 @@ def restored(
             f"no checkpoint in {config.output} can be read ({faults[0]}); copy them "
             f"again, or choose another output"
         )
-    begin_from_trained(model, config)
+    begin_from_trained(model, config, say)
     return State(evaluation=config.evaluation.model_dump(), regular=[]), []
 
 

@@ -1,4 +1,4 @@
-"""LoRA in a run: adapters alone learn, checkpoints keep them, models have them merged."""
+"""LoRA in a run: adapters learn, checkpoints keep them, models have them merged."""
 
 import digit_text
 import foreign_folder
@@ -86,15 +86,10 @@ def test_a_run_with_adapters_resumes_to_the_last_bit(trained, monkeypatch):
     parts = [merged(weights_of(step), 2.0) for step in steps]
     assert_mean(weights_of(config.output / "averaged"), parts)
     average("whole", 2, "mean")
-    assert_equal(
-        weights_of(config.output.parent / "mean"),
-        weights_of(config.output / "averaged"),
-    )
-    assert not [
-        name
-        for name in weights_of(steps[0])
-        if "encoder_0" in name and "_lora_" in name
-    ]
+    mean = weights_of(config.output.parent / "mean")
+    assert_equal(mean, weights_of(config.output / "averaged"))
+    adapted = {n.split("/")[0] for n in weights_of(steps[0]) if "_lora_" in n}
+    assert adapted == {"decoder_0"}
 
 
 @pytest.mark.one_backend
@@ -119,15 +114,15 @@ def test_adapters_go_with_mixed_precision_and_a_moving_average(trained):
     [
         (
             ["training.lora.kernels=[gate]"],
-            r"no layer .* matrix 'gate_kernel'; .*inner",
+            r"matrix 'gate_kernel'; .*inner",
         ),
         (
             ["training.freeze=[encoder, decoder]"],
-            r"those that may have none; .* freeze",
+            r"that may have none; .* freeze",
         ),
         (["training.lora.rank=0"], r"training\.lora\.rank"),
         (["training.lora.kernels=[queries]"], r"training\.lora\.kernels"),
-        (["model={preset: tiny}"], r"training\.lora adapts a trained model; give mod"),
+        (["model={preset: tiny}"], r"training\.lora adapts a trained model"),
     ],
 )
 def test_adapters_that_cannot_learn_are_refused(trained, options, message):

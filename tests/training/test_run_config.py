@@ -57,6 +57,7 @@ def test_every_key_but_the_texts_has_the_default_of_the_paper(load):
             "weight_decay": None,
         },
         "label_smoothing": 0.1,
+        "lora": None,
         "r_drop": 0.0,
         "clip_norm": None,
         "micro_batches": 1,

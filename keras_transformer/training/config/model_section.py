@@ -15,11 +15,14 @@ from keras_transformer.errors import InputError
 from keras_transformer.training.config.data_section import VOCABULARY_SIZE
 from keras_transformer.training.config.section import expanded
 
+_NEW = "new_vocabulary"
 _SIZES = ("vocabulary_size", "source_vocabulary_size", "target_vocabulary_size")
 _IDS = ("pad_id", "start_id", "end_id")
-_OTHERS = ("kind", "preset", "folder")
+_OTHERS = ("kind", "preset", "folder", _NEW)
 #: Fields of every kind, in every version.
 _IN_EACH = {"kind", "hidden_dim", "dropout", "tie_embeddings", "max_sequence_length"}
+#: Decoding options that name pieces.
+_OF_PIECES = ("suppressed_tokens", "forced_start")
 _DEFAULTS = {"kind": "transformer", "preset": "base"}
 
 
@@ -36,7 +39,13 @@ def resolve(section: Any, folder: Path) -> dict[str, Any]:
     if not isinstance(section, Mapping):
         raise ValueError(f"model: expected keys such as preset, got {section!r}")
     fields = dict(section)
-    kind, preset, initial = (fields.pop(key, None) for key in _OTHERS)
+    kind, preset, initial, new = (fields.pop(key, None) for key in _OTHERS)
+    if not (new is None or isinstance(new, bool)):
+        raise ValueError(f"model.{_NEW}: expected true or false, got {new!r}")
+    if new and initial is None:
+        raise ValueError(
+            f"model.{_NEW} is for a trained model; give model.folder, or remove it"
+        )
     if initial is not None:
         if preset is not None:
             raise ValueError(
@@ -49,19 +58,29 @@ def resolve(section: Any, folder: Path) -> dict[str, Any]:
         begun = is_resolved(section)
         ids = {key: fields.pop(key) for key in _IDS if begun and key in fields}
         if begun and not os.path.exists(initial):
-            return {"folder": initial, **_whole(kind, fields), **ids}
-        trained = _read(Path(initial)).model
+            given = {"folder": initial, _NEW: True} if new else {"folder": initial}
+            return {**given, **_whole(kind, fields), **ids}
+        contents = _read(Path(initial))
+        trained = contents.model
+        if new and contents.languages is not None:
+            raise ValueError(
+                f"model.{_NEW} does not go with the multilingual {initial}, whose "
+                f"languages have ids in its vocabulary; remove it"
+            )
         if kind not in (None, trained.kind):
             raise ValueError(
                 f"model.kind {kind!r} is not that of the trained model.folder, "
                 f"{trained.kind!r}; remove it"
             )
         _check_keys(fields, trained.kind)
+        if not begun and not new:
+            ids = trained.special_ids
         return {
             "kind": trained.kind,
             "folder": initial,
+            **({_NEW: True} if new else {}),
             **_trained_fields(trained, fields),
-            **(ids if begun else trained.special_ids),
+            **ids,
         }
     return _whole(kind or _DEFAULTS["kind"], fields, preset or _DEFAULTS["preset"])
 
@@ -122,6 +141,11 @@ def _kind_schema(kind: str) -> dict[str, Any]:
             "type": "string",
             "description": "Fine-tuning: the trained model folder to begin with.",
         },
+        _NEW: {
+            "type": "boolean",
+            "description": "New vocabulary: the tokenizers are those of `tokenizer`; "
+            "pieces of the old vocabulary keep their weights.",
+        },
         **{key: fields[key] for key in fields if key not in _SIZES + _IDS},
     }
     is_default = kind == _DEFAULTS["kind"]
@@ -163,17 +187,21 @@ def model_config(
     return KINDS[section["kind"]].from_dict({**fields, **sizes, **ids})
 
 
-def trained_decoding(folder: Path, section: Any) -> Any:
+def trained_decoding(folder: Path, section: Any, new_vocabulary: bool = False) -> Any:
     """The decoding section: that of a model folder, with what was given in its place.
 
     Args:
         folder: its path; a run that began before it went has a section of its own.
         section: as it was given.
+        new_vocabulary: whether the folder's pieces are no longer there.
     """
     if not folder.exists() or not isinstance(section, Mapping):
         return section
+    trained = _read(folder).decoding.changed()
+    if new_vocabulary:
+        trained = {key: trained[key] for key in trained if key not in _OF_PIECES}
     given = {key: value for key, value in section.items() if value is not None}
-    return {**_read(folder).decoding.changed(), **given}
+    return {**trained, **given}
 
 
 def trained_tokenizer(folder: Path, section: Any) -> Any:
@@ -193,7 +221,10 @@ def trained_tokenizer(folder: Path, section: Any) -> Any:
     files = zip(keys, tokenizer_files(shared), strict=False)  # a shared one once
     trained = {key: str(folder / name) for key, name in files}
     if section not in ({}, trained, {**trained, "shared": shared}, {"shared": shared}):
-        raise ValueError("the tokenizer is that of model.folder; remove the tokenizer")
+        raise ValueError(
+            f"the tokenizer is that of model.folder; remove the tokenizer, or set "
+            f"model.{_NEW} to true"
+        )
     return trained
 
 

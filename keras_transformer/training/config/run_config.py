@@ -70,8 +70,9 @@ class RunConfig(Section):
     """Model: `kind` (`"transformer"` if left out, `"recurrent"`, `"convolutional"`),
     `preset` (`"base"` if left out) and any field of the kind's config but vocabulary
     sizes and special ids, which are the tokenizer's; or, for fine-tuning, `folder`: a
-    trained model folder with its own tokenizers, special ids and decoding options. Kept
-    with every field filled in."""
+    trained model folder with its own tokenizers, special ids and decoding options, or
+    with `new_vocabulary: true` those of `tokenizer`. Kept with every field filled
+    in."""
     tokenizer: TokenizerSection
     """Tokenizers, trained or read."""
     data: DataSection
@@ -98,13 +99,14 @@ class RunConfig(Section):
         begun = model_section.is_resolved(given.get("model"))
         given["model"] = model_section.resolve(given.get("model", {}), folder)
         if initial := given["model"].get("folder"):
-            initial = Path(initial)
-            given["tokenizer"] = model_section.trained_tokenizer(
-                initial, given["tokenizer"]
-            )
+            initial, new = Path(initial), "new_vocabulary" in given["model"]
+            if not new:
+                given["tokenizer"] = model_section.trained_tokenizer(
+                    initial, given["tokenizer"]
+                )
             if not begun:
                 given["decoding"] = model_section.trained_decoding(
-                    initial, given["decoding"]
+                    initial, given["decoding"], new
                 )
         data = given["data"]
         phrasebook = data.get("phrasebook") if isinstance(data, Mapping) else None
@@ -121,7 +123,7 @@ class RunConfig(Section):
     def _check(self) -> RunConfig:
         model = self.model
         # A trained model may have two tokenizer files of one vocabulary.
-        trained = "folder" in model
+        trained = "folder" in model and "new_vocabulary" not in model
         is_split = not self.tokenizer.shared and not trained
         if model["tie_embeddings"] == "all" and is_split:
             raise ValueError(
@@ -147,7 +149,8 @@ class RunConfig(Section):
             return self
         if self.training.lora is not None:
             raise ValueError(
-                "training.lora adapts a trained model; give model.folder, or remove it"
+                "training.lora adapts a trained model to its own vocabulary; give "
+                "model.folder without model.new_vocabulary, or remove training.lora"
             )
         tokenizer = self.tokenizer
         size = tokenizer.vocabulary_size or VOCABULARY_SIZE

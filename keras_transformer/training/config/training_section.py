@@ -23,7 +23,11 @@ DISTRIBUTIONS = {
 }
 
 Part = Literal["embeddings", "encoder", "decoder"]
-Kernel = Literal["query", "key", "value", "output", "inner", "gate", "outer"]
+Kernel = Literal[
+    *("query", "key", "value", "output"),
+    *("inner", "gate", "outer"),
+    *("input", "forget"),
+]
 
 #: Settings and their defaults of each optimizer; None stands for no such thing.
 _OPTIMIZERS: dict[str, dict[str, float | None]] = {
@@ -101,8 +105,8 @@ class LoraSection(Section):
         Annotated[tuple[Kernel, ...], pydantic.BeforeValidator(_as_tuple)] | None
     ) = None
     """Projections that get adapters: `"query"`, `"key"`, `"value"` and `"output"` of
-    attentions, `"inner"`, `"gate"` and `"outer"` of feed-forward layers; all that the
-    model has if left out."""
+    attentions, `"inner"`, `"gate"` and `"outer"` of feed-forward layers, `"input"` and
+    `"forget"` of an SSRU; all that the model has if left out."""
 
     @property
     def scale(self) -> float:

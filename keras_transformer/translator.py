@@ -12,8 +12,10 @@ from keras_transformer.arguments import check_counts
 from keras_transformer.arguments import check_lengths
 from keras_transformer.arguments import check_texts
 from keras_transformer.config.decoding import DecodingOptions
+from keras_transformer.config.languages import Direction
 from keras_transformer.config.languages import Languages
 from keras_transformer.config.languages import alike
+from keras_transformer.config.languages import direction_of
 from keras_transformer.config.languages import refuse_languages
 from keras_transformer.data.known_words import KnownWords
 from keras_transformer.data.tokenizer import Tokenizer
@@ -32,6 +34,9 @@ from keras_transformer.translation.hypothesis import ranked
 from keras_transformer.translation.hypothesis import regrouped
 from keras_transformer.translation.source_lines import SourceLines
 from keras_transformer.translation.source_lines import warn
+
+#: The code of a language, for all lines or for each; None for the default.
+Codes = str | Sequence[str] | None
 
 
 class Translator:
@@ -116,6 +121,8 @@ class Translator:
         self,
         lines: Sequence[str],
         *,
+        source_language: Codes = None,
+        target_language: Codes = None,
         prefixes: Sequence[str] | None = None,
         batch_size: int = 64,
         batch_tokens: int | None = None,
@@ -137,6 +144,9 @@ class Translator:
 
         Args:
             lines: one sentence each.
+            source_language: of a multilingual model, the code of the language of all
+                lines, or of each. Default: the translator's.
+            target_language: that of the translations, in the same way.
             prefixes: how each translation must begin; `""` for any way. It ends where
                 a token does: give whole words. How probable it is plays no part in the
                 choice of what follows.
@@ -159,9 +169,9 @@ class Translator:
             UserWarning: of each line that is cut, under `long_lines="truncate"`.
 
         Raises:
-            InputError: where arguments are not right or do not go together, a line is
-                too long, the options leave no translation, or the model has not the
-                attention that is asked for.
+            InputError: where arguments are not right or do not go together, a language
+                is missing or not known, a line is too long, the options leave no
+                translation, or the model has not the attention that is asked for.
 
         Example:
 
@@ -181,11 +191,18 @@ class Translator:
             check_counts(batch_tokens=batch_tokens)
         chosen = self.decoding.updated(options)
         resolved = self._resolved(chosen)
-        pieces, cuts = self._lines.sentences(lines, prefixes, first_line, resolved)
+        check_texts(lines=lines)
+        around = self._directions(source_language, target_language, lines, resolved)
+        pieces, cuts = self._lines.sentences(
+            lines, prefixes, first_line, resolved, around
+        )
         warn(cuts)
         if return_attention_weights or return_alignments:
             rereading.check_attention(self.model, pieces, return_attention_weights)
         sentences = [sentence for line in pieces for _, sentence in line]
+        of_sentences = [
+            one for one, line in zip(around, pieces, strict=True) for _ in line
+        ]
         results = self._searcher.translate(
             sentences, resolved, batch_size, batch_tokens, fill_batches
         )
@@ -213,6 +230,7 @@ class Translator:
                 token_scores=return_token_scores,
                 alignments=return_alignments,
                 num_forced=starts,
+                directions=of_sentences,
                 batch_size=batch_size,
                 batch_tokens=batch_tokens,
             )
@@ -224,6 +242,7 @@ class Translator:
                 rows,
                 batch_size=batch_size,
                 batch_tokens=batch_tokens,
+                directions=of_sentences,
             )
         details = return_token_scores, return_alignments, return_attention_weights
         joined = [
@@ -237,33 +256,46 @@ class Translator:
         sources: Sequence[str],
         targets: Sequence[str],
         *,
+        source_language: Codes = None,
+        target_language: Codes = None,
         batch_size: int = 64,
         first_line: int = 1,
     ) -> list[TranslationScore]:
         """The log-probability of each given translation, and of its tokens.
 
-        A `forced_start` of the translator's options comes before the tokens, and does
-        not count.
+        A forced first token (`forced_start` of the translator's options, or the
+        language of the target) comes before the tokens, and does not count.
 
         Args:
             sources: one sentence each.
             targets: a translation of each.
+            source_language: see `translate`.
+            target_language: see `translate`.
             batch_size: the most lines of a batch.
             first_line: the number of the first line, for messages.
 
         Raises:
-            InputError: where the numbers of lines differ, or a line is too long.
+            InputError: where the numbers of lines differ, a language is missing or not
+                known, or a line is too long.
         """
         check_counts(batch_size=batch_size, first_line=first_line)
-        start = self._resolved(self.decoding).forced_start
-        source_ids, target_ids = self._lines.encode_pairs(
-            sources, targets, first_line, start
+        check_texts(sources=sources, targets=targets)
+        around = self._directions(
+            source_language, target_language, sources, self._resolved(self.decoding)
         )
-        results = self._searcher.score(source_ids, target_ids, batch_size)
-        num_forced = 0 if start is None else 1
+        source_ids, target_ids = self._lines.encode_pairs(
+            sources, targets, around, first_line
+        )
+        results = self._searcher.score(
+            source_ids,
+            target_ids,
+            batch_size,
+            starts=[direction.start_id for direction in around],
+        )
+        num_forced = [len(direction.target_before) for direction in around]
         rows = [
-            (ids[num_forced:], scores[num_forced:])
-            for ids, scores in zip(target_ids, results, strict=True)
+            (ids[count:], scores[count:])
+            for ids, scores, count in zip(target_ids, results, num_forced, strict=True)
         ]
         return [
             TranslationScore(
@@ -275,19 +307,86 @@ class Translator:
             for ids, scores in rows
         ]
 
-    def count_tokens(self, lines: Sequence[str]) -> list[int]:
+    def count_tokens(
+        self,
+        lines: Sequence[str],
+        *,
+        source_language: Codes = None,
+        target_language: Codes = None,
+    ) -> list[int]:
         """Source tokens of each line, the end token included if the model wants one.
 
         Args:
             lines: one sentence each.
+            source_language: see `translate`; languages are tokens, too.
+            target_language: see `translate`.
 
         Raises:
             InputError: where a line is longer than the model can take.
         """
         check_texts(lines=lines)
-        counts = [len(ids) for ids in self._lines.encode(lines)]
+        around = self._directions(source_language, target_language, lines)
+        counts = [len(ids) for ids in self._lines.encode(lines, directions=around)]
         check_lengths(counts, self.model.config.longest_sequence)
         return counts
+
+    def direction(
+        self, source_language: str | None = None, target_language: str | None = None
+    ) -> Direction:
+        """What stands around a text and its translation.
+
+        Args:
+            source_language: the code of the source; the translator's if left out.
+            target_language: that of the translation, in the same way.
+
+        Raises:
+            InputError: where a language is missing or not known.
+        """
+        direction = direction_of(
+            self.languages, self.model.config, source_language, target_language
+        )
+        return direction.forced(self._resolved(self.decoding).forced_start)
+
+    def check(
+        self,
+        lines: Sequence[str],
+        *,
+        source_language: Codes = None,
+        target_language: Codes = None,
+    ) -> None:
+        """Refuses what `translate` would refuse, without translating.
+
+        Args:
+            lines: see `translate`, as the others.
+            source_language: see `lines`.
+            target_language: see `lines`.
+
+        Raises:
+            InputError: where a line is too long, or a language is missing or not known.
+        """
+        check_texts(lines=lines)
+        around = self._directions(source_language, target_language, lines)
+        if self.decoding.long_lines != "truncate":
+            self._lines.sentences(lines, None, 1, self.decoding, around)
+
+    def _directions(
+        self,
+        source_language: Codes,
+        target_language: Codes,
+        lines: Sequence[str],
+        options: DecodingOptions | None = None,
+    ) -> list[Direction]:
+        """The direction of each line."""
+        codes = {"source_language": source_language, "target_language": target_language}
+        columns = [_column(name, given, len(lines)) for name, given in codes.items()]
+        pairs = list(zip(*columns, strict=True))
+        found = {
+            pair: direction_of(self.languages, self.model.config, *pair)
+            for pair in dict.fromkeys(pairs or [(None, None)])
+        }
+        first_id = options.forced_start if options else None
+        forced = {pair: one.forced(first_id) for pair, one in found.items()}
+        return [forced[pair] for pair in pairs]
 
     def _resolved(self, options: DecodingOptions) -> DecodingOptions:
         """The options with ids in place of pieces."""
@@ -421,3 +520,16 @@ class Translator:
             "`keras-transformer translate` with this folder translates standard "
             f"input.\n\n{facts}\n"
         )
+
+
+def _column(name: str, codes: Codes, count: int) -> list[str | None]:
+    """The code of each line."""
+    if codes is None or isinstance(codes, str):
+        return [codes] * count
+    check_texts(**{name: codes})
+    if len(codes) != count:
+        raise InputError(
+            f"{count} lines do not pair with {len(codes)} codes of {name}; give one "
+            f"for each line, or one for all"
+        )
+    return list(codes)

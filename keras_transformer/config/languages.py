@@ -46,6 +46,8 @@ class Direction:
         target_before: ids in front of those of the translation.
         target_after: ids behind them, the end token's among them.
         start_id: the first input of the decoder.
+        num_beyond: of `target_after`, those behind the end token, which no search
+            writes.
 
     Example:
 
@@ -62,6 +64,7 @@ class Direction:
     target_before: tuple[int, ...] = ()
     target_after: tuple[int, ...] = ()
     start_id: int = 0
+    num_beyond: int = 0
 
     @property
     def forced_id(self) -> int | None:
@@ -75,6 +78,23 @@ class Direction:
     def label_ids(self, ids: Sequence[int]) -> list[int]:
         """The labels of a training, from the ids of the text of a translation."""
         return [*self.target_before, *ids, *self.target_after]
+
+    def scored_ids(self, ids: Sequence[int]) -> list[int]:
+        """The ids of a translation up to its end, as a search would write them."""
+        end = len(self.target_after) - self.num_beyond
+        return [*self.target_before, *ids, *self.target_after[:end]]
+
+    @property
+    def num_around(self) -> int:
+        """The most ids around a text, those of its source or of its labels."""
+        source = len(self.source_before) + len(self.source_after)
+        return max(source, len(self.target_before) + len(self.target_after))
+
+    def forced(self, first_id: str | int | None) -> Direction:
+        """The same, with a forced first token where there is none."""
+        if first_id is None or self.target_before:
+            return self
+        return dataclasses.replace(self, target_before=(int(first_id),))
 
     @property
     def label(self) -> str:
@@ -93,15 +113,14 @@ class Languages(Documented):
 
     Example:
 
-    >>> import keras_transformer as kt
     >>> from keras_transformer.config.languages import Languages
     >>> languages = Languages(
     ...     codes={"eng_Latn": 20, "deu_Latn": 21, "fra_Latn": 22},
     ...     source_layout=("source", "text", "end"),
     ...     target_layout=("target", "text", "end"),
     ... )
-    >>> config = kt.TransformerConfig(vocabulary_size=30)
-    >>> direction = languages.direction(config, "eng_Latn", "deu_Latn")
+    >>> special_ids = {"pad_id": 0, "start_id": 1, "end_id": 2}
+    >>> direction = languages.direction(special_ids, "eng_Latn", "deu_Latn")
     >>> direction.source_ids([7, 8]), direction.label_ids([9])
     ([20, 7, 8, 2], [21, 9, 2])
     """
@@ -253,14 +272,15 @@ class Languages(Documented):
 
     def direction(
         self,
-        config: TranslationConfig,
+        special_ids: Mapping[str, int],
         source_language: str | None = None,
         target_language: str | None = None,
     ) -> Direction:
         """What stands around texts of two languages.
 
         Args:
-            config: of the model.
+            special_ids: `start_id` and `end_id` of the model's config, or of its
+                tokenizer.
             source_language: a code; the default if left out.
             target_language: a code; the default if left out.
 
@@ -272,7 +292,7 @@ class Languages(Documented):
         ids = {
             "source": self.codes.get(source or ""),
             "target": self.codes.get(target or ""),
-            "end": config.end_id,
+            "end": special_ids["end_id"],
         }
         target_id = self._target_ids.get(target or "")
         source_before, source_after = _around(self.source_layout, ids)
@@ -288,7 +308,8 @@ class Languages(Documented):
             source_after,
             target_before,
             target_after,
-            config.start_id if start is None else start,
+            special_ids["start_id"] if start is None else start,
+            len(self.target_layout) - 1 - self.target_layout.index("end"),
         )
 
     def _chosen(self, side: str, given: str | None) -> str | None:
@@ -378,7 +399,8 @@ def direction_of(
     [7, 2]
     """
     if languages is not None:
-        return languages.direction(config, source_language, target_language)
+        ids = config.special_ids
+        return languages.direction(ids, source_language, target_language)
     refuse_languages(source_language, target_language)
     end = (config.end_id,)
     return Direction(

@@ -69,7 +69,9 @@ class TokenBatches(keras.utils.PyDataset):
 
     A batch is `({"source": (B, S), "target": (B, T)}, labels (B, T), weights (B, T))`,
     int32 and float32: source x1..xn `</s>`, target `<s>` y1..ym, labels y1..ym `</s>`.
-    Rows that fill up a batch hold only padding and have weight 0.
+    Rows that fill up a batch hold only padding and have weight 0. Pairs that are whole
+    (see `EncodedPairs`) are taken as they are: nothing is added to the source, and the
+    labels are the target without its first id.
 
     The order is a pure function of `seed` and `epoch`. An index beyond the last batch
     is a batch of a later epoch, so that step k of a whole training is `batches[k]`. By
@@ -93,7 +95,7 @@ class TokenBatches(keras.utils.PyDataset):
             tokenizer, where `encode_pairs` made the pairs, otherwise 0, 1 and 2.
         start_id: the first id of the decoder's input.
         end_id: the last id of labels and source.
-        source_end: whether the source ends with `end_id`.
+        source_end: whether the source ends with `end_id`, where pairs are not whole.
         shares: `(num_pairs, weight)` of each corpus, where `pairs` concatenates
             several. With weight 0.25, each epoch sees a different quarter of that
             corpus.
@@ -171,7 +173,9 @@ class TokenBatches(keras.utils.PyDataset):
         ids = _special_ids(pairs, pad_id=pad_id, start_id=start_id, end_id=end_id)
         self.special_ids, self.pad_id = ids, ids["pad_id"]
         self.start_id, self.end_id = ids["start_id"], ids["end_id"]
-        self.source_end = source_end
+        self.source_end = source_end and not pairs.is_whole
+        # Of the labels, those that the targets lack, or that they have too many.
+        self._added = -1 if pairs.is_whole else 1
         self.shares = _checked(shares or [(len(pairs), 1.0)], len(pairs))
         self.bpe_dropout = bpe_dropout
         self.epoch = 0
@@ -180,8 +184,8 @@ class TokenBatches(keras.utils.PyDataset):
         if bpe_dropout is not None:
             lengths = bpe_dropout.room(pairs)
         self._plan = plan_batches(
-            lengths[0] + np.int32(source_end),
-            lengths[1] + np.int32(1),
+            lengths[0] + np.int32(self.source_end),
+            lengths[1] + np.int32(self._added),
             self.shares,
             batch_tokens,
             max_buckets,
@@ -208,16 +212,17 @@ class TokenBatches(keras.utils.PyDataset):
         part, parts = self._part
         part_rows = slice(part * (B // parts), (part + 1) * (B // parts))
         if self.bpe_dropout is None:
-            tokens = int(self.pairs.target.lengths_of(rows).sum()) + len(rows)
+            tokens = int(self.pairs.target.lengths_of(rows).sum())
+            tokens += len(rows) * self._added
             pairs = self.pairs.take(rows[part_rows])
         else:
             # All rows are segmented: the number of tokens of the other parts is needed.
             pairs = self.bpe_dropout(
                 self.pairs.take(rows),
-                (S - self.source_end, T - 1),
+                (S - self.source_end, T - self._added),
                 (self.seed, epoch, batch),
             )
-            tokens = len(pairs.target.ids) + len(rows)
+            tokens = len(pairs.target.ids) + len(rows) * self._added
             pairs = pairs.take(np.arange(len(rows))[part_rows])
         return self._batch(pairs, (B // parts, S, T), tokens)
 
@@ -278,10 +283,17 @@ class TokenBatches(keras.utils.PyDataset):
         source[rows] = pad_rows(pairs.source, S, self.pad_id)
         if self.source_end:
             source[rows, pairs.source.lengths] = self.end_id
-        labels[rows] = pad_rows(pairs.target, T, self.pad_id)
-        target[rows, 0] = self.start_id
-        target[:, 1:] = labels[:, :-1]
-        labels[rows, target_lengths] = self.end_id
+        if pairs.is_whole:
+            whole = pad_rows(pairs.target, T + 1, self.pad_id)
+            labels[rows] = whole[:, 1:]
+            target_lengths = target_lengths - 2
+            is_input = np.arange(T) <= target_lengths[:, None]
+            target[rows] = np.where(is_input, whole[:, :-1], self.pad_id)
+        else:
+            labels[rows] = pad_rows(pairs.target, T, self.pad_id)
+            target[rows, 0] = self.start_id
+            target[:, 1:] = labels[:, :-1]
+            labels[rows, target_lengths] = self.end_id
         weights[rows] = (np.arange(T) <= target_lengths[:, None]) / tokens
         return {"source": source, "target": target}, labels, weights
 
@@ -299,7 +311,7 @@ class TokenBatches(keras.utils.PyDataset):
         tokens = 0.0
         for stratum in (s for bucket in self._plan.strata for s in bucket):
             lengths = self.pairs.target.lengths_of(stratum.pairs)
-            epoch_tokens = int(lengths.sum()) + len(lengths)
+            epoch_tokens = int(lengths.sum()) + len(lengths) * self._added
             tokens += epoch_tokens * stratum.slots / len(lengths)
         return round(tokens)
 

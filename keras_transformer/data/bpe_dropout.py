@@ -83,6 +83,7 @@ class BPEDropout:
         return EncodedPairs(
             self._anew(0, pairs.source, longest[0], random),
             self._anew(1, pairs.target, longest[1], random),
+            is_whole=pairs.is_whole,
         )
 
     def room(self, pairs: EncodedPairs) -> tuple[np.ndarray, np.ndarray]:

@@ -25,6 +25,7 @@ import filelock
 import numpy as np
 import pydantic
 
+from keras_transformer.config.languages import Direction
 from keras_transformer.data.checksums import BLOCK_BYTES
 from keras_transformer.data.checksums import CheckedBlocks
 from keras_transformer.data.corpus import CorpusFiles
@@ -47,6 +48,7 @@ from keras_transformer.files.removal import remove
 _FORMAT_VERSION = 1
 _RECORDS = pydantic.TypeAdapter(tuple[FileRecord, ...])
 _REPORTS = pydantic.TypeAdapter(tuple[CorpusReport, ...])
+_DIRECTIONS = pydantic.TypeAdapter(tuple[Direction, ...])
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -80,6 +82,7 @@ def encode_corpora(
     workers: int | None = None,
     say: Callable[[str], None] = lambda text: None,
     records: Mapping[str, FileRecord] | None = None,
+    directions: Sequence[Direction] | None = None,
 ) -> EncodedCorpora:
     """Opens the encoded corpora of a cache folder, or encodes them into it.
 
@@ -96,12 +99,13 @@ def encode_corpora(
         say: a function that receives lines of progress.
         records: known records of files, by absolute path; for other files, size and
             times are compared with those in the cache.
+        directions: of each corpus, for a multilingual model; see `PairEncoder`.
 
     Raises:
         InputError: where a file cannot be read, a corpus has no usable pair, or the
             folder cannot be written.
     """
-    settings = _settings(corpora, encoder)
+    settings = _settings(corpora, encoder, directions)
     key = hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:16]
     path, records = Path(folder, key), records or {}
     if (encoded := _open(path, settings, records)) is not None:
@@ -119,7 +123,9 @@ def encode_corpora(
                     "damaged: encoding the text again"
                 )
             with _replacing(path) as new:
-                manifest = write_corpora(new, corpora, encoder, workers, say)
+                manifest = write_corpora(
+                    new, corpora, encoder, workers, say, directions
+                )
                 write_manifest(new, {"settings": settings, **manifest})
             if (encoded := _open(path, settings, records)) is not None:
                 return encoded
@@ -134,9 +140,13 @@ def encode_corpora(
     )
 
 
-def _settings(corpora: Sequence[CorpusFiles], encoder: PairEncoder) -> dict[str, Any]:
+def _settings(
+    corpora: Sequence[CorpusFiles],
+    encoder: PairEncoder,
+    directions: Sequence[Direction] | None,
+) -> dict[str, Any]:
     """The settings that decide what is written, besides the content of the files."""
-    return {
+    settings: dict[str, Any] = {
         "format_version": _FORMAT_VERSION,
         "corpora": [
             [shard.settings for shard in corpus.shards()] for corpus in corpora
@@ -147,6 +157,9 @@ def _settings(corpora: Sequence[CorpusFiles], encoder: PairEncoder) -> dict[str,
         ],
         "filters": dataclasses.asdict(encoder.filters),
     }
+    if directions is not None:
+        settings["directions"] = _DIRECTIONS.dump_python(tuple(directions), mode="json")
+    return settings
 
 
 def _open(
@@ -225,7 +238,8 @@ def _map(path: Path, manifest: dict[str, Any]) -> EncodedPairs:
             raise ValueError(f"{path} has offsets that are not valid")
         sides.append(TokenRows(ids, offsets, id_blocks))
     source, target = sides
-    return EncodedPairs(source, target)
+    is_whole = "directions" in manifest["settings"]
+    return EncodedPairs(source, target, is_whole=is_whole)
 
 
 def _read_checksums(path: Path, manifest: dict[str, Any]) -> np.ndarray:

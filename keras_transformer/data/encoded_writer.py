@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from keras_transformer.config.languages import Direction
 from keras_transformer.data.checksums import BLOCK_BYTES
 from keras_transformer.data.checksums import ChecksumWriter
 from keras_transformer.data.corpus import CorpusFiles
@@ -43,6 +44,7 @@ def write_corpora(
     encoder: PairEncoder,
     workers: int | None,
     say: Callable[[str], None],
+    directions: Sequence[Direction] | None = None,
 ) -> dict[str, Any]:
     """Writes the ids of corpora into a folder; see `encode_corpora`.
 
@@ -61,7 +63,11 @@ def write_corpora(
     progress, seen, reports = _Progress(readers, say), SeenPairs(), []
     with contextlib.ExitStack() as stack:
         sides = [stack.enter_context(_Side(folder, name, dtype)) for name in SIDES]
-        for corpus, corpus_shards in zip(corpora, shards, strict=True):
+        for number, (corpus, corpus_shards) in enumerate(
+            zip(corpora, shards, strict=True)
+        ):
+            if directions is not None:
+                encoder = dataclasses.replace(encoder, direction=directions[number])
             chunk_reports = []
             for chunk in encode_stream(read_shards(corpus_shards), encoder, workers):
                 new = chunk.only_new(seen)

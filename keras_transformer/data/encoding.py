@@ -19,6 +19,9 @@ from itertools import islice
 
 import numpy as np
 
+from keras_transformer.config.languages import Direction
+from keras_transformer.config.languages import Languages
+from keras_transformer.config.languages import refuse_languages
 from keras_transformer.data.filters import CorpusReport
 from keras_transformer.data.filters import Filters
 from keras_transformer.data.filters import SeenPairs
@@ -65,11 +68,14 @@ class PairEncoder:
         source_tokenizer: of the source.
         target_tokenizer: of the target; the same for a shared vocabulary.
         filters: the filters of pairs.
+        direction: what stands around the texts, for pairs that are whole (see
+            `EncodedPairs`); None for the ids of the texts alone.
     """
 
     source_tokenizer: Tokenizer
     target_tokenizer: Tokenizer
     filters: Filters
+    direction: Direction | None = None
 
     def __call__(self, text: ParallelText, first_line: int = 1) -> EncodedChunk:
         """Encodes a text; `first_line` is the number of its first line, for messages.
@@ -78,7 +84,7 @@ class PairEncoder:
             InputError: where a line holds a lone surrogate, with its number.
         """
         pairs = EncodedPairs(
-            _encode(self.source_tokenizer, text.source, first_line),
+            _encode(self.source_tokenizer, self._sources(text), first_line),
             _encode(self.target_tokenizer, text.target, first_line),
         )
         is_empty = self.source_tokenizer.is_empty, self.target_tokenizer.is_empty
@@ -86,16 +92,39 @@ class PairEncoder:
             not is_empty[0](source) and not is_empty[1](target)
             for source, target in zip(text.source, text.target, strict=True)
         ]
-        reasons = self.filters.reasons(
+        reasons = self._filters().reasons(
             np.array(filled, bool), pairs.source.lengths, pairs.target.lengths
         )
         marks = count_space_marks(chain(text.source, text.target))
-        kept = np.flatnonzero(reasons == 0)
+        pairs = self._whole(pairs.take(np.flatnonzero(reasons == 0)))
         hashes = None
         if self.filters.unique:
-            hashes = np.array([_hash(pairs, int(row)) for row in kept], np.uint64)
+            rows = range(len(pairs))
+            hashes = np.array([_hash(pairs, row) for row in rows], np.uint64)
         report = self.filters.report(reasons, marks)
-        return EncodedChunk(pairs.take(kept), report, hashes)
+        return EncodedChunk(pairs, report, hashes)
+
+    def _sources(self, text: ParallelText) -> list[str]:
+        prefix = self.direction.prefix if self.direction else ""
+        return [prefix + line for line in text.source] if prefix else text.source
+
+    def _filters(self) -> Filters:
+        """The filters of texts without what stands around them."""
+        if self.direction is None:
+            return self.filters
+        longest = self.filters.max_length + 1 - self.direction.num_around
+        return dataclasses.replace(self.filters, max_length=longest)
+
+    def _whole(self, pairs: EncodedPairs) -> EncodedPairs:
+        """The pairs with what stands around them."""
+        if (direction := self.direction) is None:
+            return pairs
+        targets = map(direction.label_ids, pairs.target.lists())
+        return EncodedPairs(
+            TokenRows.from_lists([*map(direction.source_ids, pairs.source.lists())]),
+            TokenRows.from_lists([[direction.start_id, *row] for row in targets]),
+            is_whole=True,
+        )
 
 
 def encode_pairs(
@@ -107,6 +136,9 @@ def encode_pairs(
     min_length: int = 1,
     max_ratio: float | None = None,
     unique: bool = False,
+    languages: Languages | None = None,
+    source_language: str | None = None,
+    target_language: str | None = None,
 ) -> tuple[EncodedPairs, CorpusReport]:
     """Sentence pairs as ids, filtered.
 
@@ -118,12 +150,16 @@ def encode_pairs(
         min_length: see `Filters`, as are `max_ratio` and `unique`.
         max_ratio: see `min_length`.
         unique: see `min_length`.
+        languages: of a multilingual model (`Translator.languages`); the pairs are then
+            whole, see `EncodedPairs`.
+        source_language: the code of the source, where `languages` has no default.
+        target_language: the code of the target, in the same way.
 
     Returns:
         The pairs that are kept, in order, and the report of those dropped.
 
     Raises:
-        InputError: where no pair remains.
+        InputError: where no pair remains, or a code is missing or not known.
 
     Example:
 
@@ -137,8 +173,13 @@ def encode_pairs(
     1 pairs kept, 2 dropped: 1 empty, 1 longer than 8 tokens
     """
     filters = Filters(max_length, min_length, max_ratio, unique)
-    encode, seen = PairEncoder(source_tokenizer, target_tokenizer, filters), SeenPairs()
-    encoded, first_line = [], 1
+    ids, direction = target_tokenizer.special_ids, None
+    if languages is None:
+        refuse_languages(source_language, target_language)
+    else:
+        direction = languages.direction(ids, source_language, target_language)
+    encode = PairEncoder(source_tokenizer, target_tokenizer, filters, direction)
+    seen, encoded, first_line = SeenPairs(), [], 1
     # Lists of ids take nine times the memory of an array: encode in chunks.
     for part in text.chunks() if len(text) else [text]:
         encoded.append(encode(part, first_line).only_new(seen))
@@ -146,7 +187,6 @@ def encode_pairs(
     report = CorpusReport.total([chunk.report for chunk in encoded])
     check_not_empty("the corpus", report)
     pairs = EncodedPairs.concatenate([chunk.pairs for chunk in encoded])
-    ids = target_tokenizer.special_ids
     return dataclasses.replace(pairs, special_ids=ids), report
 
 

@@ -93,17 +93,21 @@ class TokenRows:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class EncodedPairs:
-    """Sentence pairs as ids, without start, end and padding.
+    """Sentence pairs as ids, without padding, and mostly without start and end.
 
     Args:
         source: the ids of each source.
         target: the ids of its translation.
         special_ids: those of their tokenizer, see `Tokenizer`; None where not known.
+        is_whole: whether the rows have all that stands around a text, as those of a
+            multilingual model do: the source its end and languages, the target the
+            first input of the decoder, then the labels, the end among them.
     """
 
     source: TokenRows
     target: TokenRows
     special_ids: Mapping[str, int] | None = None
+    is_whole: bool = False
 
     def __post_init__(self) -> None:
         if len(self.source) != len(self.target):
@@ -117,8 +121,14 @@ class EncodedPairs:
         """All pairs of all parts, in order.
 
         Raises:
-            InputError: where their known special ids differ.
+            InputError: where their known special ids differ, or only some of them are
+                whole.
         """
+        if len({part.is_whole for part in parts}) > 1:
+            raise InputError(
+                "pairs with languages and pairs without cannot be combined; encode all "
+                "of them with languages, or none"
+            )
         known = [part.special_ids for part in parts if part.special_ids is not None]
         for ids in known:
             if ids != known[0]:
@@ -130,6 +140,7 @@ class EncodedPairs:
             TokenRows.concatenate([part.source for part in parts]),
             TokenRows.concatenate([part.target for part in parts]),
             next(iter(known), None),
+            any(part.is_whole for part in parts),
         )
 
     def __len__(self) -> int:
@@ -145,7 +156,7 @@ class EncodedPairs:
     def take(self, rows: np.ndarray) -> EncodedPairs:
         """The pairs with these numbers, in this order."""
         source, target = self.source.take(rows), self.target.take(rows)
-        return EncodedPairs(source, target, self.special_ids)
+        return EncodedPairs(source, target, self.special_ids, self.is_whole)
 
 
 def _offsets(lengths: np.ndarray) -> np.ndarray:

@@ -59,6 +59,7 @@ class Tokenizer(PieceTable):
         split_digits: bool = False,
         character_coverage: float = 1.0,
         user_defined_symbols: Sequence[str] = (),
+        reserved_symbols: Sequence[str] = (),
     ) -> Tokenizer:
         """Learns a vocabulary from text; the same text gives the same bytes.
 
@@ -80,6 +81,8 @@ class Tokenizer(PieceTable):
                 of many characters, such as 0.9995 for Chinese.
             user_defined_symbols: symbols that are always one token, such as
                 placeholders.
+            reserved_symbols: symbols with an id that no text has, such as the tags of
+                languages. In a text they are spelled with other pieces.
 
         Raises:
             InputError: where `lines` is one string, holds no text or too little for the
@@ -92,6 +95,7 @@ class Tokenizer(PieceTable):
             split_digits=split_digits,
             character_coverage=character_coverage,
             user_defined_symbols=user_defined_symbols,
+            reserved_symbols=reserved_symbols,
         )
         return cls(model)
 

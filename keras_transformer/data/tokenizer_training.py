@@ -56,6 +56,7 @@ def train_model(
     split_digits: bool,
     character_coverage: float,
     user_defined_symbols: Sequence[str],
+    reserved_symbols: Sequence[str] = (),
 ) -> bytes:
     """A serialized SentencePiece model; see `Tokenizer.train`.
 
@@ -64,7 +65,7 @@ def train_model(
             vocabulary is too small, or an option is invalid.
     """
     _check(normalization, character_coverage)
-    check_symbols(user_defined_symbols)
+    check_symbols([*user_defined_symbols, *reserved_symbols])
     if vocabulary_size < _SMALLEST_VOCABULARY:
         raise InputError(
             f"vocabulary_size {vocabulary_size} is too small; give at least "
@@ -78,6 +79,8 @@ def train_model(
             rule: dict[str, Any] = {"normalization_rule_name": normalization}
             if normalization == "whitespace":
                 rule = {"normalization_rule_tsv": str(path)}
+            if reserved_symbols:
+                rule["control_symbols"] = list(reserved_symbols)
             sentencepiece.SentencePieceTrainer.train(
                 sentence_iterator=utf8_lines(lines),
                 model_writer=model,

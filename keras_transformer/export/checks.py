@@ -24,6 +24,8 @@ def check_translator(translator: Any) -> None:
             "an ensemble cannot be exported; export its members, each by itself"
         )
     refuse_int8(translator.model, "an export takes")
+    if translator.languages is not None:
+        raise InputError("a multilingual model cannot be exported yet; translate with it")
 
 
 def decoding_options(

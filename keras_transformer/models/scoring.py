@@ -25,33 +25,42 @@ def score(model: Decodable, source: Tensor, labels: Tensor) -> Tensor:
     return ops.sum(token_scores(model, source, labels), axis=1)
 
 
-def token_scores(model: Decodable, source: Tensor, labels: Tensor) -> Tensor:
-    """The log-probability (B, T) of each of the labels, 0 at `pad_id`; see `score`."""
-    target = _shifted(model.config, labels)
+def token_scores(
+    model: Decodable, source: Tensor, labels: Tensor, start: Tensor | None = None
+) -> Tensor:
+    """The log-probability (B, T) of each of the labels, 0 at `pad_id`; see `score`.
+
+    `start` (B,) int32 are first inputs of the decoder, in place of the config's.
+    """
+    target = _shifted(model.config, labels, start)
     logits = model({"source": source, "target": target}, training=False)
     return _log_likelihoods(model.config, logits, labels)
 
 
-def reread(model: Decodable, source: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+def reread(
+    model: Decodable, source: Tensor, labels: Tensor, start: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
     """Teacher-forced token scores and word attention of given translations.
 
     Returns:
         `token_scores` (B, T), and the `word_attention` (B, T, S) of the position that
         predicts each label.
     """
-    hidden, weights = _reread(model, source, labels)
+    hidden, weights = _reread(model, source, labels, start)
     return _log_likelihoods(model.config, model.logits(hidden), labels), weights
 
 
 def reread_attention(model: Decodable, source: Tensor, labels: Tensor) -> Tensor:
     """Only the attention of `reread`, which needs no logits."""
-    return _reread(model, source, labels)[1]
+    return _reread(model, source, labels, None)[1]
 
 
-def _reread(model: Decodable, source: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+def _reread(
+    model: Decodable, source: Tensor, labels: Tensor, start: Tensor | None
+) -> tuple[Tensor, Tensor]:
     encoded = model.encode(source)
     decoded = model.decode(
-        _shifted(model.config, labels),
+        _shifted(model.config, labels, start),
         encoded.memory,
         encoded.source_mask,
         return_attention_weights=True,
@@ -59,7 +68,9 @@ def _reread(model: Decodable, source: Tensor, labels: Tensor) -> tuple[Tensor, T
     return decoded.hidden, word_attention(decoded.cross_attention_weights)
 
 
-def attention(model: Decodable, source: Tensor, labels: Tensor) -> dict[str, Tensor]:
+def attention(
+    model: Decodable, source: Tensor, labels: Tensor, start: Tensor | None = None
+) -> dict[str, Tensor]:
     """Attention weights of all layers and heads for given translations.
 
     Returns:
@@ -69,7 +80,7 @@ def attention(model: Decodable, source: Tensor, labels: Tensor) -> dict[str, Ten
     """
     encoded = model.encode(source, return_attention_weights=True)
     decoded = model.decode(
-        _shifted(model.config, labels),
+        _shifted(model.config, labels, start),
         encoded.memory,
         encoded.source_mask,
         return_attention_weights=True,
@@ -84,9 +95,11 @@ def attention(model: Decodable, source: Tensor, labels: Tensor) -> dict[str, Ten
     }
 
 
-def _shifted(config: TranslationConfig, labels: Tensor) -> Tensor:
-    start = ops.full_like(labels[:, :1], config.start_id)
-    return ops.concatenate([start, labels[:, :-1]], axis=1)
+def _shifted(config: TranslationConfig, labels: Tensor, start: Tensor | None) -> Tensor:
+    first = ops.full_like(labels[:, :1], config.start_id)
+    if start is not None:
+        first = ops.expand_dims(start, 1)
+    return ops.concatenate([first, labels[:, :-1]], axis=1)
 
 
 def _log_likelihoods(config: TranslationConfig, logits: Any, labels: Tensor) -> Tensor:

@@ -51,7 +51,8 @@ def search(
             (B, R, 2) int32, "numbers": {...}}`: the first tokens of each translation,
             padded with `logits_processors.FREE`; its forced first token in place of
             that of the options, `FREE` where there is none (a prefix has `FREE` at this
-            place); the keys of its samples, see `sampling.sample_keys`; and numbers
+            place); "start" (B,) int32, the first input of the decoder in place of the
+            config's; the keys of its samples, see `sampling.sample_keys`; and numbers
             that replace those in the options, see `decoding.numbers.as_inputs`.
         length: L, at least the largest limit; a scalar int32 where the framework
             supports a dynamic length.
@@ -84,6 +85,8 @@ def search(
     first = "forced_start" in inputs or options.forced_start is not None
     if first:
         constants["forced_start"] = _first_tokens(limits, inputs, options)
+    if "start" in inputs:
+        constants["start"] = ops.expand_dims(inputs["start"], 1)
     if options.forced_end:
         constants["limits"] = limits
     if "numbers" in inputs:
@@ -153,7 +156,8 @@ def _process(
 class Step:
     """The step of a search.
 
-    Constants hold the source's `mask` (B, 1, 1, S) in place of `start`'s `bias`.
+    Constants hold the source's `mask` (B, 1, 1, S) in place of `start`'s `bias`, and
+    may hold the first input of the decoder, `start` (B, 1).
 
     Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.1.
     """
@@ -168,6 +172,7 @@ class Step:
         constants: dict[str, Any],
         cache: Tensors,
     ) -> tuple[Tensor, Tensors]:
+        tokens = self.inputs(tokens, position, constants)
         constants = self.with_bias(constants)
         output = self.model.decode_step(tokens, position, constants, cache)
         return output.logits, output.cache
@@ -175,6 +180,12 @@ class Step:
     def reorder(self, cache: Tensors, beams: Tensor) -> Tensors:
         """The cache after which hypothesis w continues `beams[:, w]`: (B, W) int32."""
         return self.model.reorder(cache, beams)
+
+    def inputs(self, tokens: Tensor, position: Tensor, constants: Any) -> Tensor:
+        """The newest tokens (B, W), at the beginning those of `start`."""
+        if "start" not in constants:
+            return tokens
+        return ops.where(position == 0, constants["start"], tokens)
 
     def with_bias(self, constants: dict[str, Any]) -> dict[str, Any]:
         """The constants of `decode_step`."""
@@ -209,6 +220,7 @@ class CoverageStep(Step):
         constants: dict[str, Any],
         cache: Tensors,
     ) -> tuple[Tensor, Tensors]:
+        tokens = self.inputs(tokens, position, constants)
         constants = self.with_bias(constants)
         output = self.model.decode_step(
             tokens, position, constants, cache["model"], return_attention_weights=True

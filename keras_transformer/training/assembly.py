@@ -13,7 +13,6 @@ from typing import NamedTuple
 import keras
 
 from keras_transformer import backends
-from keras_transformer.config.decoding import DecodingOptions
 from keras_transformer.data.batching import TokenBatches
 from keras_transformer.data.encoding import encode_pairs
 from keras_transformer.data.parallel_text import ParallelText
@@ -24,12 +23,12 @@ from keras_transformer.training import batch_rule
 from keras_transformer.training import run_folder
 from keras_transformer.training.config import RunConfig
 from keras_transformer.training.corpora import Corpora
+from keras_transformer.training.corpora import languages_of
 from keras_transformer.training.corpora import load_tokenizers
 from keras_transformer.training.corpora import make_tokenizers
 from keras_transformer.training.model import compiled_model
 from keras_transformer.training.token_budget import find_batch_tokens
 from keras_transformer.training.validation import Validation
-from keras_transformer.translation.source_lines import SourceLines
 from keras_transformer.translator import Translator
 
 
@@ -60,7 +59,7 @@ def build_parts(
     """
     training = config.training
     check_options(**config.evaluation.model_dump())
-    corpora, tokenizers, text = _encoded(config, distribution, say)
+    corpora, tokenizers, text, languages = _encoded(config, distribution, say)
     say(f"training: {text.report}")
     if training.jit_compile is True and not backends.compiles_training:
         say("training.jit_compile: PyTorch has no XLA, its steps are not compiled")
@@ -105,9 +104,10 @@ def build_parts(
     if distribution.is_chief:  # the chief saves models
         known_words = run_folder.keep_known_words(config, corpora)
     options = config.decoding.model_dump()
-    translator = Translator(model, *tokenizers, known_words=known_words, **options)
-    lines = SourceLines(*tokenizers, model.config)
-    _check_texts(corpora, lines, config.decoding)
+    translator = Translator(
+        model, *tokenizers, known_words=known_words, languages=languages, **options
+    )
+    _check_texts(config, corpora, translator)
     validation = None
     if corpora.validation is not None:
         validation = _validation(
@@ -126,7 +126,7 @@ def build_parts(
 
 
 def _encoded(config: RunConfig, distribution: Any, say: Callable[[str], None]) -> Any:
-    """The corpora of a run, source and target tokenizer, and the training text."""
+    """The corpora of a run, its two tokenizers, the training text, the languages."""
     folder = config.output
     if not distribution.is_chief:
         distribution.wait()  # for the files of the chief
@@ -135,10 +135,14 @@ def _encoded(config: RunConfig, distribution: Any, say: Callable[[str], None]) -
         run_folder.keep_corpus(folder, corpora)
         run_folder.check_files(folder)
         _keep_batches(config, distribution, say)
-        source, target = make_tokenizers(config.tokenizer, corpora.sample, folder)
+        source, target = make_tokenizers(
+            config.tokenizer, corpora.sample, folder, corpora.tags
+        )
+        languages = run_folder.keep_languages(config, source)
     else:
         run_folder.check_corpus(folder, corpora)
         source, target = load_tokenizers(config.tokenizer, folder)
+        languages = run_folder.languages(folder)
     text = corpora.encode(
         source,
         target,
@@ -146,11 +150,12 @@ def _encoded(config: RunConfig, distribution: Any, say: Callable[[str], None]) -
         config.longest,
         say,
         split_symbols=batch_rule.batch_rule(folder) == 1,
+        languages=languages,
     )
     run_folder.check_encoded(folder, text.digest)
     if distribution.is_chief:
         distribution.wait()
-    return corpora, (source, target), text
+    return corpora, (source, target), text, languages
 
 
 def _keep_batches(
@@ -165,13 +170,15 @@ def _keep_batches(
     batch_rule.tell_changes(config.output, *shares, say)
 
 
-def _check_texts(corpora: Any, lines: Any, options: DecodingOptions) -> None:
+def _check_texts(config: RunConfig, corpora: Any, translator: Translator) -> None:
     """Refuses validation and test lines that could not be translated later."""
     for part in ("validation", "test"):
         text = getattr(corpora, part)
-        if text is not None and options.long_lines != "truncate":
+        if text is not None:
             with _about(part):
-                lines.sentences(text.source, None, 1, options)
+                translator.check(
+                    text.source, **languages_of(getattr(config.data, part))
+                )
 
 
 @contextlib.contextmanager
@@ -193,7 +200,14 @@ def _validation(
 ) -> Any:
     tokenizers = (translator.tokenizer, translator.target_tokenizer)
     with _about("validation"):
-        pairs, report = encode_pairs(text, *tokenizers, config.data.max_length)
+        codes = languages_of(config.data.validation)
+        pairs, report = encode_pairs(
+            text,
+            *tokenizers,
+            config.data.max_length,
+            languages=translator.languages,
+            **codes,
+        )
         say(f"validation: {report}")
         batches = TokenBatches(
             pairs,
@@ -212,4 +226,5 @@ def _validation(
         len(batches),
         config.training.best_metric,
         config.evaluation.model_dump(),
+        codes,
     )

@@ -83,7 +83,10 @@ def average(
     assign(model, weights, run_folder)
     known_words = run_folders.known_words(run_folder)
     options = config.decoding.model_dump()
-    translator = Translator(model, *tokenizers, known_words=known_words, **options)
+    languages = run_folders.languages(run_folder)
+    translator = Translator(
+        model, *tokenizers, known_words=known_words, languages=languages, **options
+    )
     card = f"# Average of the steps {_listed(paths)} of {run_folder.name}\n"
     translator.save(output, card)
     return list(paths)

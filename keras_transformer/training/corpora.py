@@ -5,8 +5,12 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Callable
+from collections.abc import Hashable
+from collections.abc import Sequence
 from pathlib import Path
 
+from keras_transformer.config.languages import Direction
+from keras_transformer.config.languages import Languages
 from keras_transformer.data import phrasebook
 from keras_transformer.data.bpe_dropout import BPEDropout
 from keras_transformer.data.buckets import Share
@@ -19,6 +23,7 @@ from keras_transformer.data.encoding import encode_pairs
 from keras_transformer.data.filters import CorpusReport
 from keras_transformer.data.filters import Filters
 from keras_transformer.data.known_words import KnownWords
+from keras_transformer.data.language_tags import tag
 from keras_transformer.data.line_reader import FileRecord
 from keras_transformer.data.line_reader import record_of
 from keras_transformer.data.parallel_text import ParallelText
@@ -96,6 +101,13 @@ class Corpora:
         shards = itertools.chain.from_iterable(files.shards() for files in self._train)
         return spread(read_shards(shards), _SAMPLE)
 
+    @property
+    def tags(self) -> list[str]:
+        """The tags of the target languages that the training text names."""
+        corpora = self._data.train or ()
+        codes = [c.target_language for c in corpora if c.target_language]
+        return [tag(code) for code in dict.fromkeys(codes)]
+
     def known_words(self) -> KnownWords | None:
         """The source words, where the text is a closed language (the phrasebook).
 
@@ -114,6 +126,7 @@ class Corpora:
         say: Callable[[str], None] = lambda text: None,
         *,
         split_symbols: bool = False,
+        languages: Languages | None = None,
     ) -> TrainingPairs:
         """The training text as ids; encoded once, then memory-mapped from the cache.
 
@@ -125,10 +138,11 @@ class Corpora:
                 end token: the learned positions of the model; None for no limit.
             say: a function that receives lines of progress.
             split_symbols: an option of `bpe_dropout`, see `BPEMerges`.
+            languages: of a multilingual model.
 
         Raises:
-            InputError: where a file is faulty, a corpus has no usable pair, or the
-                cache cannot be written.
+            InputError: where a file is faulty, a corpus has no usable pair, a language
+                is missing or not known, or the cache cannot be written.
         """
         data, tokenizers = self._data, (source_tokenizer, target_tokenizer)
         filters = data.filters.model_dump()
@@ -139,7 +153,11 @@ class Corpora:
             )
         if data.phrasebook is not None:
             pairs, report = encode_pairs(
-                self._phrases, *tokenizers, data.max_length, **filters
+                self._phrases,
+                *tokenizers,
+                data.max_length,
+                **filters,
+                languages=languages,
             )
             shares = [(len(pairs), 1.0)]
             return TrainingPairs(pairs, report, shares, None, dropout)
@@ -150,16 +168,43 @@ class Corpora:
             workers=None if data.workers == "all" else data.workers,
             say=say,
             records=self._records,
+            directions=self._directions(languages, target_tokenizer),
         )
         if len(self._train) > 1:
             for files, report in zip(self._train, encoded.reports, strict=True):
                 say(f"{files}: {report}")
-        weights = [corpus.weight for corpus in data.train or ()]
         kept = [report.kept for report in encoded.reports]
-        shares = list(zip(kept, weights, strict=True))
+        shares = list(zip(kept, self._weights(kept), strict=True))
         return TrainingPairs(
             encoded.pairs, encoded.report, shares, encoded.digest, dropout
         )
+
+    def _directions(
+        self, languages: Languages | None, tokenizer: Tokenizer
+    ) -> list[Direction] | None:
+        """The direction of each corpus; None for a model without languages."""
+        if languages is None:
+            return None
+        directions = []
+        for number, corpus in enumerate(self._data.train or ()):
+            codes = corpus.source_language, corpus.target_language
+            try:
+                direction = languages.direction(tokenizer.special_ids, *codes)
+            except InputError as error:
+                raise InputError(f"data.train.{number}: {error}") from None
+            directions.append(direction)
+        return directions
+
+    def _weights(self, kept: Sequence[int]) -> list[float]:
+        """The sampling weight of each corpus, by `weight` and `temperature`."""
+        corpora, temperature = self._data.train or (), self._data.temperature
+        weights = [corpus.weight for corpus in corpora]
+        if temperature is None:
+            return weights
+        pairs = [(c.source_language, c.target_language) for c in corpora]
+        sizes = [count * weight for count, weight in zip(kept, weights, strict=True)]
+        factors = temperature_factors(pairs, sizes, temperature)
+        return [w * factor for w, factor in zip(weights, factors, strict=True)]
 
     def fingerprint(self, known: Fingerprint | None = None) -> Fingerprint:
         """The current records of the files, as JSON values.
@@ -197,6 +242,42 @@ class Corpora:
         }
 
 
+def temperature_factors(
+    groups: Sequence[Hashable], sizes: Sequence[float], temperature: float
+) -> list[float]:
+    """How much more often than by its size each corpus is seen.
+
+    The corpora of a group, such as a pair of languages, together are seen in proportion
+    to n^(1/T), where n is the sum of their sizes; all together as often as before.
+
+    Args:
+        groups: the group of each corpus.
+        sizes: the pairs that an epoch would see of each.
+        temperature: T, at least 1.
+
+    Example:
+
+    >>> from keras_transformer.training.corpora import temperature_factors
+    >>> temperature_factors(["en-de", "en-fr"], [900, 100], 2.0)
+    [0.8333333333333334, 2.5]
+
+    Reference: Arivazhagan et al., 2019, https://arxiv.org/abs/1907.05019, section 4.2.
+    """
+    totals: dict[Hashable, float] = {}
+    for group, size in zip(groups, sizes, strict=True):
+        totals[group] = totals.get(group, 0.0) + size
+    shares = {group: size ** (1 / temperature) for group, size in totals.items()}
+    scale = sum(totals.values()) / sum(shares.values())
+    return [scale * shares[group] / totals[group] for group in groups]
+
+
+def languages_of(corpus: Corpus | None) -> dict[str, str]:
+    """The languages that a corpus names, as arguments."""
+    names = ("source_language", "target_language")
+    given = {name: getattr(corpus, name, None) for name in names}
+    return {name: code for name, code in given.items() if code is not None}
+
+
 def changes(before: Fingerprint, now: Fingerprint) -> list[str]:
     """A line per changed file: `data.train: a.en: 9 lines, ... -> 8 lines, ...`."""
     lines = []
@@ -211,7 +292,10 @@ def changes(before: Fingerprint, now: Fingerprint) -> list[str]:
 
 
 def make_tokenizers(
-    section: TokenizerSection, sample: Callable[[], ParallelText], folder: Path
+    section: TokenizerSection,
+    sample: Callable[[], ParallelText],
+    folder: Path,
+    tags: Sequence[str] = (),
 ) -> list[Tokenizer]:
     """Source and target tokenizer: from the run folder, from files, or trained.
 
@@ -219,6 +303,7 @@ def make_tokenizers(
         section: the `tokenizer` section of a `RunConfig`.
         sample: a function that returns the text to train on, such as `Corpora.sample`.
         folder: the run folder, which stores them.
+        tags: symbols that a tokenizer of the source reserves, where it is trained.
 
     Returns:
         Two `Tokenizer`s; the same object twice for a shared vocabulary.
@@ -229,7 +314,8 @@ def make_tokenizers(
     """
     paths = _tokenizer_paths(section, folder)
     if not all(path.exists() for path in paths):
-        for tokenizer, path in zip(_make(section, sample), paths, strict=True):
+        made = _make(section, sample, tags)
+        for tokenizer, path in zip(made, paths, strict=True):
             tokenizer.save(path)
     tokenizers = load_tokenizers(section, folder)
     # One origin for a shared vocabulary, none for trained tokenizers.
@@ -266,19 +352,23 @@ def _given_paths(section: TokenizerSection) -> list[Path]:
 
 
 def _make(
-    section: TokenizerSection, sample: Callable[[], ParallelText]
+    section: TokenizerSection, sample: Callable[[], ParallelText], tags: Sequence[str]
 ) -> list[Tokenizer]:
     """One tokenizer for a shared vocabulary, or two."""
     if paths := _given_paths(section):
         return [Tokenizer.load(path) for path in paths]
     text = sample()
     if section.shared:
-        return [_train(section, text.source + text.target, "")]
-    sides = {"source": text.source, "target": text.target}
-    return [_train(section, lines, side) for side, lines in sides.items()]
+        return [_train(section, text.source + text.target, "", tags)]
+    return [
+        _train(section, text.source, "source", tags),
+        _train(section, text.target, "target", ()),
+    ]
 
 
-def _train(section: TokenizerSection, lines: list[str], side: str) -> Tokenizer:
+def _train(
+    section: TokenizerSection, lines: list[str], side: str, tags: Sequence[str]
+) -> Tokenizer:
     """A tokenizer of one side, or of both where `side` is empty."""
     key = "vocabulary_size"
     side_size = side and getattr(section, f"{side}_{key}")
@@ -290,6 +380,9 @@ def _train(section: TokenizerSection, lines: list[str], side: str) -> Tokenizer:
             split_digits=section.split_digits,
             character_coverage=section.character_coverage,
             user_defined_symbols=section.user_defined_symbols,
+            reserved_symbols=[
+                tag for tag in tags if tag not in (section.user_defined_symbols or ())
+            ],
             **options,
         )
     except InputError as error:

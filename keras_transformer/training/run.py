@@ -37,6 +37,7 @@ from keras_transformer.training.checkpoints import save_checkpoint
 from keras_transformer.training.checkpoints import take_snapshot
 from keras_transformer.training.config import RunConfig
 from keras_transformer.training.config import as_begun
+from keras_transformer.training.corpora import languages_of
 from keras_transformer.training.distribution import open_distribution
 from keras_transformer.training.logs import RunLog
 from keras_transformer.training.moving_average import averaged
@@ -348,7 +349,8 @@ class Run:
         if text is None:
             return None, None
         self.say(f"translating {len(text)} test lines")
-        hypotheses = self.translator.translate(text.source)
+        codes = languages_of(self.config.data.test)
+        hypotheses = self.translator.translate(text.source, **codes)
         options = self.config.evaluation.model_dump()
         return hypotheses, evaluate(
             hypotheses, text.target, confidence=_BOOTSTRAP, **options

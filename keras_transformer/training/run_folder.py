@@ -13,9 +13,12 @@ from pathlib import Path
 import pydantic
 
 from keras_transformer.backends.distribution import Distribution
+from keras_transformer.config.languages import Languages
 from keras_transformer.data.known_words import KNOWN_WORDS
 from keras_transformer.data.known_words import KnownWords
+from keras_transformer.data.language_tags import tagged_languages
 from keras_transformer.data.line_reader import FileRecord
+from keras_transformer.data.tokenizer import Tokenizer
 from keras_transformer.data.tokenizer_files import TOKENIZER_FILES
 from keras_transformer.errors import InputError
 from keras_transformer.files.digest import sha256_of
@@ -33,12 +36,13 @@ from keras_transformer.training.run_state import newest_state
 
 _CORPUS = "corpus.json"
 _BATCH_TOKENS = "batch_tokens"
+_LANGUAGES = "languages.json"
 #: The cache of the encoded text; also the key of its digest in a `State`.
 ENCODED = "encoded"
 MODELS = ("best", "averaged")
 #: Files made from the config and the texts before the first checkpoint.
 _MADE = (
-    *(_CORPUS, batch_rule.FILE, _BATCH_TOKENS, *TOKENIZER_FILES),
+    *(_CORPUS, batch_rule.FILE, _BATCH_TOKENS, _LANGUAGES, *TOKENIZER_FILES),
     *(KNOWN_WORDS, ENCODED, "logs"),
 )
 
@@ -125,7 +129,7 @@ def file_digests(folder: Path) -> dict[str, str]:
     """
     digests = {
         name: sha256_of(plain_file(folder, name, MOST_BYTES))
-        for name in (*TOKENIZER_FILES, _BATCH_TOKENS)
+        for name in (*TOKENIZER_FILES, _BATCH_TOKENS, _LANGUAGES)
         if (folder / name).exists()
     }
     content = [
@@ -217,6 +221,56 @@ def known_words(folder: Path) -> KnownWords | None:
         InputError: where the file is damaged.
     """
     return KnownWords.load(folder) if (folder / KNOWN_WORDS).exists() else None
+
+
+def keep_languages(config: RunConfig, tokenizer: Tokenizer) -> Languages | None:
+    """The languages that the model of a run is told, stored in its folder.
+
+    Those of `model.folder`, or those that the corpora of the training name.
+
+    Args:
+        config: the config of the run.
+        tokenizer: of the source.
+
+    Raises:
+        InputError: where the model has no languages but a corpus has, or the tokenizer
+            lacks the tag of one.
+    """
+    if (known := languages(config.output)) is not None:
+        return known
+    trained, found = config.model.get("folder"), None
+    if trained and Path(trained).exists():
+        found = read_config(Path(trained)).languages
+        if found is None and config.data.has_languages:
+            raise InputError(
+                f"model.folder {trained} has no languages; remove source_language and "
+                f"target_language from data.train, or choose a multilingual model"
+            )
+    elif config.data.has_languages:
+        corpora = config.data.train or ()
+        pairs = [(c.source_language, c.target_language) for c in corpora]
+        found = tagged_languages(pairs, tokenizer, config.model["source_end"])
+    if found is not None:
+        write(config.output / _LANGUAGES, found.model_dump_json(indent=1) + "\n")
+    return found
+
+
+def languages(folder: Path) -> Languages | None:
+    """The languages stored by `keep_languages`; None where there are none.
+
+    Raises:
+        InputError: where the file is damaged.
+    """
+    if not (folder / _LANGUAGES).exists():
+        return None
+    path = plain_file(folder, _LANGUAGES, MOST_BYTES)
+    try:
+        fields = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, RecursionError, ValueError):
+        raise InputError(
+            f"{path} is damaged; copy it again, or choose another output"
+        ) from None
+    return Languages.of(fields, str(path))
 
 
 def check_encoded(folder: Path, digest: str | None) -> None:

@@ -21,6 +21,7 @@ class Validation:
         steps: the number of batches.
         metric: the metric that selects the best: `"bleu"`, `"chrf"` or `"loss"`.
         options: options of `evaluate`: `tokenize` and `lowercase`.
+        languages: arguments of `translate`, for a multilingual model.
     """
 
     def __init__(
@@ -31,6 +32,7 @@ class Validation:
         steps: Any,
         metric: str,
         options: Mapping[str, Any],
+        languages: Mapping[str, str] | None = None,
     ) -> None:
         self.translator = translator
         self.text = text
@@ -38,6 +40,7 @@ class Validation:
         self.steps = steps
         self.metric = metric
         self.options = options
+        self.languages = languages or {}
 
     def run(self) -> Any:
         """The scores, `{name: float}`, and some sources, translations, references."""
@@ -48,7 +51,7 @@ class Validation:
         # Not `loss`, which is Keras' mean of batch means.
         names = ("nll", "token_accuracy")
         values = {f"val_{name}": float(values[name]) for name in names}
-        hypotheses = self.translator.translate(text.source, **GREEDY)
+        hypotheses = self.translator.translate(text.source, **self.languages, **GREEDY)
         metrics = ("bleu", "chrf") if self.metric == "chrf" else ("bleu",)
         scores = evaluate(hypotheses, text.target, metrics=metrics, **self.options)
         for name, score in zip(metrics, scores, strict=True):

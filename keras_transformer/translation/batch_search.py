@@ -22,6 +22,7 @@ from keras import tree
 
 from keras_transformer import backends
 from keras_transformer.config.decoding import DecodingOptions
+from keras_transformer.config.languages import Direction
 from keras_transformer.data.batching import pad_rows
 from keras_transformer.decoding.logits_processors import FREE
 from keras_transformer.decoding.numbers import as_inputs
@@ -58,7 +59,7 @@ class Sentence(NamedTuple):
 
     `name` is its name in messages; `key` are the numbers that its samples depend on;
     `forced_start` is the first token of its translation, which no score counts, and the
-    `prefix` follows it.
+    `prefix` follows it. `direction` is what stands around its text.
     """
 
     ids: list[int]  # (S,), with the end token if the model expects one
@@ -66,6 +67,12 @@ class Sentence(NamedTuple):
     key: tuple[int, ...] = (0,)
     prefix: Sequence[int] = ()
     forced_start: int | None = None
+    direction: Direction | None = None
+
+    @property
+    def start_id(self) -> int | None:
+        """The first input of the decoder; None for that of the model."""
+        return self.direction.start_id if self.direction else None
 
     @property
     def num_forced(self) -> int:
@@ -140,6 +147,7 @@ class BatchSearch:
         targets: Sequence[list[int]],
         batch_size: int,
         batch_tokens: int | None = None,
+        starts: Sequence[int | None] | None = None,
     ) -> list[np.ndarray]:
         """The log-probability (T,) of each target id, given the ids before it.
 
@@ -149,8 +157,11 @@ class BatchSearch:
             batch_size: the maximum number of pairs of a batch.
             batch_tokens: the maximum number of tokens of either side of a batch,
                 padding included; a longer pair is read alone. Default: no limit.
+            starts: the first input of the decoder for each pair; that of the model's
+                config where it is left out.
         """
-        results = self._read(self._scores, sources, targets, batch_size, batch_tokens)
+        arguments = sources, targets, batch_size, batch_tokens, starts
+        results = self._read(self._scores, *arguments)
         return [
             scores[: len(target)]
             for target, scores in zip(targets, results, strict=True)
@@ -162,9 +173,11 @@ class BatchSearch:
         targets: Sequence[list[int]],
         batch_size: int,
         batch_tokens: int | None = None,
+        starts: Sequence[int | None] | None = None,
     ) -> list[tuple[np.ndarray, np.ndarray]]:
         """The result of `score`, and the attention (T, S) of each target position."""
-        results = self._read(self._reread, sources, targets, batch_size, batch_tokens)
+        arguments = sources, targets, batch_size, batch_tokens, starts
+        results = self._read(self._reread, *arguments)
         return [
             (scores[: len(target)], weights[: len(target), : len(source)])
             for source, target, (scores, weights) in zip(
@@ -178,11 +191,11 @@ class BatchSearch:
         targets: Sequence[list[int]],
         batch_size: int,
         batch_tokens: int | None = None,
+        starts: Sequence[int | None] | None = None,
     ) -> list[dict[str, np.ndarray]]:
         """The attention weights of all layers and heads, see `Hypothesis.attention`."""
-        results = self._read(
-            self._attention, sources, targets, batch_size, batch_tokens
-        )
+        arguments = sources, targets, batch_size, batch_tokens, starts
+        results = self._read(self._attention, *arguments)
         rows = []
         for source, target, weights in zip(sources, targets, results, strict=True):
             S, T = len(source), len(target)
@@ -294,6 +307,9 @@ class BatchSearch:
             for row, start in enumerate(starts):
                 first[row] = FREE if start is None else start
             inputs["forced_start"] = ops.convert_to_tensor(first)
+        first_inputs = self._starts([s.start_id for s in sentences], rows)
+        if first_inputs is not None:
+            inputs["start"] = first_inputs
         if any(sentence.prefix for sentence in sentences):
             longest = max(sentence.num_forced for sentence in sentences)
             prefixes = np.full((rows, bucket(longest)), FREE, np.int32)
@@ -315,6 +331,7 @@ class BatchSearch:
         targets: Sequence[list[int]],
         batch_size: int,
         batch_tokens: int | None,
+        starts: Sequence[int | None] | None,
     ) -> list[Any]:
         """The results of a program for each pair, as padded NumPy arrays."""
         results = [None] * len(sources)
@@ -322,10 +339,12 @@ class BatchSearch:
         batches = self._batches(lengths, batch_size, batch_tokens)
 
         def read(rows: np.ndarray) -> Tensors:
-            parts = program(
-                self._pad([sources[i] for i in rows]),
-                self._pad([targets[i] for i in rows]),
-            )
+            inputs = [self._pad([side[i] for i in rows]) for side in (sources, targets)]
+            count = len(inputs[0])
+            if starts is not None:
+                first = self._starts([starts[i] for i in rows], count)
+                inputs += [] if first is None else [first]
+            parts = program(*inputs)
             return tree.map_structure(ops.convert_to_numpy, parts)
 
         for rows, parts in zip(batches, self._map(read, batches), strict=True):
@@ -333,6 +352,15 @@ class BatchSearch:
                 results[row] = tree.map_structure(operator.itemgetter(place), parts)
                 require_numbers(results[row], f"pair {row + 1}", self.model)
         return results
+
+    def _starts(self, ids: Sequence[int | None], rows: int) -> Any:
+        """First inputs of the decoder (B,) int32; None where all are the model's."""
+        usual = self.model.config.start_id
+        if all(start in (None, usual) for start in ids):
+            return None
+        filled = [usual if start is None else start for start in ids]
+        filled += [usual] * (rows - len(filled))
+        return ops.convert_to_tensor(np.array(filled, np.int32))
 
     def _pad(self, rows: list[list[int]], least: int = 1) -> Any:
         """Rows of ids as (B, length), with B a power of two, at least `least`.

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from keras_transformer.config.languages import Direction
 from keras_transformer.data.tokenizer import Tokenizer
 from keras_transformer.errors import InputError
 from keras_transformer.models import Ensemble
@@ -31,6 +32,7 @@ def with_details(
     token_scores: bool,
     alignments: bool,
     num_forced: Sequence[int],
+    directions: Sequence[Direction],
 ) -> list[list[Hypothesis]]:
     """The hypotheses with token scores, alignments, or both.
 
@@ -45,14 +47,16 @@ def with_details(
             token_scores: whether to fill `Hypothesis.token_scores`.
             alignments: whether to fill `Hypothesis.alignment`.
             num_forced: how many first tokens of each source's translations are no text.
+            directions: what stands around each source.
     """
     pairs = _pairs(sources, rows)
     ids = [source for source, _ in pairs], [h.ids for _, h in pairs]
+    starts = _starts(directions, rows)
     read: list[tuple[np.ndarray, Any]]
     if alignments:
-        read = searcher.reread(*ids, batch_size, batch_tokens)
+        read = searcher.reread(*ids, batch_size, batch_tokens, starts)
     else:  # a model without attention still has scores
-        all_scores = searcher.score(*ids, batch_size, batch_tokens)
+        all_scores = searcher.score(*ids, batch_size, batch_tokens, starts)
         read = [(scores, None) for scores in all_scores]
     details = regrouped(read, rows)
     if token_scores:
@@ -66,21 +70,43 @@ def with_details(
     if alignments:
         unknown = tokenizers[1].unknown_id
         (unknown_text,) = tokenizers[1].decode([[unknown]])
-        end = searcher.model.config.source_end
         rows = [
             _aligned(
                 row,
-                [weights for _, weights in parts],
-                tokenizers[0].pieces(source[: len(source) - end]),
-                tokenizers[0].source_words(text),
+                [w[:, len(direction.source_before) :] for _, w in parts],
+                tokenizers[0].pieces(_inner(source, direction)),
+                _words(tokenizers[0], text, direction.prefix),
                 {unknown: unknown_text},
                 count,
             )
-            for row, parts, source, text, count in zip(
-                rows, details, sources, texts, num_forced, strict=True
+            for row, parts, source, text, count, direction in zip(
+                rows, details, sources, texts, num_forced, directions, strict=True
             )
         ]
     return list(rows)
+
+
+def _inner(source: list[int], direction: Direction) -> list[int]:
+    """The ids of a source without what stands around its text."""
+    end = len(source) - len(direction.source_after)
+    return source[len(direction.source_before) : end]
+
+
+def _words(tokenizer: Tokenizer, text: str, prefix: str) -> list[int]:
+    """See `Tokenizer.source_words`; below 0 for words of the prefix."""
+    count = len(prefix.split())
+    return [word - count for word in tokenizer.source_words(prefix + text)]
+
+
+def _starts(
+    directions: Sequence[Direction], rows: Sequence[list[Hypothesis]]
+) -> list[int | None]:
+    """The first input of the decoder for each hypothesis."""
+    return [
+        direction.start_id
+        for direction, row in zip(directions, rows, strict=True)
+        for _ in row
+    ]
 
 
 def _aligned(
@@ -108,7 +134,7 @@ def _aligned(
             for token, piece in zip(hypothesis.ids, hypothesis.tokens, strict=False)
         ]
         pairs = align(attention[num_forced:], pieces, written[num_forced:])
-        alignment = sorted({(words[i], j) for i, j in pairs})
+        alignment = sorted({(words[i], j) for i, j in pairs if words[i] >= 0})
         aligned.append(dataclasses.replace(hypothesis, alignment=alignment))
     return aligned
 
@@ -148,6 +174,7 @@ def with_attention(
     *,
     batch_size: int,
     batch_tokens: int | None,
+    directions: Sequence[Direction],
 ) -> list[list[Hypothesis]]:
     """The hypotheses with the attention weights of all layers and heads.
 
@@ -158,10 +185,12 @@ def with_attention(
             rows: the hypotheses of each source.
             batch_size: the maximum number of hypotheses read at once.
             batch_tokens: see `BatchSearch.score`.
+            directions: what stands around each source.
     """
     pairs = _pairs(sources, rows)
     ids = [source for source, _ in pairs], [h.ids for _, h in pairs]
-    read = searcher.attention(*ids, batch_size, batch_tokens)
+    starts = _starts(directions, rows)
+    read = searcher.attention(*ids, batch_size, batch_tokens, starts)
     detailed = []
     for (source, hypothesis), weights in zip(pairs, read, strict=True):
         pieces = tokenizer.pieces(source)

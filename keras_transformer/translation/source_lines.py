@@ -10,6 +10,8 @@ from keras_transformer.arguments import check_lengths
 from keras_transformer.arguments import check_texts
 from keras_transformer.config import TranslationConfig
 from keras_transformer.config.decoding import DecodingOptions
+from keras_transformer.config.languages import Direction
+from keras_transformer.config.languages import direction_of
 from keras_transformer.data.tokenizer import Tokenizer
 from keras_transformer.errors import InputError
 from keras_transformer.translation.batch_search import Sentence
@@ -39,30 +41,45 @@ class SourceLines:
         self._config = config
 
     def encode(
-        self, lines: Sequence[str], numbers: Sequence[int] | None = None
+        self,
+        lines: Sequence[str],
+        numbers: Sequence[int] | None = None,
+        directions: Sequence[Direction] | None = None,
     ) -> list[list[int]]:
         """The ids of each line, with the end token if the model expects one.
 
         A line without tokens always gets it: no row may hold only padding.
+
+        Args:
+            lines: any text.
+            numbers: see `Tokenizer.encode`.
+            directions: what stands around each line; the end token alone if left out.
         """
-        rows = self._tokenizer.encode(lines, numbers=numbers)
+        if directions is None:
+            directions = [direction_of(None, self._config)] * len(lines)
+        around = list(zip(directions, lines, strict=True))
+        texts = [direction.prefix + line for direction, line in around]
+        rows = self._tokenizer.encode(texts, numbers=numbers)
         end = [self._config.end_id]
-        return [ids + end if self._config.source_end else ids or end for ids in rows]
+        return [
+            direction.source_ids(ids) or end
+            for direction, ids in zip(directions, rows, strict=True)
+        ]
 
     def encode_pairs(
         self,
         sources: Sequence[str],
         targets: Sequence[str],
+        directions: Sequence[Direction],
         first_line: int = 1,
-        forced_start: int | None = None,
     ) -> tuple[list[list[int]], list[list[int]]]:
-        """The ids of each source, and of its translation with the end token.
+        """The ids of each source and of its translation, with what stands around them.
 
         Args:
             sources: lines.
             targets: a translation of each.
+            directions: what stands around each source and translation.
             first_line: the number of the first pair.
-            forced_start: the id that every translation begins with, if there is one.
 
         Raises:
             InputError: where the lists differ in length or are not lists of strings, or
@@ -70,11 +87,15 @@ class SourceLines:
         """
         check_texts(sources=sources, targets=targets)
         numbers = range(first_line, first_line + len(sources))
-        end = [self._config.end_id]
-        source_ids = self.encode(sources, numbers)
-        target_ids = self._target_tokenizer.encode(targets, numbers=numbers)
-        start = [] if forced_start is None else [forced_start]
-        target_ids = [start + ids + end for ids in target_ids]
+        source_ids = self.encode(sources, numbers, directions)
+        target_ids = [
+            direction.scored_ids(ids)
+            for direction, ids in zip(
+                directions,
+                self._target_tokenizer.encode(targets, numbers=numbers),
+                strict=True,
+            )
+        ]
         longest = self._config.longest_sequence
         for side, rows in (("source", source_ids), ("target", target_ids)):
             advice = "shorten the pair, or leave it out"
@@ -93,6 +114,7 @@ class SourceLines:
         prefixes: Sequence[str] | None,
         first_line: int,
         options: DecodingOptions,
+        directions: Sequence[Direction],
     ) -> tuple[list[list[tuple[LinePart, Sentence]]], list[str]]:
         """The sentences of each line: none for an empty line.
 
@@ -103,7 +125,8 @@ class SourceLines:
             prefixes: the prefix of each line's translation; for a split line, that of
                 its first part.
             first_line: the number of the first line.
-            options: uses `long_lines`, `max_source_length` and `forced_start`, an id.
+            options: uses `long_lines` and `max_source_length`.
+            directions: what stands around each line and its translation.
 
         Raises:
             InputError: where the lists differ in length or are not lists of strings, a
@@ -119,7 +142,8 @@ class SourceLines:
         is_empty = self._tokenizer.is_empty
         filled = [row for row, line in enumerate(lines) if not is_empty(line)]
         numbers = [first_line + row for row in filled]
-        encoded = self.encode([lines[row] for row in filled], numbers)
+        around = [directions[row] for row in filled]
+        encoded = self.encode([lines[row] for row in filled], numbers, around)
         starts: list[list[int]] = [[] for _ in filled]
         if prefixes is not None:
             texts = [prefixes[row] for row in filled]
@@ -132,15 +156,20 @@ class SourceLines:
                     )
         sentences: list[list[tuple[LinePart, Sentence]]] = [[] for _ in lines]
         cuts: list[str] = []
-        for row, number, ids, start in zip(
-            filled, numbers, encoded, starts, strict=True
+        for row, number, ids, start, direction in zip(
+            filled, numbers, encoded, starts, around, strict=True
         ):
-            parts = self._parts(lines[row], number, ids, options, cuts)
+            parts = self._parts(lines[row], number, ids, options, direction, cuts)
             for count, (part, part_ids) in enumerate(parts):
                 key = (number, count) if count else (number,)
                 prefix = [] if count else start
                 sentence = Sentence(
-                    part_ids, f"line {number}", key, prefix, options.forced_start
+                    part_ids,
+                    f"line {number}",
+                    key,
+                    prefix,
+                    direction.forced_id,
+                    direction,
                 )
                 sentences[row].append((part, sentence))
         return sentences, cuts
@@ -151,6 +180,7 @@ class SourceLines:
         number: int,
         ids: list[int],
         options: DecodingOptions,
+        direction: Direction,
         cuts: list[str],
     ) -> Iterator[tuple[LinePart, list[int]]]:
         """The parts of a line with their ids: the line itself unless it is too long."""
@@ -166,7 +196,7 @@ class SourceLines:
                 )
             check_lengths([len(ids)], longest, first_line=number, advice=_ADVICE)
         elif options.long_lines == "truncate":
-            end = self._config.source_end
+            end = len(direction.source_after)
             cuts.append(
                 f"line {number} has {len(ids)} tokens: only the first {longest - end} "
                 f"are translated"
@@ -175,11 +205,11 @@ class SourceLines:
         else:
 
             def fits(text: str) -> bool:
-                return len(self.encode([text], [number])[0]) <= longest
+                return len(self.encode([text], [number], [direction])[0]) <= longest
 
             for part in split_line(line, fits):
                 if not self._tokenizer.is_empty(part.text):
-                    part_ids = self.encode([part.text], [number])[0]
+                    part_ids = self.encode([part.text], [number], [direction])[0]
                     if len(part_ids) > longest:
                         raise InputError(
                             f"line {number}: {part.text!r} alone has {len(part_ids)} "

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from keras_transformer.config.languages import Direction
 from keras_transformer.errors import InputError
 from keras_transformer.translation.batch_search import BatchSearch
 from keras_transformer.translation.source_lines import SourceLines
@@ -114,6 +115,8 @@ def head_report(
     targets: Sequence[str] | None = None,
     *,
     batch_size: int = 32,
+    source_language: str | None = None,
+    target_language: str | None = None,
 ) -> HeadReport:
     """Measures what each head of a model attends to over a corpus.
 
@@ -124,6 +127,8 @@ def head_report(
         sources: the source sentences.
         targets: a translation of each; default: the model's translations.
         batch_size: the maximum number of pairs read at once.
+        source_language: of a multilingual model; default: the translator's.
+        target_language: in the same way.
 
     Raises:
         InputError: where the numbers of lines differ, there is no pair with text, a
@@ -145,8 +150,14 @@ def head_report(
     """
     check_model(translator.model)
     if targets is None:
-        targets = translator.translate(sources, batch_size=batch_size)
-    pairs = _encoded(translator, sources, targets)
+        targets = translator.translate(
+            sources,
+            source_language=source_language,
+            target_language=target_language,
+            batch_size=batch_size,
+        )
+    direction = translator.direction(source_language, target_language)
+    pairs = _encoded(translator, sources, targets, direction)
     corpus = _Corpus(translator, pairs)
     searcher = BatchSearch(translator.model)
     totals: dict[str, np.ndarray] = {}
@@ -155,7 +166,10 @@ def head_report(
     for start in range(0, len(pairs), _PAIRS_AT_ONCE):
         block = pairs[start : start + _PAIRS_AT_ONCE]
         source_ids, target_ids = [ids for ids, _ in block], [ids for _, ids in block]
-        attentions = searcher.attention(source_ids, target_ids, batch_size)
+        starts = [direction.start_id] * len(block)
+        attentions = searcher.attention(
+            source_ids, target_ids, batch_size, starts=starts
+        )
         for place, maps in enumerate(attentions, start):
             for kind, weights in maps.items():
                 relations = corpus.relations(kind, place)
@@ -175,14 +189,13 @@ def head_report(
 
 
 def _encoded(
-    translator: Translator, sources: Sequence[str], targets: Any
+    translator: Translator, sources: Sequence[str], targets: Any, direction: Direction
 ) -> list[tuple[list[int], list[int]]]:
     """The ids of pairs with text, with the end tokens of both sides."""
     lines = SourceLines(
         translator.tokenizer, translator.target_tokenizer, translator.model.config
     )
-    decoding = translator.decoding.with_ids(translator.target_tokenizer.ids_of)
-    columns = lines.encode_pairs(sources, targets, forced_start=decoding.forced_start)
+    columns = lines.encode_pairs(sources, targets, [direction] * len(sources))
     encoded = zip(*columns, strict=True)
     pairs = [
         ids

@@ -139,7 +139,13 @@ class AttentionMaps:
 
 
 def attention_maps(
-    translator: Translator, text: str, translation: str | None = None, **options: Any
+    translator: Translator,
+    text: str,
+    translation: str | None = None,
+    *,
+    source_language: str | None = None,
+    target_language: str | None = None,
+    **options: Any,
 ) -> AttentionMaps:
     """The attention weights of a model for a sentence and its translation.
 
@@ -147,6 +153,8 @@ def attention_maps(
         translator: the translator of one model with attention to the source.
         text: one sentence.
         translation: its translation; default: the model's.
+        source_language: of a multilingual model; default: the translator's.
+        target_language: in the same way.
         options: fields of `DecodingOptions` for the search.
 
     Raises:
@@ -172,23 +180,29 @@ def attention_maps(
     if translator.tokenizer.is_empty(text):
         raise InputError("the text is empty; give a sentence")
     lines = SourceLines(translator.tokenizer, translator.target_tokenizer, config)
+    around = [translator.direction(source_language, target_language)]
     if translation is None:
-        (source,) = lines.encode([text])
+        (source,) = lines.encode([text], directions=around)
         check_lengths([len(source)], config.longest_sequence)
-        hypothesis: Any = translator.translate([text], return_details=True, **options)
+        hypothesis: Any = translator.translate(
+            [text],
+            source_language=source_language,
+            target_language=target_language,
+            return_details=True,
+            **options,
+        )
         target = hypothesis[0][0].ids
     else:
-        decoding = translator.decoding.with_ids(translator.target_tokenizer.ids_of)
-        (source,), (target,) = lines.encode_pairs(
-            [text], [translation], forced_start=decoding.forced_start
-        )
+        (source,), (target,) = lines.encode_pairs([text], [translation], around)
     if not target:
         raise InputError("the model's translation is empty; give a translation")
     # Not compiled: that would take longer than one sentence.
-    ids = (ops.convert_to_tensor(np.array([row], np.int32)) for row in (source, target))
+    rows = [np.array([row], np.int32) for row in (source, target)]
+    if around[0].start_id != config.start_id:
+        rows.append(np.array([around[0].start_id], np.int32))
     weights = {
         kind: ops.convert_to_numpy(layers)[0]
-        for kind, layers in attention(model, *ids).items()
+        for kind, layers in attention(model, *map(ops.convert_to_tensor, rows)).items()
     }
     return AttentionMaps(
         Tokens.of(translator.tokenizer, source, config),

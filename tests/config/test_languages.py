@@ -37,6 +37,7 @@ T5 = {
 }
 MADLAD = {"codes": {"de": None, "fr": None}, "prefixes": {"*": {"de": "<2de> "}}}
 
+IDS = {"pad_id": 0, "start_id": 1, "end_id": 2}
 FAIRSEQ = {"pad_id": 1, "start_id": 2, "end_id": 2}
 
 
@@ -102,24 +103,24 @@ def config(**fields):
 def test_ids_around_a_text_are_those_of_the_family(
     languages, ids, codes, pieces, source, labels, start
 ):
-    direction = Languages.of(languages).direction(config(**ids), *codes)
+    direction = Languages.of(languages).direction(config(**ids).special_ids, *codes)
     assert direction.source_ids(pieces[0]) == source
     assert direction.label_ids(pieces[1]) == labels
     assert (direction.start_id, direction.forced_id) == start
 
 
 def test_a_prefix_belongs_to_a_pair_or_to_a_target():
-    assert Languages.of(T5).direction(config(), "en", "de").prefix == (
+    assert Languages.of(T5).direction(IDS, "en", "de").prefix == (
         "translate English to German: "
     )
     with pytest.raises(InputError, match="from 'en' into 'fr'; its pairs are en-de"):
-        Languages.of(T5).direction(config(), "en", "fr")
-    assert Languages.of(MADLAD).direction(config(), None, "de").prefix == "<2de> "
+        Languages.of(T5).direction(IDS, "en", "fr")
+    assert Languages.of(MADLAD).direction(IDS, None, "de").prefix == "<2de> "
 
 
 def test_two_vocabularies_have_their_own_ids_of_a_language():
     languages = Languages.of({**NLLB, "target_codes": {c: 7 for c in NLLB["codes"]}})
-    direction = languages.direction(config(), "eng_Latn", "deu_Latn")
+    direction = languages.direction(IDS, "eng_Latn", "deu_Latn")
     assert (direction.source_ids([]), direction.label_ids([])) == ([267, 2], [7, 2])
 
 
@@ -147,15 +148,15 @@ def test_a_model_of_two_languages_has_the_end_alone():
 )
 def test_a_missing_or_unknown_code_names_what_there_is(languages, codes, message):
     with pytest.raises(InputError, match=message):
-        Languages.of(languages).direction(config(), *codes)
+        Languages.of(languages).direction(IDS, *codes)
 
 
 def test_defaults_stand_in_for_codes_that_nobody_gives():
     languages = Languages.of({**NLLB, "source": "eng_Latn", "target": "fra_Latn"})
-    assert languages.direction(config()).label == "eng_Latn-fra_Latn"
+    assert languages.direction(IDS).label == "eng_Latn-fra_Latn"
     other = languages.with_defaults(target_language="deu_Latn")
-    assert other.direction(config()).label == "eng_Latn-deu_Latn"
-    assert other.direction(config(), None, "fra_Latn").target_language == "fra_Latn"
+    assert other.direction(IDS).label == "eng_Latn-deu_Latn"
+    assert other.direction(IDS, None, "fra_Latn").target_language == "fra_Latn"
     assert alike(languages, other) and not alike(languages, None)
     with pytest.raises(InputError, match="near: deu_Latn"):
         languages.with_defaults(target_language="de")

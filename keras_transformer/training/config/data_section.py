@@ -14,6 +14,7 @@ import pydantic
 
 from keras_transformer.data.columns import FORMATS
 from keras_transformer.data.columns import columns_fault
+from keras_transformer.data.language_tags import tag
 from keras_transformer.data.phrasebook import LANGUAGES
 from keras_transformer.data.tokenizer_training import LEAST_COVERAGE
 from keras_transformer.data.tokenizer_training import NORMALIZATIONS
@@ -25,6 +26,7 @@ from keras_transformer.training.config.section import expanded
 PHRASEBOOK_PAIRS = tuple("-".join(pair) for pair in permutations(LANGUAGES, 2))
 VOCABULARY_SIZE = 37_000  # the paper's English-German
 
+_NO_FILES = {"weight", "columns", "source_language", "target_language"}
 _CORPUS_KEYS = ({"source", "target"}, *({format} for format in FORMATS))
 
 
@@ -187,6 +189,16 @@ class TokenizerSection(Section):
         return given
 
 
+def _checked_language(value: str) -> str:
+    check_symbols([tag(value)])
+    return value
+
+
+Language = Annotated[
+    str, pydantic.Field(min_length=1), pydantic.AfterValidator(_checked_language)
+]
+
+
 class Corpus(Section):
     """Parallel text: files of lines, or files that hold both sides.
 
@@ -211,10 +223,14 @@ class Corpus(Section):
         tuple[int | str, ...] | None, pydantic.BeforeValidator(_as_columns)
     ] = None
     """Columns of source and target in a file with both sides; see `read_pairs`."""
+    source_language: Language | None = None
+    """Source language of a multilingual model: a code, such as `"de"`."""
+    target_language: Language | None = None
+    """Target language, in the same way."""
 
     @pydantic.model_validator(mode="after")
     def _check_files(self) -> Corpus:
-        given = self.model_dump(exclude_none=True).keys() - {"weight", "columns"}
+        given = self.model_dump(exclude_none=True).keys() - _NO_FILES
         if given not in _CORPUS_KEYS:
             raise ValueError(f"give source and target, or one of {', '.join(FORMATS)}")
         if self.source:
@@ -280,6 +296,10 @@ class DataSection(Section):
     """Maximum length in tokens: longer pairs are left out of the training."""
     filters: FilterSection = FilterSection()
     """Corpus filters: what else is left out of the training."""
+    temperature: Annotated[float, pydantic.Field(ge=1, le=1000)] | None = None
+    """Sampling temperature T of a multilingual training: a pair of languages with n
+    sentence pairs is seen in proportion to n^(1/T), so that small ones come more often;
+    an epoch keeps its size. Each as often as it is there, if left out."""
     bpe_dropout: Annotated[float, pydantic.Field(ge=0, lt=1)] = 0.0
     """BPE-dropout: the probability with which a merge of byte-pair encoding is left
     out, anew each time a pair is trained on (Provilkov et al., 2020)."""
@@ -291,6 +311,11 @@ class DataSection(Section):
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> DataSection:
+        if self.temperature is not None and not self.has_languages:
+            raise ValueError(
+                "temperature weighs pairs of languages; give the corpora of train "
+                "source_language and target_language, or weight alone"
+            )
         if self.phrasebook is None:
             if self.train is None:
                 raise ValueError("give train, a list of corpora, or phrasebook")
@@ -301,3 +326,31 @@ class DataSection(Section):
                     f"the phrasebook has texts of its own; remove phrasebook or {key}"
                 )
         return self
+
+    @property
+    def has_languages(self) -> bool:
+        """Whether a corpus of the training says a language."""
+        return any(c.source_language or c.target_language for c in self.train or ())
+
+    def check_languages(self) -> None:
+        """Refuses corpora without languages beside others that have them.
+
+        For a new model: that of a folder may have defaults.
+
+        Raises:
+            ValueError: naming the first.
+        """
+        train = enumerate(self.train or ())
+        named: list[tuple[str, Corpus | None]] = [(f"train.{i}", c) for i, c in train]
+        named += [("validation", self.validation), ("test", self.test)]
+        corpora = [(name, corpus) for name, corpus in named if corpus is not None]
+        keys = ("source_language", "target_language")
+        if not any(getattr(corpus, key) for _, corpus in corpora for key in keys):
+            return
+        for name, corpus in corpora:
+            for key in keys:
+                if getattr(corpus, key) is None:
+                    raise ValueError(
+                        f"data.{name}.{key} is missing, but other corpora have "
+                        f"languages; give it"
+                    )

@@ -131,6 +131,8 @@ class RunConfig(Section):
                 'vocabulary; set model.tie_embeddings to "target" or "none", or share '
                 "the tokenizer"
             )
+        if not model.get("folder"):
+            self.data.check_languages()
         rows = self.longest
         if rows is not None and self.data.max_length > rows:
             raise ValueError(

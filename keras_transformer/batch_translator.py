@@ -52,6 +52,8 @@ class BatchTranslator:
         batch_tokens: the most source tokens translated at once, padding included; a
             longer line is translated alone.
         batch_size: the most lines translated together.
+        source_language: of a multilingual model; default: the model's.
+        target_language: in the same way.
         options: fields of `DecodingOptions`, such as `beam_size=1`, in place of the
             model's own. Of several hypotheses the first is given. Samples and messages
             count the lines of a batch, from 1.
@@ -85,6 +87,8 @@ class BatchTranslator:
         target_column: str = "translation",
         batch_tokens: int = 8192,
         batch_size: int = 64,
+        source_language: str | None = None,
+        target_language: str | None = None,
         **options: Any,
     ) -> None:
         _check_options(options)
@@ -94,6 +98,8 @@ class BatchTranslator:
         self.target_column = target_column
         self.batch_tokens = batch_tokens
         self.batch_size = batch_size
+        self.source_language = source_language
+        self.target_language = target_language
         self.options = options
         self._translator: Any = None
 
@@ -157,7 +163,11 @@ class BatchTranslator:
         if self._translator is None:
             from keras_transformer.translator import Translator
 
-            self._translator = Translator.load(self.model_folder)
+            self._translator = Translator.load(
+                self.model_folder,
+                source_language=self.source_language,
+                target_language=self.target_language,
+            )
         found = self._translator.translate(
             ["" if text is None else text for text in texts],
             batch_size=self.batch_size,

@@ -64,8 +64,11 @@ COMMANDS = {
         --diversity-penalty --sampling
         --temperature --top-k --top-p --seed --mbr --mbr-candidates --long-lines
         --max-source-length
+        --source-language --target-language
     """,
-    "score": "MODEL --source --target --format --ensemble",
+    "score": """
+        MODEL --source --target --source-language --target-language --format --ensemble
+    """,
     "evaluate": """
         MODEL --source --reference --tokenize --lowercase --confidence
         --chrf-word-order --json --output
@@ -75,6 +78,7 @@ COMMANDS = {
         --diversity-penalty --sampling
         --temperature --top-k --top-p --seed --mbr --mbr-candidates --long-lines
         --max-source-length
+        --source-language --target-language
     """,
     "compare": """
         BASELINE HYPOTHESES --reference --tokenize --lowercase --confidence
@@ -89,15 +93,18 @@ COMMANDS = {
         --diversity-penalty --sampling
         --temperature --top-k --top-p --seed --mbr --mbr-candidates --long-lines
         --max-source-length
+        --source-language --target-language
     """,
     "attention": """
         MODEL --text --translation --output --kind --layer --head --source --target
+        --source-language --target-language
     """,
     "info": "MODEL",
     "serve": """
         MODEL --host --port --name --languages --beam-size --length-penalty --batch-size
         --queue --max-body --max-sentences --max-characters --max-request-characters
         --timeout --warm-up
+        --source-language --target-language
     """,
 }
 

@@ -77,6 +77,8 @@ def attention(
             help="Head, from 0. Default: all heads; on a page their mean.",
         ),
     ] = None,
+    source_language: options.SourceLanguage = None,
+    target_language: options.TargetLanguage = None,
 ) -> None:
     """Show what a model attends to.
 
@@ -86,18 +88,19 @@ def attention(
     delimiters, to rare words.
     """
     choice = _Choice(kind, layer, _head(head))
+    codes = {"source_language": source_language, "target_language": target_language}
     if (text is None) == (source is None):
         raise InputError("give either --text (a sentence) or --source (a file)")
     if source is not None:
         _check_report(translation, choice)
-        _report(model, source, target, output)
+        _report(model, source, target, output, codes)
         return
     if target is not None:
         raise InputError(
             "--target works with --source only; with --text use --translation"
         )
     _check_drawing(output, choice)
-    _draw(model, text, translation, output, choice)
+    _draw(model, text, translation, output, choice, codes)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -149,10 +152,15 @@ def _check_report(translation: str | None, choice: _Choice) -> None:
 
 
 def _draw(
-    model: Path, text: str, translation: str | None, output: Path, choice: _Choice
+    model: Path,
+    text: str,
+    translation: str | None,
+    output: Path,
+    choice: _Choice,
+    codes: dict[str, str | None],
 ) -> None:
     """Writes the maps of a sentence as a picture or a page."""
-    translator = model_folder.load(model)
+    translator = model_folder.load(model, **codes)
     from keras_transformer import visualization
 
     with progress.warnings_reported():
@@ -168,7 +176,11 @@ def _draw(
 
 
 def _report(
-    model: Path, source: Path, target: Path | None, output: Path | None
+    model: Path,
+    source: Path,
+    target: Path | None,
+    output: Path | None,
+    codes: dict[str, str | None],
 ) -> None:
     """Writes what each head does over a corpus, as a table or as JSON."""
     from keras_transformer.data.corpus import read_lines
@@ -179,7 +191,7 @@ def _report(
     else:
         text = read_parallel([source], [target])
         pair = text.source, text.target
-    translator = model_folder.load(model)
+    translator = model_folder.load(model, **codes)
     from keras_transformer import visualization
 
     table = visualization.head_report(translator, *pair)

@@ -41,6 +41,8 @@ def evaluate(
         Path | None,
         typer.Option(metavar="FILE", help="Write the translations to this file."),
     ] = None,
+    source_language: options.SourceLanguage = None,
+    target_language: options.TargetLanguage = None,
     *,
     decoding: dict[str, Any],
 ) -> None:
@@ -62,7 +64,9 @@ def evaluate(
     lines, *answers = read_together([source, *references])
     with contextlib.ExitStack() as stack:
         write = stack.enter_context(writing.writer(output)) if output else None
-        translator = model_folder.load(model)
+        translator = model_folder.load(
+            model, source_language=source_language, target_language=target_language
+        )
         with progress.warnings_reported():
             hypotheses = translator.translate(lines, **decoding, top_beams=1)
         if write:

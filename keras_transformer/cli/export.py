@@ -50,6 +50,8 @@ def export(
             help="Quantization of the other formats, such as int8. Default: float32.",
         ),
     ] = None,
+    source_language: options.SourceLanguage = None,
+    target_language: options.TargetLanguage = None,
     *,
     decoding: dict[str, Any],
 ) -> None:
@@ -60,7 +62,8 @@ def export(
     description of the loop around them; ctranslate2 runs in C++. Each of these three
     names its values of --quantization when it gets another. Decoding options that are
     not given come from the model. A format refuses options that it does not support:
-    none of them samples, uses MBR or splits long lines.
+    none of them samples, uses MBR or splits long lines. A model of several languages is
+    exported with one source and one target language.
     """
     saved_model = format is Format.saved_model
     options_given: dict[str, Any] = {
@@ -77,7 +80,9 @@ def export(
                 f"the format {format} has no option --{name.replace('_', '-')}; "
                 "leave it out"
             )
-    translator = model_folder.load(model)
+    translator = model_folder.load(
+        model, source_language=source_language, target_language=target_language
+    )
     if saved_model:
         from keras_transformer.data.corpus import read_lines
         from keras_transformer.model_folder import card

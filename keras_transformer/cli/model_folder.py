@@ -10,14 +10,21 @@ if TYPE_CHECKING:
     from keras_transformer.translator import Translator
 
 
-def load(folder: Path, *others: Path) -> "Translator":
+def load(
+    folder: Path,
+    *others: Path,
+    source_language: str | None = None,
+    target_language: str | None = None,
+) -> "Translator":
     """The translator of a model folder, or of several as an ensemble."""
     for path in (folder, *others):
         check(path, "a model folder")
     backend.activate()
     from keras_transformer.translator import Translator
 
-    return Translator.load(folder, *others)
+    codes = {"source_language": source_language, "target_language": target_language}
+    given = {name: code for name, code in codes.items() if code is not None}
+    return Translator.load(folder, *others, **given)
 
 
 def check(path: Path, kind: str) -> None:

@@ -37,6 +37,20 @@ Ensemble = Annotated[
         help="Another model to translate with, as an ensemble. May be repeated.",
     ),
 ]
+SourceLanguage = Annotated[
+    str | None,
+    typer.Option(
+        metavar="CODE",
+        help="Language of the source, for a model of several. Default: the model's.",
+    ),
+]
+TargetLanguage = Annotated[
+    str | None,
+    typer.Option(
+        metavar="CODE",
+        help="Language to translate into, for a model of several; see info.",
+    ),
+]
 Attention = Annotated[
     bool,
     typer.Option(

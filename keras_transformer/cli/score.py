@@ -25,6 +25,8 @@ def score(
     ],
     format: options.Format = formats.Format.text,
     ensemble: options.Ensemble = None,
+    source_language: options.SourceLanguage = None,
+    target_language: options.TargetLanguage = None,
 ) -> None:
     """Print the log-probability of given translations.
 
@@ -35,7 +37,12 @@ def score(
     from keras_transformer.data.corpus import read_parallel
 
     text = read_parallel([source], [target])
-    translator = model_folder.load(model, *(ensemble or ()))
+    translator = model_folder.load(
+        model,
+        *(ensemble or ()),
+        source_language=source_language,
+        target_language=target_language,
+    )
     pairs = zip(text.source, text.target, strict=True)
     first = 1
     with writing.writer(None) as write:

@@ -84,6 +84,8 @@ def serve(
     max_request_characters: _MaxRequestCharacters = 2**17,
     timeout: _Timeout = 60,
     warm_up: _WarmUp = 32,
+    source_language: options.SourceLanguage = None,
+    target_language: options.TargetLanguage = None,
     *,
     decoding: dict[str, Any],
 ) -> None:
@@ -91,10 +93,12 @@ def serve(
 
     MODEL is a model folder, or one of 'export --format ctranslate2'. POST /translate
     takes {"text": "..."} or {"texts": [...]}; POST /v1/models/NAME:predict takes the
-    requests of TF Serving. Where KERAS_TRANSFORMER_API_KEY is set, clients must send it
-    as 'Authorization: Bearer KEY'. Decoding options that are not given come from the
-    model. SIGTERM, SIGHUP or ctrl-C stops the server once all accepted requests are
-    answered.
+    requests of TF Serving. A model of several languages takes "source_language" and
+    "target_language" (or "src_lang" and "tgt_lang", or "source" and "target") with each
+    request; --source-language and --target-language are for those that lack them.
+    Where KERAS_TRANSFORMER_API_KEY is set, clients must send it as 'Authorization:
+    Bearer KEY'. Decoding options that are not given come from the model. SIGTERM,
+    SIGHUP or ctrl-C stops the server once all accepted requests are answered.
     """
     model_folder.check(model, "a model folder")
     try:
@@ -114,6 +118,7 @@ def serve(
     key = guard.parse_key(os.environ.get(KEY), KEY)
     if not loading.is_ctranslate2(model):
         backend.activate()
+    codes = {"source_language": source_language, "target_language": target_language}
     limits = Limits(
         batch_size=batch_size,
         queue_sentences=queue,
@@ -124,7 +129,12 @@ def serve(
         answer_seconds=timeout,
     )
     service = Service(
-        loading.load_engine(model, limits, **decoding),
+        loading.load_engine(
+            model,
+            limits,
+            **{name: code for name, code in codes.items() if code is not None},
+            **decoding,
+        ),
         name,
         limits,
         languages=pair,

@@ -34,6 +34,8 @@ def translate(
     prefixes: options.Prefixes = None,
     attention: options.Attention = False,
     ensemble: options.Ensemble = None,
+    source_language: options.SourceLanguage = None,
+    target_language: options.TargetLanguage = None,
     *,
     decoding: dict[str, Any],
 ) -> None:
@@ -55,7 +57,12 @@ def translate(
     """
     details = formats.asked(format, attention)
     with reading.opened(source) as file, writing.writer(output) as write:
-        translator = model_folder.load(model, *(ensemble or ()))
+        translator = model_folder.load(
+            model,
+            *(ensemble or ()),
+            source_language=source_language,
+            target_language=target_language,
+        )
         top_beams = translator.decoding.updated(decoding).top_beams
         details["return_alignments"] &= translator.attends
         lines, ready = reading.incoming(file, source)

@@ -287,8 +287,7 @@ class Languages(Documented):
         Raises:
             InputError: where a code is missing or not known.
         """
-        source = self._chosen("source", source_language)
-        target = self._chosen("target", target_language)
+        source, target = self.pair(source_language, target_language)
         ids = {
             "source": self.codes.get(source or ""),
             "target": self.codes.get(target or ""),
@@ -311,6 +310,22 @@ class Languages(Documented):
             special_ids["start_id"] if start is None else start,
             len(self.target_layout) - 1 - self.target_layout.index("end"),
         )
+
+    def pair(
+        self, source_language: str | None = None, target_language: str | None = None
+    ) -> tuple[str | None, str | None]:
+        """The codes of a direction, the defaults in place of those left out.
+
+        The source is None where nobody has to say it.
+
+        Raises:
+            InputError: where a code is missing or not known, or the model does not
+                translate from the one into the other.
+        """
+        source = self._chosen("source", source_language)
+        target = self._chosen("target", target_language)
+        self._prefix(source, target)
+        return source, target
 
     def _chosen(self, side: str, given: str | None) -> str | None:
         code = given or getattr(self, side)

@@ -11,7 +11,7 @@ _TEXT = """{card}
 
 # As a SavedModel
 
-Version {version} was exported from the model above with {search}.
+Version {version} was exported from the model above with {search}.{languages}
 Text goes in and comes out: tokenizer, search and weights are in the graph. It needs
 neither Keras nor the package that made it, but the operations of TensorFlow Text, which
 TF Serving has. From the folder that holds `{name}`:
@@ -73,6 +73,7 @@ def saved_model_card(
     example: str,
     answer: dict[str, Any],
     options: DecodingOptions,
+    languages: str = "",
     **facts: object,
 ) -> str:
     """The text of the README.md beside the versions of a SavedModel.
@@ -82,6 +83,7 @@ def saved_model_card(
         example: a line to translate.
         answer: what the signature `serving_default` says of it.
         options: of the search.
+        languages: source and target of a multilingual model, such as `en-de`.
         facts: `name`, `version` and `longest`, as the text says them.
     """
     example = json.dumps(example, ensure_ascii=False)
@@ -101,5 +103,6 @@ def saved_model_card(
         search=f"{', '.join(words[:-1])} and {words[-1]}",
         n_best=n_best_options(options).top_beams,
         limit=limit,
+        languages=f"\nOf its languages it has {languages} alone." if languages else "",
         **facts,
     )

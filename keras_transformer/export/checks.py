@@ -24,8 +24,6 @@ def check_translator(translator: Any) -> None:
             "an ensemble cannot be exported; export its members, each by itself"
         )
     refuse_int8(translator.model, "an export takes")
-    if translator.languages is not None:
-        raise InputError("a multilingual model cannot be exported yet; translate with it")
 
 
 def decoding_options(
@@ -44,8 +42,9 @@ def decoding_options(
         own_search: whether the format searches by the rules of this package.
 
     Raises:
-        InputError: where options are not right or do not go together; where the format
-            lacks one, with the flags of `keras-transformer export` that turn it off.
+        InputError: where options are not right or do not go together; where a
+            multilingual model has not been told its languages; where the format lacks
+            an option, with the flags of `keras-transformer export` that turn it off.
     """
     options = translator.decoding.updated(given)
     changed = options.changed()
@@ -75,7 +74,9 @@ def decoding_options(
         )
     if options.coverage_penalty:
         require_attention(translator.model, "coverage_penalty needs")
-    return options.with_ids(translator.target_tokenizer.ids_of)
+    options = options.with_ids(translator.target_tokenizer.ids_of)
+    # The language of the target, where that is the first token.
+    return options.updated({"forced_start": translator.direction().forced_id})
 
 
 def _default_flag(name: str) -> str:

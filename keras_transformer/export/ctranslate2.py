@@ -82,7 +82,18 @@ def export(
     ]
     unknown_id = translator.target_tokenizer.unknown_id
     weights = weight_values(translator.model)
-    spec = specification(config, weights, *pieces, unknown_id)
+    direction = translator.direction()
+    spec = specification(
+        config.model_copy(
+            update={
+                "start_id": direction.start_id,
+                "source_end": config.source_end and translator.languages is None,
+            }
+        ),
+        weights,
+        *pieces,
+        unknown_id,
+    )
     spec.optimize(quantization=quantization)
     description = describe_translator(translator, "ctranslate2", decoding)
     description["quantization"] = quantization

@@ -23,6 +23,8 @@ from keras_transformer.models.search import EXTRA_LENGTH
 from keras_transformer.translator import Translator
 
 FORMAT_VERSION = 1
+#: Of models of several languages, which an earlier reader would leave out unseen.
+LANGUAGES_VERSION = 2
 
 #: What of `DecodingOptions` the section `search` holds.
 _SEARCH_OPTIONS = {
@@ -47,6 +49,14 @@ _TEXT = [
     "search.forced_start is not null, are decoded by SentencePiece "
     "(files.target_tokenizer); a line feed in the text becomes a space.",
 ]
+
+_LANGUAGES = (
+    "The model translates between several languages, and was exported for two: a line "
+    "is put behind languages.prefix before it is split, ids.end does not follow by "
+    "itself, and languages.before and languages.after are put around its ids. They do "
+    "not count where source ids are counted for a limit, but for limits."
+    "longest_sequence they do."
+)
 
 _LETTERS = {
     "B": "rows of the batch: sentences",
@@ -172,17 +182,29 @@ def describe_translator(
     config = translator.model.config
     source, target = translator.tokenizer, translator.target_tokenizer
     names = tokenizer_files(shared=source.model == target.model)
+    direction = translator.direction()
+    around, text = {}, list(_TEXT)
+    if translator.languages is not None:
+        text.append(_LANGUAGES)
+        around["languages"] = {
+            "source": direction.source_language,
+            "target": direction.target_language,
+            "prefix": direction.prefix,
+            "before": list(direction.source_before),
+            "after": list(direction.source_after),
+        }
     return {
         "format": form,
-        "format_version": FORMAT_VERSION,
+        "format_version": LANGUAGES_VERSION if around else FORMAT_VERSION,
         "files": {"source_tokenizer": names[0], "target_tokenizer": names[1]},
         "ids": {
             "pad": config.pad_id,
-            "start": config.start_id,
+            "start": direction.start_id,
             "end": config.end_id,
             "suppressed": suppressed_ids(config, options),
         },
-        "source_end": config.source_end,
+        "source_end": config.source_end and not around,
+        **around,
         "source_vocabulary_size": config.source_vocabulary_size,
         "target_vocabulary_size": config.target_vocabulary_size,
         "limits": {
@@ -190,7 +212,7 @@ def describe_translator(
             "longest_sequence": config.longest_sequence,
         },
         "search": options.model_dump(include=_SEARCH_OPTIONS),
-        "text": list(_TEXT),
+        "text": text,
     }
 
 

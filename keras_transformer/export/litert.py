@@ -81,7 +81,8 @@ def export(
         config = translator.model.config
         graphs = describe_graphs(config, _FILE, attention=attention)
         graphs["graphs"] |= describe_searches(_searches(decoding), _FILE)
-        content = _convert(translator.model, decoding, quantization)
+        start = translator.direction().start_id
+        content = _convert(translator.model, decoding, quantization, start)
         (folder / _FILE).write_bytes(content)
         write_common(translator, description | graphs, _PROGRAMS, folder)
     return Path(output)
@@ -95,14 +96,16 @@ def _searches(options: DecodingOptions) -> dict[str, DecodingOptions]:
     return searches | ({"beam": options} if options.beam_size > 1 else {})
 
 
-def _convert(model: Any, options: DecodingOptions, quantization: str | None) -> bytes:
+def _convert(
+    model: Any, options: DecodingOptions, quantization: str | None, start_id: int
+) -> bytes:
     import tensorflow as tf
 
     module = tf.Module()
     module.weights = [weight.value for weight in model.weights]
     signatures = {
         name: tf.function(function, autograph=False, input_signature=signature)
-        for name, (function, signature) in _functions(model, options).items()
+        for name, (function, signature) in _functions(model, options, start_id).items()
     }
     with tempfile.TemporaryDirectory() as folder:
         # Through a SavedModel, so that all signatures share the weights.
@@ -117,7 +120,7 @@ def _convert(model: Any, options: DecodingOptions, quantization: str | None) -> 
         return converter.convert()
 
 
-def _functions(model: Any, options: DecodingOptions) -> dict[str, Any]:
+def _functions(model: Any, options: DecodingOptions, start_id: int) -> dict[str, Any]:
     """Functions and what they take, by the name of their signature."""
     import tensorflow as tf
 
@@ -132,10 +135,12 @@ def _functions(model: Any, options: DecodingOptions) -> dict[str, Any]:
 
     def searching(chosen):
         def run(source, limits, length):
+            first = {"start": tf.zeros_like(limits) + start_id}
             result = search(
                 model,
                 source,
                 limits,
+                first if start_id != model.config.start_id else (),
                 length=length,
                 options=chosen,
                 table_length=model.config.longest_sequence,

@@ -122,6 +122,7 @@ def export(
             name=output.name,
             version=version,
             options=decoding,
+            languages=translator.direction().label,
             longest=longest_source(translator.model.config, decoding),
         )
         (folder / "README.md").write_text(text, encoding="utf-8")

@@ -61,6 +61,14 @@ class Signatures:
         self._options = options
         self._longest = longest_source(translator.model.config, options)
         self._num_forced = 0 if options.forced_start is None else 1
+        direction = translator.direction()
+        self._prefix = direction.prefix
+        self._start_id = direction.start_id
+        #: Ids before and after those of a text, of either side.
+        self._around = {
+            "source": (direction.source_before, direction.source_after),
+            "target": ((), (translator.model.config.end_id,)),
+        }
         self._searches: dict[Any, Any] = {}
 
     def functions(self) -> dict[str, Any]:
@@ -142,12 +150,19 @@ class Signatures:
         if self._num_forced:
             start = tf.fill((tf.shape(labels)[0], 1), self._options.forced_start)
             labels = tf.concat([start, labels], 1)
-        scores = token_scores(self._model, ids, labels)
+        first = self._first(tf.shape(labels)[0]).values()
+        scores = token_scores(self._model, ids, labels, *first)
         return {
             "log_probability": tf.reduce_sum(scores[:, self._num_forced :], 1),
             "num_tokens": lengths + 1,
             "truncated": tf.logical_or(source_truncated, target_truncated),
         }
+
+    def _first(self, rows):
+        """The first inputs of the decoder, where they are not the model's."""
+        if self._start_id == self._model.config.start_id:
+            return {}
+        return {"start": tf.fill((rows,), self._start_id)}
 
     # === Text to ids ===
 
@@ -168,12 +183,16 @@ class Signatures:
         # What the tokenizer's own normalization leaves, as `Tokenizer.is_empty` has it.
         left = tokenizer.detokenize(ids)
         blank = tf.strings.regex_full_match(left, f"[{_white_space()}{_NOTHING}]*")
+        if self._prefix:
+            ids = tokenizer.tokenize(tf.strings.join([self._prefix, text]))
         lengths = tf.where(blank, 0, tf.cast(ids.row_lengths(), tf.int32))
         return *self._close(ids.to_tensor(), lengths, "source", longest), blank
 
     def _tokenize(self, text, side):
         """Ids (B, S), tokens (B,) without the end, cut (B,)."""
         tokenizer = getattr(self.module, f"{side}_tokenizer")
+        if self._prefix and side == "source":
+            text = tf.strings.join([self._prefix, text])
         ids = tokenizer.tokenize(text)
         lengths = tf.cast(ids.row_lengths(), tf.int32)
         longest = self._model.config.longest_sequence
@@ -181,21 +200,25 @@ class Signatures:
         return self._close(ids.to_tensor(), lengths, side, longest)
 
     def _close(self, ids, lengths, side, longest):
-        """Cuts ids (B, S) to at most `longest`, fills up and writes the end."""
+        """Cuts ids (B, S) to at most `longest`, and writes what stands around them."""
         config = self._model.config
-        has_end = side == "target" or config.source_end
-        limit = longest - has_end
-        ids = ids[:, :limit]
+        before, after = self._around[side]
+        ids = ids[:, : longest - len(before) - len(after)]
         whole = lengths
         lengths = tf.clip_by_value(lengths, 0, tf.shape(ids)[1])
         truncated = whole != lengths  # a client's may be above the width, or below 0
-        # A row without any token would be fully masked: it gets an end all the same.
-        ends = tf.where(tf.logical_or(has_end, lengths == 0), lengths, -1)
-        ends = ends[:, tf.newaxis]
-        ids = tf.pad(ids, [[0, 0], [0, 1]])[:, :longest]
+        ids = tf.pad(ids, [[0, 0], [len(before), max(len(after), 1)]])[:, :longest]
         here = tf.range(tf.shape(ids)[1])[tf.newaxis]  # (1, S)
-        ids = tf.where(here < lengths[:, tf.newaxis], ids, config.pad_id)
-        return tf.where(here == ends, config.end_id, ids), lengths, truncated
+        ends = len(before) + lengths[:, tf.newaxis]
+        ids = tf.where(here < ends, ids, config.pad_id)
+        for place, token in enumerate(before):
+            ids = tf.where(here == place, token, ids)
+        for place, token in enumerate(after):
+            ids = tf.where(here == ends + place, token, ids)
+        if not (before or after):
+            # A row without any token would be fully masked: it gets an end instead.
+            ids = tf.where(tf.logical_and(here == 0, ends == 0), config.end_id, ids)
+        return ids, lengths, truncated
 
     # === Search ===
 
@@ -217,7 +240,9 @@ class Signatures:
         limits = tf.minimum(limits, self._model.config.longest_sequence)
         limits = tf.where(blank, 0, limits)
         length = tf.reduce_max(tf.concat([[1], limits], 0))
-        result = search(self._model, source, limits, length=length, options=options)
+        first = self._first(tf.shape(limits)[0])
+        arguments = self._model, source, limits, first
+        result = search(*arguments, length=length, options=options)
         is_nan = tf.math.is_nan(result.scores)
         here = tf.logical_and(result.lengths > 0, tf.logical_not(is_nan))
         first = tf.range(options.top_beams) == 0

@@ -50,9 +50,11 @@ def reread(
     return _log_likelihoods(model.config, model.logits(hidden), labels), weights
 
 
-def reread_attention(model: Decodable, source: Tensor, labels: Tensor) -> Tensor:
+def reread_attention(
+    model: Decodable, source: Tensor, labels: Tensor, start: Tensor | None = None
+) -> Tensor:
     """Only the attention of `reread`, which needs no logits."""
-    return _reread(model, source, labels, None)[1]
+    return _reread(model, source, labels, start)[1]
 
 
 def _reread(

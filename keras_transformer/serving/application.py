@@ -113,7 +113,8 @@ class _Routes:
         body = await exchange.read_body(request, service.limits)
         # Other requests are answered meanwhile.
         work = await run_in_threadpool(self._parsed, body, parse)
-        service.check_languages(*work.languages)
+        codes = service.check_languages(*work.languages)
+        work = work._replace(languages=codes)
         rows = await self._hypotheses(request, work)
         return await run_in_threadpool(lambda: exchange.as_json(work.answer(rows)))
 
@@ -123,19 +124,20 @@ class _Routes:
             messages.parse_json(body, service.limits), service.engine, service.limits
         )
 
-    def _measured(self, texts: list[str]) -> tuple[list[int], list[int]]:
+    def _measured(self, work: messages.Work) -> tuple[list[int], list[int]]:
         """Which texts are not empty, and their numbers of tokens."""
-        engine = self._service.engine
+        engine, texts = self._service.engine, work.texts
+        codes = [work.languages] if engine.languages else []
         filled = [i for i, text in enumerate(texts) if not engine.is_empty(text)]
         # Over all texts, so that messages count lines as the client does.
-        return filled, engine.count_tokens(texts) if filled else []
+        return filled, engine.count_tokens(texts, *codes) if filled else []
 
     async def _hypotheses(
         self, request: Request, work: messages.Work
     ) -> list[list[Hypothesis]]:
         """Hypotheses of each text; an empty one has an empty translation."""
         answers = [[empty()] for _ in work.texts]
-        filled, lengths = await run_in_threadpool(self._measured, work.texts)
+        filled, lengths = await run_in_threadpool(self._measured, work)
         if not filled:
             return answers
         texts = [work.texts[i] for i in filled]
@@ -148,7 +150,11 @@ class _Routes:
             )
         try:
             futures = self._service.batcher.submit(
-                texts, counts, work.options, request.client and request.client.host
+                texts,
+                counts,
+                work.options,
+                request.client and request.client.host,
+                work.languages,
             )
             seconds = self._service.limits.answer_seconds
             results = await exchange.results(request, futures, seconds)

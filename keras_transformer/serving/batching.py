@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 from keras_transformer.errors import InputError
 from keras_transformer.errors import ModelError
+from keras_transformer.serving.engine import Codes
 from keras_transformer.serving.engine import Engine
 from keras_transformer.serving.engine import Options
 from keras_transformer.serving.limits import Limits
@@ -47,6 +48,7 @@ class _Item(NamedTuple):
     future: Future[Any]
     client: Hashable
     request: object
+    codes: Codes
 
 
 class Batcher:
@@ -101,6 +103,7 @@ class Batcher:
         lengths: Sequence[int],
         options: Options,
         client: Hashable = None,
+        codes: Codes = (None, None),
     ) -> list[Future[Any]]:
         """A future of the hypotheses of each sentence; all are accepted, or none.
 
@@ -111,6 +114,8 @@ class Batcher:
             lengths: their source tokens.
             options: the options of their translation.
             client: the client that sent them; clients take turns.
+            codes: their languages, for a multilingual model; sentences of several share
+                a batch.
 
         Raises:
             QueueFull: where they do not fit into the queue; its last quarter is
@@ -119,7 +124,7 @@ class Batcher:
         """
         now, request = time.monotonic(), object()
         new = [
-            _Item(text, bucket(length), options, now, Future(), client, request)
+            _Item(text, bucket(length), options, now, Future(), client, request, codes)
             for text, length in zip(texts, lengths, strict=True)
         ]
         with self._changed:
@@ -210,9 +215,10 @@ class Batcher:
 
     def _translate(self, items: list[_Item]) -> None:
         texts = [item.text for item in items]
+        codes = [[item.codes for item in items]] if self._engine.languages else []
         try:
             with self._metrics.batch(len(items)):
-                rows = self._engine.translate(texts, items[0].options)
+                rows = self._engine.translate(texts, items[0].options, *codes)
                 if len(rows) != len(items):
                     raise RuntimeError(
                         f"the engine gave {len(rows)} rows for {len(items)} sentences"

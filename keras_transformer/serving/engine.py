@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 from typing import Protocol
 
+from keras_transformer.config.languages import Languages
 from keras_transformer.data.known_words import KnownWords
 from keras_transformer.translation.hypothesis import Hypothesis
 
@@ -20,23 +21,31 @@ class Options(NamedTuple):
     attention: bool = False
 
 
+#: The codes of the source and of the target; None for the model's.
+Codes = tuple[str | None, str | None]
+
+
 class Engine(Protocol):
     """A model that translates; called by one thread at a time.
 
     `beam_size` is the width of its search, the largest that `Options` may request; for
     greedy search they may request `n_best_size` hypotheses too. `source_end` tells
     whether the last of `source_tokens` is the end token. `known_words` are all words
-    that the model has learned, or None where not known.
+    that the model has learned, or None where not known. `languages` are those of a
+    multilingual model; the others get no codes.
     """
 
     beam_size: int
     source_end: bool
     known_words: KnownWords | None
+    languages: Languages | None
 
     def is_empty(self, text: str) -> bool:
         """Whether a text has nothing to translate; callable from any thread."""
 
-    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+    def count_tokens(
+        self, texts: Sequence[str], codes: Codes = (None, None)
+    ) -> list[int]:
         """Numbers of source tokens of sentences; callable from any thread.
 
         Raises:
@@ -44,9 +53,14 @@ class Engine(Protocol):
         """
 
     def translate(
-        self, texts: Sequence[str], options: Options
+        self,
+        texts: Sequence[str],
+        options: Options,
+        codes: Sequence[Codes] | None = None,
     ) -> list[list[Hypothesis]]:
         """At most `n_best` hypotheses of each sentence, best first.
+
+        `codes` are the languages of each sentence, for a multilingual model.
 
         With `attention`, each has `source_tokens` and `attention["cross"]`
         (layers, heads, T, S).

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from keras_transformer.config.languages import refuse_languages
 from keras_transformer.serving.engine import Engine
 from keras_transformer.serving.limits import Limits
 
@@ -13,6 +14,8 @@ def load_engine(
     *,
     beam_size: int | None = None,
     length_penalty: float | None = None,
+    source_language: str | None = None,
+    target_language: str | None = None,
 ) -> Engine:
     """The engine of a model folder, or of a folder of `export --format ctranslate2`.
 
@@ -21,19 +24,26 @@ def load_engine(
         limits: the limits of the server; the engine is compiled for its batches.
         beam_size: the largest beam size; default: the model's.
         length_penalty: the alpha; default: the model's.
+        source_language: of a multilingual model, for requests without one.
+        target_language: in the same way.
 
     Raises:
-        InputError: where the folder is neither, or incomplete.
+        InputError: where the folder is neither, or incomplete, or a language is not
+            known.
     """
     options: dict[str, Any] = {"beam_size": beam_size, "length_penalty": length_penalty}
     if is_ctranslate2(folder):
         from keras_transformer.serving.ctranslate2.engine import CTranslate2Engine
 
+        refuse_languages(source_language, target_language)
         return CTranslate2Engine(folder, limits, **options)
     from keras_transformer.serving.translator_engine import TranslatorEngine
     from keras_transformer.translator import Translator
 
-    return TranslatorEngine(Translator.load(folder), limits, **options)
+    translator = Translator.load(
+        folder, source_language=source_language, target_language=target_language
+    )
+    return TranslatorEngine(translator, limits, **options)
 
 
 def is_ctranslate2(folder: str | Path) -> bool:

@@ -28,6 +28,14 @@ _Strict = pydantic.ConfigDict(strict=True, extra="forbid", frozen=True)
 _Language = Annotated[str, pydantic.StringConstraints(max_length=35)]
 
 
+#: Keys of a body for the languages: as this package spells them, and as other servers.
+LANGUAGE_KEYS = {
+    "src_lang": ("source_language", "source"),
+    "tgt_lang": ("target_language", "target"),
+}
+_DETECTED = "auto"  # a source language, of clients that let a server find it
+
+
 class TranslateRequest(pydantic.BaseModel):
     """The body of `POST /translate`.
 
@@ -41,7 +49,7 @@ class TranslateRequest(pydantic.BaseModel):
         alignments: in the details, pairs of source and target token.
         attention: in the details, the weights behind the alignments.
         source_language: the client's languages, with `target_language`; checked where
-            the server knows the model's languages.
+            the server knows the model's languages. See `LANGUAGE_KEYS`.
         target_language: see `source_language`.
     """
 
@@ -112,6 +120,7 @@ def parse_translate(value: Any, engine: Engine, limits: Limits) -> Work:
     if not isinstance(value, dict):
         raise InputError('the body must be an object such as {"text": "A man sleeps."}')
     try:
+        value = _with_languages(value, engine)
         request = TranslateRequest.model_validate(_few_unknown(value))
     except pydantic.ValidationError as error:
         raise InputError(first_fault(error, TranslateRequest, "")) from None
@@ -136,6 +145,32 @@ def parse_translate(value: Any, engine: Engine, limits: Limits) -> Work:
     languages = request.source_language, request.target_language
     answer = functools.partial(_answer, request, texts, engine)
     return Work(texts, options, answer, languages)
+
+
+def _with_languages(value: dict[str, Any], engine: Engine) -> dict[str, Any]:
+    """The value with each language under one of its keys."""
+    value = dict(value)
+    for key, others in LANGUAGE_KEYS.items():
+        given = [name for name in (key, *others) if value.get(name) is not None]
+        codes = [value.pop(name) for name in given]
+        for other in others:
+            value.pop(other, None)
+        for name, code in zip(given, codes, strict=True):
+            if not isinstance(code, str):
+                raise InputError(
+                    f"{name} must be the code of a language, as a string, got "
+                    f"{str(code)[:40]}"
+                )
+        if any(code != codes[0] for code in codes):
+            raise InputError(
+                f"{given[0]} {codes[0]!r} and {given[1]} {codes[1]!r} are two "
+                f"languages for one text; give one of them"
+            )
+        if codes:
+            value[key] = codes[0]
+    if engine.languages is not None and value.get("src_lang") == _DETECTED:
+        del value["src_lang"]  # the default, or refused where there is none
+    return value
 
 
 def _few_unknown(value: dict[str, Any]) -> dict[str, Any]:

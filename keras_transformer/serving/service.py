@@ -8,6 +8,7 @@ from typing import Any
 
 from keras_transformer.errors import InputError
 from keras_transformer.serving.batching import Batcher
+from keras_transformer.serving.engine import Codes
 from keras_transformer.serving.engine import Engine
 from keras_transformer.serving.limits import Limits
 from keras_transformer.serving.metrics import Metrics
@@ -103,8 +104,12 @@ class Service:
         self._stopping = True
         self.batcher.stop()
 
-    def check_languages(self, *requested: str | None) -> None:
-        """Refuses a request for other languages than the model's.
+    def check_languages(self, *requested: str | None) -> Codes:
+        """Refuses a request for other languages than the model's, or for none.
+
+        Returns:
+            The languages of the request, of a multilingual model the served ones in
+            place of those left out.
 
         Raises:
             InputError: naming the languages that the model has.
@@ -116,6 +121,12 @@ class Service:
                 raise InputError(
                     f"{side} {language!r} is not served here; give {served!r}"
                 )
+        if self.engine.languages is not None:
+            pairs = zip(requested, self.languages, strict=True)
+            requested = tuple(code or served for code, served in pairs)
+            self.engine.languages.pair(*requested)
+        source, target = requested
+        return source, target
 
     def info(self) -> dict[str, Any]:
         """Information for clients."""
@@ -127,7 +138,20 @@ class Service:
             "ready": self.ready,
             "source_language": source,
             "target_language": target,
+            **_languages(self.engine),
             **self.engine.info(),
             **({"knows": known.summary, "examples": known.examples} if known else {}),
             "limits": {name: getattr(self.limits, name) for name in sorted(limits)},
         }
+
+
+def _languages(engine: Engine) -> dict[str, Any]:
+    """The languages of a multilingual model, and those of who says none."""
+    if (languages := engine.languages) is None:
+        return {}
+    return {
+        "source_language": languages.source,
+        "target_language": languages.target,
+        "source_languages": languages.source_languages,
+        "target_languages": languages.target_languages,
+    }

@@ -3,6 +3,7 @@
 R rows, B batch, T target positions, S source positions, L of both, W beam width.
 """
 
+import contextlib
 import dataclasses
 import functools
 from collections.abc import Iterator
@@ -23,6 +24,7 @@ from keras_transformer.errors import ModelError
 from keras_transformer.models.scoring import reread_attention
 from keras_transformer.models.word_attention import require_attention
 from keras_transformer.serving.decoding_cost import check_cost
+from keras_transformer.serving.engine import Codes
 from keras_transformer.serving.engine import Options
 from keras_transformer.serving.limits import Limits
 from keras_transformer.translation.hypothesis import Hypothesis
@@ -76,6 +78,9 @@ class TranslatorEngine:
         )
         self.source_end = model.config.source_end
         self.known_words = translator.known_words
+        self.languages = translator.languages
+        if self.languages is not None:
+            self.source_end = self.languages.source_layout[-1] == "end"
         most = n_best_size(self.beam_size)
         for request in (Options(self.beam_size), Options(most, most)):
             options.updated(self._search(request))
@@ -90,23 +95,39 @@ class TranslatorEngine:
         """See `Engine.is_empty`."""
         return self._translator.tokenizer.is_empty(text)
 
-    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+    def count_tokens(
+        self, texts: Sequence[str], codes: Codes = (None, None)
+    ) -> list[int]:
         """Source tokens of each sentence, the end token included."""
-        counts = [len(ids) for ids in self._lines.encode(texts)]
+        counts = list(map(len, self._sources(texts, [codes] * len(texts))))
         check_lengths(counts, self._longest)
         return counts
 
+    def _sources(self, texts: Sequence[str], codes: Sequence[Codes]) -> list[list[int]]:
+        """The ids of each text, with what stands around it."""
+        around = {pair: self._translator.direction(*pair) for pair in set(codes)}
+        directions = [around[pair] for pair in codes]
+        return self._lines.encode(texts, directions=directions)
+
     def translate(
-        self, texts: Sequence[str], options: Options
+        self,
+        texts: Sequence[str],
+        options: Options,
+        codes: Sequence[Codes] | None = None,
     ) -> list[list[Hypothesis]]:
         """See `Engine.translate`."""
+        codes = codes or [(None, None)] * len(texts)
         if options.attention:
             require_attention(self._translator.model, "alignments and attention need")
-        length = bucket(max(self.count_tokens(texts)))
+        counts = list(map(len, self._sources(texts, codes)))
+        check_lengths(counts, self._longest)
+        length = bucket(max(counts))
+        sources, targets = map(list, zip(*codes, strict=True))
         sizes = [n for n in self._limits.row_counts(length) if n >= len(texts)]
         try:
             translations: Any = self._translator.translate(
                 texts,
+                **self._codes(sources, targets),
                 batch_size=sizes[0] if sizes else len(texts),
                 fill_batches=True,
                 return_details=True,
@@ -116,25 +137,54 @@ class TranslatorEngine:
             raise ModelError(f"the model cannot translate: {error}") from None
         translations = [hypotheses[: options.n_best] for hypotheses in translations]
         return (
-            self._with_attention(texts, translations)
+            self._with_attention(texts, translations, codes)
             if options.attention
             else translations
         )
 
+    def _codes(self, *codes: list[str | None]) -> dict[str, Any]:
+        """The languages of each text, as arguments of `Translator.translate`."""
+        if self.languages is None:
+            return {}
+        pairs = zip(*codes, strict=True)
+        chosen = [self.languages.pair(*pair) for pair in pairs]
+        names = ("source_language", "target_language")
+        sides = zip(*chosen, strict=True)
+        # A source that nothing depends on need not be known.
+        return {
+            name: list(side)
+            for name, side in zip(names, sides, strict=True)
+            if None not in side
+        }
+
+    def _any_codes(self) -> Codes:
+        """Languages that the model has, to compile with."""
+        languages = self.languages
+        if languages is None:
+            return (None, None)
+        for target in languages.target_languages:
+            for source in (languages.source, *languages.source_languages):
+                with contextlib.suppress(InputError):
+                    return languages.pair(source, languages.target or target)
+        return (None, None)
+
     def warm_up(self, longest: int) -> Iterator[str]:
         """See `Engine.warm_up`."""
+        codes = self._any_codes()
         length = bucket(1)
         end = bucket(min(longest, self._longest)) if longest else 0
         while length <= end:
-            line = self._line(length)
+            line = self._line(length, codes)
             for rows in self._limits.row_counts(length):
-                self.translate([line] * rows, Options(self.beam_size))
+                options = Options(self.beam_size)
+                self.translate([line] * rows, options, [codes] * rows)
                 yield f"{rows} x {length}"
             attention = self._translator.attends
-            self.translate([line], Options(self.beam_size, self.beam_size, attention))
+            options = Options(self.beam_size, self.beam_size, attention)
+            self.translate([line], options, [codes])
             most = n_best_size(self.beam_size)
             if most > self.beam_size:
-                self.translate([line], Options(most, most))
+                self.translate([line], Options(most, most), [codes])
             yield f"all hypotheses {length}"
             length = bucket(length + 1)
 
@@ -163,25 +213,29 @@ class TranslatorEngine:
             "long_lines": "error",
         }
 
-    def _line(self, length: int) -> str:
+    def _line(self, length: int, codes: Codes) -> str:
         """A line with nearly as many tokens as fit into `length` and into the model."""
         most = min(length, self._longest)
         words = ["a"]
-        while len(self._lines.encode([" ".join([*words, "a"])])[0]) <= most:
+        while len(self._sources([" ".join([*words, "a"])], [codes])[0]) <= most:
             words.append("a")
         return " ".join(words)
 
     # === Attention ===
 
     def _with_attention(
-        self, texts: Sequence[str], found: list[list[Hypothesis]]
+        self,
+        texts: Sequence[str],
+        found: list[list[Hypothesis]],
+        codes: Sequence[Codes],
     ) -> list[list[Hypothesis]]:
         """The hypotheses with the cross-attention of their positions."""
-        sources = self._lines.encode(texts)
+        sources = self._sources(texts, codes)
+        starts = [self._translator.direction(*pair).start_id for pair in codes]
         pairs = [
             (row, h.ids) for row, hypotheses in enumerate(found) for h in hypotheses
         ]
-        weights = iter(self._cross_weights(sources, pairs))
+        weights = iter(self._cross_weights(sources, pairs, starts))
         return [
             [
                 dataclasses.replace(
@@ -195,7 +249,10 @@ class TranslatorEngine:
         ]
 
     def _cross_weights(
-        self, sources: list[list[int]], pairs: list[tuple[int, list[int]]]
+        self,
+        sources: list[list[int]],
+        pairs: list[tuple[int, list[int]]],
+        starts: list[int],
     ) -> Iterator[np.ndarray]:
         """(T, S) of each pair of source row and target ids, under teacher forcing."""
         config = self._translator.model.config
@@ -210,7 +267,12 @@ class TranslatorEngine:
                 ops.convert_to_tensor(pad_rows(list(side), length, config.pad_id))
                 for side in zip(*rows, strict=True)
             )
-            weights = ops.convert_to_numpy(self._attend(source, labels))
+            first = [starts[row] for row, _ in batch]
+            more = []
+            if any(start != config.start_id for start in first):
+                first += [config.start_id] * (self.beam_size - len(batch))
+                more = [ops.convert_to_tensor(np.array(first, np.int32))]
+            weights = ops.convert_to_numpy(self._attend(source, labels, *more))
             for (row, ids), pair_weights in zip(batch, weights, strict=False):
                 yield pair_weights[: len(ids), : len(sources[row])]
 

@@ -74,6 +74,12 @@ class Sentence(NamedTuple):
         """The first input of the decoder; None for that of the model."""
         return self.direction.start_id if self.direction else None
 
+    def num_around(self, source_end: bool) -> int:
+        """The ids around those of its text, with the end token if there is one."""
+        if self.direction is None:
+            return int(source_end)
+        return len(self.direction.source_before) + len(self.direction.source_after)
+
     @property
     def num_forced(self) -> int:
         """The forced tokens that its translation begins with."""
@@ -289,7 +295,8 @@ class BatchSearch:
         end = self.model.config.source_end
         limits = [
             max(
-                options.max_length or len(sentence.ids) - end + EXTRA_LENGTH,
+                options.max_length
+                or len(sentence.ids) - sentence.num_around(end) + EXTRA_LENGTH,
                 options.min_length,
                 sentence.num_forced + 1,
             )

@@ -26,6 +26,7 @@ class FakeEngine:
     attention = True
     end = "</s>"  # None: the source has no end
     known_words = None
+    languages = None
 
     def __init__(self):
         self.batches = []

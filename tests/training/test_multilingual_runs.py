@@ -1,6 +1,8 @@
 """A multilingual model of one's own: trained, resumed and averaged as any other."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 from small_run import assert_equal_runs
@@ -14,6 +16,7 @@ from keras_transformer.training import load_config
 from keras_transformer.training import run as running
 from keras_transformer.training import train
 
+ROOT = Path(__file__).resolve().parents[2]
 CONFIG = """
 model:
   preset: tiny
@@ -133,3 +136,13 @@ def test_a_multilingual_model_is_fine_tuned_with_its_own_languages(load, tmp_pat
 def test_languages_that_are_missing_or_wrong_are_named(load, overrides, message):
     with pytest.raises(InputError, match=message):
         load("run", *overrides)
+
+
+@pytest.mark.no_backend
+def test_the_config_of_the_documentation_is_one(tmp_path):
+    text = (ROOT / "docs" / "languages.md").read_text(encoding="utf-8")
+    (config,) = re.findall(r"```yaml\n(.*?)```", text, flags=re.DOTALL)
+    (tmp_path / "languages.yaml").write_text(config, encoding="utf-8")
+    read = load_config(tmp_path / "languages.yaml")
+    assert [c.target_language for c in read.data.train] == ["de", "en", "fr"]
+    assert read.data.temperature == 5

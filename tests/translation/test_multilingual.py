@@ -1,11 +1,14 @@
 """Translation with a multilingual model: its folder, codes, and what it is given."""
 
+import functools
 import json
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import keras_transformer as kt
+from keras_transformer.cli.main import application
 from keras_transformer.config.languages import Languages
 from keras_transformer.data import Tokenizer
 from keras_transformer.errors import InputError
@@ -174,3 +177,37 @@ def test_the_language_may_be_the_first_input_of_the_decoder(model, tokenizer):
             max_length=9,
         )
         assert sum(found.token_scores) == pytest.approx(found.log_probability, abs=1e-4)
+
+
+@pytest.mark.one_backend
+def test_a_server_translates_lines_of_several_languages_together(translator):
+    pytest.importorskip("prometheus_client", reason="needs the extra serve")
+    from keras_transformer.serving.engine import Options
+    from keras_transformer.serving.limits import Limits
+    from keras_transformer.serving.translator_engine import TranslatorEngine
+
+    engine = TranslatorEngine(translator, Limits(batch_size=2), beam_size=2)
+    codes = [("en", "de"), ("en", "fr")]
+    found = engine.translate(["a house"] * 2, Options(2), codes)
+    ids = translator.languages.codes
+    assert [row[0].ids[0] for row in found] == [ids["de"], ids["fr"]]
+    assert engine.count_tokens(["a"], ("en", "de")) == translator.count_tokens(
+        ["a"], **CODES
+    )
+    with pytest.raises(InputError, match="translates from 3 languages"):
+        engine.count_tokens(["a"])
+    assert list(engine.warm_up(8))
+
+
+@pytest.mark.one_backend
+def test_the_command_line_takes_languages(translator, tmp_path):
+    translator.save(tmp_path / "model")
+    (tmp_path / "lines").write_text("a house\n", encoding="utf-8")
+    arguments = ["--input", tmp_path / "lines", "--max-length", 5]
+    command = [*map(str, ["translate", tmp_path / "model", *arguments])]
+    codes = ["--source-language", "en", "--target-language", "de"]
+    run = functools.partial(CliRunner().invoke, application(), catch_exceptions=False)
+    (line,) = translator.translate(["a house"], max_length=5, **CODES)
+    assert run([*command, *codes]).stdout == f"{line}\n"
+    with pytest.raises(InputError, match="translates from 3 languages"):
+        run(command)

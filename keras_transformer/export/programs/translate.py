@@ -146,30 +146,40 @@ class Translator:
         return options
 
     def _encode(self, line, number):
-        ids = self.source.encode(line)
-        end = [self.description["ids"]["end"]] * self.description["source_end"]
+        around = self._around()
+        ids = self.source.encode(around["prefix"] + line)
+        start, end = around["before"], around["after"]
+        count = len(start) + len(ids) + len(end)
         longest = self.description["limits"]["longest_sequence"]
         search = self.description["search"]
         longest = min(longest, search["max_source_length"] or longest)
-        if len(ids) + len(end) <= longest:
-            return [*ids, *end]
+        if count <= longest:
+            return [*start, *ids, *end]
         if search["long_lines"] == "truncate":
             kept = longest - len(end)
             print(
-                f"warning: line {number} has {len(ids) + len(end)} tokens: only the "
-                f"first {kept} are translated",
+                f"warning: line {number} has {count} tokens: only the first {kept} are "
+                f"translated",
                 file=sys.stderr,
             )
-            return [*ids[:kept], *end]
+            return [*[*start, *ids][:kept], *end]
         raise ValueError(
-            f"line {number} has {len(ids) + len(end)} tokens, but the model takes at "
-            f"most {longest}; split it into sentences"
+            f"line {number} has {count} tokens, but the model takes at most {longest}; "
+            f"split it into sentences"
         )
+
+    def _around(self):
+        """What stands around a line: text before it, ids before and after its own."""
+        end = [self.description["ids"]["end"]] * self.description["source_end"]
+        plain = {"prefix": "", "before": [], "after": end}
+        return self.description.get("languages", plain)
 
     def _limit(self, ids):
         """The most ids of the translation, the end included."""
         limits, search = self.description["limits"], self.description["search"]
-        usual = len(ids) - self.description["source_end"] + limits["extra_length"]
+        around = self._around()
+        usual = len(ids) - len(around["before"]) - len(around["after"])
+        usual += limits["extra_length"]
         limit = max(search["max_length"] or usual, search["min_length"])
         return min(limit, limits["longest_sequence"])
 

@@ -15,10 +15,12 @@ import numpy as np
 
 from keras_transformer.arguments import check_lengths
 from keras_transformer.config.decoding import GREEDY
+from keras_transformer.config.languages import Languages
 from keras_transformer.errors import InputError
 from keras_transformer.errors import ModelError
 from keras_transformer.serving.ctranslate2 import folder as export_folder
 from keras_transformer.serving.decoding_cost import check_cost
+from keras_transformer.serving.engine import Codes
 from keras_transformer.serving.engine import Options
 from keras_transformer.serving.limits import Limits
 from keras_transformer.translation.hypothesis import Hypothesis
@@ -67,7 +69,13 @@ class CTranslate2Engine:
         self._source, self._target = contents.source, contents.target
         self._description = contents.description
         self.known_words = contents.known_words
-        self.source_end = contents.description.source_end
+        self.languages: Languages | None = None  # an export has one pair of them
+        around = contents.description.languages
+        ids = (around.before, around.after) if around else ([], [])
+        self._around = tuple(map(self._source.pieces, ids))
+        self._ends = contents.description.source_end  # which the library adds
+        end = [contents.description.ids.end]
+        self.source_end = self._ends or ids[1][-1:] == end
         search = contents.description.search
         if length_penalty is None:
             length_penalty = search.length_penalty
@@ -99,21 +107,36 @@ class CTranslate2Engine:
         """See `Engine.is_empty`."""
         return self._source.is_empty(text)
 
-    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+    def _encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of each text, its prefix included."""
+        around = self._description.languages
+        prefix = around.prefix if around else ""
+        return self._source.encode([prefix + text for text in texts])
+
+    def count_tokens(
+        self, texts: Sequence[str], codes: Codes = (None, None)
+    ) -> list[int]:
         """Source tokens of each sentence, the end token included."""
-        counts = [len(ids) + self.source_end for ids in self._source.encode(texts)]
+        before, after = self._around
+        more = len(before) + len(after) + self._ends
+        counts = [len(ids) + more for ids in self._encode(texts)]
         longest = self._description.limits.longest_sequence
         longest = min(longest, self._search.max_source_length or longest)
         check_lengths(counts, longest)
         return counts
 
     def translate(
-        self, texts: Sequence[str], options: Options
+        self,
+        texts: Sequence[str],
+        options: Options,
+        codes: Sequence[Codes] | None = None,
     ) -> list[list[Hypothesis]]:
         """See `Engine.translate`."""
         bounds = self._description.limits
-        sources = [self._source.pieces(ids) for ids in self._source.encode(texts)]
-        limits = [self._limit(len(pieces), bounds) for pieces in sources]
+        before, after = self._around
+        encoded = self._encode(texts)
+        sources = [[*before, *self._source.pieces(ids), *after] for ids in encoded]
+        limits = [self._limit(len(ids), bounds) for ids in encoded]
         longest = max(limits)
         results = self._translate_batch(sources, longest, options)
         for row, limit in enumerate(limits):
@@ -189,7 +212,7 @@ class CTranslate2Engine:
     ) -> list[Hypothesis]:
         attention = result.attention or [None] * len(result.hypotheses)
         end = self._description.ids.end
-        if self.source_end:
+        if self._ends:
             source = [*source, self._pieces[end]]
         hypotheses = []
         for tokens, score, weights in zip(

@@ -59,6 +59,14 @@ class _Ids(_Part):
     suppressed: list[_Id]
 
 
+class _Languages(_Part):
+    """What stands around a line of a multilingual model, see `model.json`."""
+
+    prefix: str
+    before: list[_Id]
+    after: list[_Id]
+
+
 class Bounds(_Part):
     """Bounds of lengths in tokens, the end included, except for `extra_length`."""
 
@@ -83,10 +91,11 @@ class Description(_Part):
     """The content of `model.json` that translation needs."""
 
     format: Literal["ctranslate2"]
-    format_version: Literal[1]
+    format_version: Literal[1, 2]
     files: _Files
     ids: _Ids
     source_end: bool
+    languages: _Languages | None = None
     source_vocabulary_size: _Length
     target_vocabulary_size: _Length
     limits: Bounds
@@ -121,12 +130,25 @@ def read(folder: Path) -> Contents:
         )
     )
     ids = {f"{name}_id": getattr(description.ids, name) for name in ("pad", "start")}
+    if description.languages:  # one of which the decoder may start with
+        ids["start_id"] = source.special_ids["start_id"]
     for side, tokenizer, size in zip(
         ("source", "target"), (source, target), sizes, strict=True
     ):
         where = f"{folder}, {side}"
         tokenizer.check(
             vocabulary_size=size, end_id=description.ids.end, where=where, **ids
+        )
+    around = description.languages
+    if around and max((*around.before, *around.after), default=0) >= sizes[0]:
+        raise InputError(
+            f"{folder / 'model.json'}: languages has ids that are not below the size "
+            f"of the vocabulary, {sizes[0]}; {_AGAIN}"
+        )
+    if description.ids.start >= sizes[1]:
+        raise InputError(
+            f"{folder / 'model.json'}: ids.start is no id below the size of the "
+            f"vocabulary, {sizes[1]}; {_AGAIN}"
         )
     if max(description.ids.suppressed, default=0) >= sizes[1]:
         raise InputError(

@@ -20,12 +20,14 @@ from keras_transformer.data.protocol_buffers import fields
 from keras_transformer.data.protocol_buffers import whole_fields
 from keras_transformer.errors import InputError
 
-# Fields of a ModelProto, of a piece and of a TrainerSpec.
-_PIECE, _TRAINER, _SELF_TEST = 1, 2, 4
+# Fields of a ModelProto, of a piece, a TrainerSpec and a NormalizerSpec.
+_PIECE, _TRAINER, _NORMALIZER, _SELF_TEST = 1, 2, 3, 4
 _TEXT, _SCORE, _KIND = 1, 2, 3
 _MODEL_TYPE, _BYTE_FALLBACK = 3, 35
 _SPECIAL_IDS = (40, 41, 42, 43)
 _UNKNOWN_PIECE, _START_PIECE, _END_PIECE, _PAD_PIECE = 45, 46, 47, 48
+_SPACE_RULES = (3, 4, 5)  # a dummy prefix, single spaces, marks of spaces
+_BPE = 2  # a model type
 
 _NORMAL, _UNKNOWN, _CONTROL, _UNUSED, _BYTE = 1, 2, 3, 5, 6  # kinds
 _NUM_BYTES = 256
@@ -166,3 +168,48 @@ def _parts(model: bytes) -> tuple[dict[str, _Piece], bytes, list[bytes]]:
     if not own:
         raise ValueError("a message without pieces")
     return own, b"".join(trainer), others
+
+
+def of_bytes(size: int) -> bytes:
+    """A SentencePiece model whose pieces are the bytes of UTF-8, as byT5 has it.
+
+    The ids are `<pad>` 0, `</s>` 1, `<unk>` 2, then the 256 bytes, then control pieces
+    up to `size`.
+
+    Args:
+        size: V, of the matrix.
+
+    Raises:
+        InputError: where it is too small.
+
+    Example:
+
+    >>> from keras_transformer.data.foreign_pieces import of_bytes
+    >>> from keras_transformer.data.tokenizer import Tokenizer
+    >>> Tokenizer(of_bytes(384)).encode(["Ab"])
+    [[68, 101]]
+    """
+    special = {"<pad>": _CONTROL, "</s>": _CONTROL, "<unk>": _UNKNOWN}
+    kinds = special | {f"<0x{byte:02X}>": _BYTE for byte in range(_NUM_BYTES)}
+    if size < len(kinds):
+        raise InputError(
+            f"a vocabulary of bytes has at least {len(kinds)} pieces, got {size}; use "
+            f"the config.json of the model"
+        )
+    kinds |= {f"<extra_id_{number}>": _CONTROL for number in range(size - len(kinds))}
+    pieces = [
+        field(_PIECE, field(_TEXT, text) + field(_SCORE, 0.0) + field(_KIND, kind))
+        for text, kind in kinds.items()
+    ]
+    trainer = b"".join(
+        [
+            field(_MODEL_TYPE, _BPE),
+            field(_BYTE_FALLBACK, 1),
+            field(_UNKNOWN_PIECE, "<unk>"),
+            field(_START_PIECE, "<pad>"),
+            field(_END_PIECE, "</s>"),
+            field(_PAD_PIECE, "<pad>"),
+        ]
+    )
+    unchanged = b"".join(field(number, 0) for number in _SPACE_RULES)
+    return b"".join([*pieces, field(_TRAINER, trainer), field(_NORMALIZER, unchanged)])

@@ -241,8 +241,11 @@ class Transformer(TranslationModel):
         Up to `shared_cache.MOST_HYPOTHESES` share a cache. Keys of the source are
         (B, G, K, S), as products take them: XLA would transpose them at each step.
         """
-        alone = beam_size is None or beam_size > shared_cache.MOST_HYPOTHESES
-        if alone or self._is_recurrent:
+        if (
+            beam_size is None
+            or beam_size > shared_cache.MOST_HYPOTHESES
+            or self._is_recurrent
+        ):
             constants, cache = self.start(memory, source_mask, beam_size, length)
         else:
             places = length * beam_size

@@ -1,6 +1,7 @@
 """Weights in `.safetensors`, in one file or in several: what is read, and refused."""
 
 import json
+import struct
 
 import ml_dtypes
 import numpy as np
@@ -52,6 +53,24 @@ def test_floats_become_float32_and_integers_stay_as_they_are(tmp_path, arrays):
             np.testing.assert_array_equal(read, values.astype(read.dtype))
         with pytest.raises(KeyError):
             file.read("other")
+
+
+#: What the files of pickles, archives and gzip begin with.
+MARKS = {"pickle": b"\x80", "archive": b"PK", "gzip": b"\x1f\x8b"}
+
+
+@pytest.mark.parametrize("mark", MARKS.values(), ids=MARKS)
+def test_a_header_of_any_size_is_one(tmp_path, mark):
+    entry = json.dumps({"a": tensor([1], 0, 4)}).encode()
+    size = int.from_bytes(mark + bytes(8 - len(mark)), "little")
+    size += 2**16 if size < len(entry) else 0
+    values = np.float32([7]).tobytes()
+    content = struct.pack("<Q", size) + entry.ljust(size) + values
+    path = tmp_path / "weights.bin"
+    path.write_bytes(content)
+    assert content.startswith(mark)
+    with open_tensors(path) as file:
+        assert file.read("a").tolist() == [7]
 
 
 @pytest.fixture

@@ -52,7 +52,12 @@ class Family(NamedTuple):
 
 
 #: In the order in which they are asked.
-FAMILIES = (Family("MarianMT", "marian", model_types=("marian",)),)
+FAMILIES = (
+    Family("MarianMT", "marian", model_types=("marian",)),
+    Family("M2M100 and NLLB", "m2m100", model_types=("m2m_100",)),
+    Family("mBART", "mbart", model_types=("mbart",)),
+    Family("T5", "t5", model_types=("t5", "mt5")),
+)
 
 
 def family_of(source: Source) -> Family:

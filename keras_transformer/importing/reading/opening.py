@@ -37,6 +37,7 @@ _NAMES = (
 _FORMS = ("*.safetensors", "*.npz", "*.bin", "*.bin.gz")
 _NO_WEIGHTS = ("*.optimizer.npz", "lex.*", "*.s2t.bin*", "training_args.bin")
 _INDEX = ".index.json"
+_MOST_HEADER = 2**32  # bytes; what a pickle or an archive begins with says more
 _POINTER = b"version https://git-lfs.github.com/spec/"
 
 
@@ -113,6 +114,9 @@ def _reader(path: Path, start: bytes) -> Callable[[Path], TensorFile] | None:
     """What reads a file with this beginning; None for nothing."""
     if start.startswith(_POINTER):
         raise _pointer(path, start)
+    # Before the marks of other files, which the size of a header may begin with.
+    if _begins_safetensors(start):
+        return SafetensorsFile
     if start.startswith(b"PK"):
         names = {entry.filename for entry in zip_entries(path)}
         is_numpy = all(name.endswith(".npy") for name in names)
@@ -123,11 +127,16 @@ def _reader(path: Path, start: bytes) -> Callable[[Path], TensorFile] | None:
         return unpacked
     if start[:8] == struct.pack("<Q", VERSION):
         return MarianFile
-    if path.suffix == ".safetensors" or start[8:9] == b"{":
+    if path.suffix == ".safetensors":  # which says what is wrong with it
         return SafetensorsFile
     if len(start) > 8 and struct.unpack("<I", start[:4])[0] in LAYOUTS:
         return CTranslate2File
     return None
+
+
+def _begins_safetensors(start: bytes) -> bool:
+    """Whether it begins with the size of a JSON header, and with that header."""
+    return start[8:9] == b"{" and struct.unpack("<Q", start[:8])[0] < _MOST_HEADER
 
 
 def _pointer(path: Path, start: bytes) -> InputError:

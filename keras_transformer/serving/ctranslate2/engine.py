@@ -161,7 +161,7 @@ class CTranslate2Engine:
             most = max(math.ceil(search.patience * width), options.n_best)
             patience = most / width
         start = search.forced_start
-        prefix = None if start is None else [[self._pieces[start]]] * len(sources)
+        prefix = None if start is None else [[self._pieces[int(start)]]] * len(sources)
         return self._model.translate_batch(
             sources,
             target_prefix=prefix,

@@ -1,0 +1,200 @@
+"""Small folders of multilingual models, of random weights, as their hubs have them."""
+
+from typing import NamedTuple
+
+import numpy as np
+from foreign_folders import DIM
+from foreign_folders import ENGLISH
+from foreign_folders import GERMAN
+from foreign_folders import HEADS
+from foreign_folders import INNER
+from foreign_folders import LAYERS
+from foreign_folders import pieces_model
+from foreign_folders import pieces_of
+from foreign_folders import write_json
+from safetensors.numpy import save_file
+
+from keras_transformer.importing.families import language_codes
+
+LONGEST = 40
+TEXT = (*ENGLISH, *GERMAN)
+
+
+class Family(NamedTuple):
+    """Attributes: class of transformers, model type, source and target language."""
+
+    model: str
+    model_type: str
+    source: str | None = None
+    target: str | None = None
+
+
+FAMILIES = {
+    "M2M100": Family("M2M100ForConditionalGeneration", "m2m_100", "en", "de"),
+    "NLLB": Family("M2M100ForConditionalGeneration", "m2m_100", "eng_Latn", "deu_Latn"),
+    "mBART-25": Family("MBartForConditionalGeneration", "mbart", "en_XX", "de_DE"),
+    "mBART-50": Family("MBartForConditionalGeneration", "mbart", "en_XX", "de_DE"),
+    "T5": Family("T5ForConditionalGeneration", "t5", "en", "de"),
+    "T5 v1.1": Family("T5ForConditionalGeneration", "t5"),
+}
+
+_BART = {
+    "d_model": DIM,
+    "encoder_layers": LAYERS,
+    "decoder_layers": LAYERS,
+    "encoder_attention_heads": HEADS,
+    "decoder_attention_heads": HEADS,
+    "encoder_ffn_dim": INNER,
+    "decoder_ffn_dim": INNER,
+    "max_position_embeddings": LONGEST,
+    "scale_embedding": True,
+    "pad_token_id": 1,
+    "bos_token_id": 0,
+    "eos_token_id": 2,
+    "decoder_start_token_id": 2,
+}
+
+
+def write(folder, name):
+    """Writes the folder of a family; its path."""
+    folder.mkdir()
+    family = FAMILIES[name]
+    if family.model_type == "t5":
+        return _t5(folder, gated=name == "T5 v1.1")
+    model = pieces_model(TEXT)
+    (folder / "sentencepiece.bpe.model").write_bytes(model)
+    pieces = ["<s>", "<pad>", "</s>", "<unk>", *pieces_of(model)]
+    codes = {
+        "M2M100": [f"__{code}__" for code in language_codes.M2M100],
+        "NLLB": language_codes.NLLB,
+        "mBART-25": language_codes.MBART_25,
+        "mBART-50": language_codes.MBART_50,
+    }[name]
+    size = len(pieces) + len(codes)
+    size += {"M2M100": 8, "NLLB": 3}.get(name, 1)  # made-up words; <mask>, empty rows
+    tokenizer = {}
+    if name == "M2M100":
+        write_json(folder / "vocab.json", {p: i for i, p in enumerate(pieces)})
+        write_json(
+            folder / "special_tokens_map.json",
+            {"additional_special_tokens": list(codes)},
+        )
+    if name == "mBART-25":
+        tokenizer = {"src_lang": "en_XX", "tgt_lang": "ro_RO"}
+    write_json(folder / "tokenizer_config.json", tokenizer)
+    is_mbart = family.model_type == "mbart"
+    config = {
+        **_BART,
+        "model_type": family.model_type,
+        "vocab_size": size,
+        "activation_function": "gelu" if is_mbart else "relu",
+    }
+    write_json(folder / "config.json", config)
+    write_json(folder / "generation_config.json", {"num_beams": 5, "max_length": 30})
+    tensors = bart_tensors(size, embedding_norm=is_mbart)
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    return folder
+
+
+class _Tensors(dict):
+    """`{name: array}`, drawn at random."""
+
+    def __init__(self, seed):
+        self.generator = np.random.default_rng(seed)
+
+    def draw(self, name, *shape, about=0.0, deviation=0.2):
+        values = about + deviation * self.generator.standard_normal(shape)
+        self[name] = values.astype("float32")
+
+    def linear(self, name, outputs, inputs, bias=True):
+        self.draw(f"{name}.weight", outputs, inputs, deviation=inputs**-0.5)
+        if bias:
+            self.draw(f"{name}.bias", outputs)
+
+    def norm(self, name, bias=True):
+        self.draw(f"{name}.weight", DIM, about=1.0)
+        if bias:
+            self.draw(f"{name}.bias", DIM)
+
+
+def bart_tensors(size, embedding_norm, seed=2):
+    """The tensors of a pre-norm descendant of BART."""
+    tensors = _Tensors(seed)
+    for side, attentions in (
+        ("encoder", ["self_attn"]),
+        ("decoder", ["self_attn", "encoder_attn"]),
+    ):
+        for layer in range(LAYERS):
+            prefix = f"model.{side}.layers.{layer}"
+            for attention in attentions:
+                for part in ("q_proj", "k_proj", "v_proj", "out_proj"):
+                    tensors.linear(f"{prefix}.{attention}.{part}", DIM, DIM)
+                tensors.norm(f"{prefix}.{attention}_layer_norm")
+            tensors.linear(f"{prefix}.fc1", INNER, DIM)
+            tensors.linear(f"{prefix}.fc2", DIM, INNER)
+            tensors.norm(f"{prefix}.final_layer_norm")
+        tensors.norm(f"model.{side}.layer_norm")
+        if embedding_norm:
+            tensors.norm(f"model.{side}.layernorm_embedding")
+            name = f"model.{side}.embed_positions.weight"
+            tensors.draw(name, LONGEST + 2, DIM)
+    tensors.draw("model.shared.weight", size, DIM, deviation=DIM**-0.5)
+    if embedding_norm:
+        tensors.draw("final_logits_bias", 1, size)
+    return dict(tensors)
+
+
+def _t5(folder, gated):
+    model = pieces_model(TEXT, pad_id=0, eos_id=1, unk_id=2, bos_id=-1)
+    (folder / "spiece.model").write_bytes(model)
+    size = len(pieces_of(model)) + 3 + 100 + 2  # sentinels, and empty rows
+    head_dim, buckets = 5, 8
+    config = {
+        "model_type": "t5",
+        "vocab_size": size,
+        "d_model": DIM,
+        "d_ff": INNER,
+        "d_kv": head_dim,
+        "num_heads": HEADS,
+        "num_layers": LAYERS,
+        "num_decoder_layers": LAYERS - 1,
+        "feed_forward_proj": "gated-gelu" if gated else "relu",
+        "relative_attention_num_buckets": buckets,
+        "relative_attention_max_distance": 12,
+        "tie_word_embeddings": not gated,
+        "decoder_start_token_id": 0,
+        "pad_token_id": 0,
+        "eos_token_id": 1,
+    }
+    write_json(folder / "config.json", config)
+    write_json(folder / "tokenizer_config.json", {"extra_ids": 100})
+    tensors = _Tensors(5)
+    tensors.draw("shared.weight", size, DIM, deviation=1.0)
+    if gated:
+        tensors.draw("lm_head.weight", size, DIM, deviation=1.0)
+    sides = {
+        "encoder": (LAYERS, ("SelfAttention",)),
+        "decoder": (LAYERS - 1, ("SelfAttention", "EncDecAttention")),
+    }
+    for side, (count, attentions) in sides.items():
+        for block in range(count):
+            for place, attention in enumerate(attentions):
+                prefix = f"{side}.block.{block}.layer.{place}"
+                for part in "qkv":
+                    name = f"{prefix}.{attention}.{part}"
+                    tensors.linear(name, HEADS * head_dim, DIM, bias=False)
+                name = f"{prefix}.{attention}.o"
+                tensors.linear(name, DIM, HEADS * head_dim, bias=False)
+                if block == place == 0:
+                    bias = f"{prefix}.{attention}.relative_attention_bias.weight"
+                    tensors.draw(bias, buckets, HEADS)
+                tensors.norm(f"{prefix}.layer_norm", bias=False)
+            prefix = f"{side}.block.{block}.layer.{len(attentions)}"
+            for part in ("wi_0", "wi_1") if gated else ("wi",):
+                name = f"{prefix}.DenseReluDense.{part}"
+                tensors.linear(name, INNER, DIM, bias=False)
+            tensors.linear(f"{prefix}.DenseReluDense.wo", DIM, INNER, bias=False)
+            tensors.norm(f"{prefix}.layer_norm", bias=False)
+        tensors.norm(f"{side}.final_layer_norm", bias=False)
+    save_file(dict(tensors), folder / "model.safetensors", metadata={"format": "pt"})
+    return folder

@@ -445,8 +445,8 @@ print("done: every claim of this lesson was checked")
 # ## Why self-attention does not win here
 #
 # Self-attention is behind the other models with attention here: 91.4 BLEU, where they
-# have 97 to 99. In the paper it is ahead, after 100 000 steps of 25 000 tokens. Here are
-# 1600 steps of 1536 tokens, of short sentences. Recurrent and convolutional layers know
+# have 97 to 99. In the paper it is ahead, after 100 000 steps of 25 000 tokens. These
+# are 1600 steps of 1536, of short sentences. Recurrent and convolutional layers know
 # which words are neighbours before they have learned anything, and in these sentences
 # neighbours decide most; self-attention has to learn from the positions where to look.
 # The restricted model shows it: the same weights, which see four words to either side

@@ -53,6 +53,7 @@ _WEIGHTS = "model.weights.h5"
 _DIGEST = "weights_sha256"  # a key of `config.json`, as the next
 _KNOWN_WORDS = "known_words"
 _LANGUAGES = "languages"
+_FOREIGN = ("*.npz", "*.safetensors", "*.intgemm*.bin*", "pytorch_model*.bin")
 _FEWEST_BYTES = 2  # of a weight
 _WEIGHTS_SLACK = 2**20  # bytes that a weights file may have for other things, or lack
 
@@ -219,6 +220,11 @@ def card(folder: str | Path) -> str:
         return ""
 
 
+def import_command(source: Path) -> str:
+    """What to do with a folder or file of another toolkit, for a message."""
+    return f"run keras-transformer import {source} --output FOLDER, and give FOLDER"
+
+
 def _read_json(folder: Path) -> dict[str, Any]:
     path = plain_file(folder, "config.json", MOST_CONFIG_BYTES)
     try:
@@ -234,6 +240,10 @@ def _read_json(folder: Path) -> dict[str, Any]:
                 f"{folder} is a run folder; give the model folder in it, "
                 f"{folder / 'averaged'}"
             ) from None
+        if any(next(folder.glob(form), None) for form in _FOREIGN):
+            raise InputError(
+                f"{folder} is a folder of another toolkit; {import_command(folder)}"
+            ) from None
         raise InputError(
             f"{folder} is not a model folder: cannot read {path.name} "
             f"({error.strerror}); give the folder that training wrote"
@@ -241,6 +251,11 @@ def _read_json(folder: Path) -> dict[str, Any]:
     except (RecursionError, ValueError):
         raise InputError(f"{path} is not JSON, or is cut off; copy it again") from None
     version = config.get("format_version") if isinstance(config, dict) else None
+    if version is None and isinstance(config, dict) and "model_type" in config:
+        raise InputError(
+            f"{folder} is a folder of another toolkit, a model of the type "
+            f"{str(config['model_type'])[:100]!r}; {import_command(folder)}"
+        )
     if version not in (FORMAT_VERSION, LANGUAGES_VERSION):
         raise InputError(
             f"{path} has format_version {version!r}, but this version reads "

@@ -60,6 +60,7 @@ ACTING_TOO: dict[str, str] = {
     "data/phrasebook/generate.py": "a program: it writes the committed corpus",
     "data/known_words.py": "a file of model folders, as the tokenizer's is",
     "data/tokenizer_bounds.py": "looks through what `data/tokenizer.py` is to read",
+    "importing/hub.py": "fetches a model of the hub into a temporary folder",
     "importing/source.py": "reads configs and vocabularies of other toolkits",
     "importing/reading/": "reads files of weights of other toolkits",
     "files/plain_file.py": "looks at files of strangers before they are read",

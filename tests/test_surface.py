@@ -85,6 +85,9 @@ COMMANDS = {
         --chrf-word-order --json
     """,
     "average": "RUN --output --last --best",
+    "import": """
+        SOURCE --output --dry-run --source-language --target-language
+    """,
     "export": """
         MODEL --format --output --version --examples --quantization
         --beam-size --top-beams --normalization --length-penalty --coverage-penalty

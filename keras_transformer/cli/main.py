@@ -18,6 +18,7 @@ from keras_transformer.cli.average import average
 from keras_transformer.cli.compare import compare
 from keras_transformer.cli.evaluate import evaluate
 from keras_transformer.cli.export import export
+from keras_transformer.cli.import_model import import_
 from keras_transformer.cli.info import info
 from keras_transformer.cli.score import score
 from keras_transformer.cli.serve import serve
@@ -26,7 +27,7 @@ from keras_transformer.cli.translate import translate
 
 #: In the order of the help.
 COMMANDS = (train, translate, score, evaluate, compare, average)
-COMMANDS += (export, attention, info, serve)
+COMMANDS += (import_, export, attention, info, serve)
 
 
 def _print_version(wanted: bool) -> None:
@@ -98,7 +99,8 @@ def application() -> typer.Typer:
         pretty_exceptions_enable=False,
     )
     for command in COMMANDS:
-        app.command(cls=_Command)(command)
+        # `import` is no name that a function may have.
+        app.command(command.__name__.rstrip("_"), cls=_Command)(command)
     return app
 
 

@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING
 from keras_transformer.cli import backend
 from keras_transformer.errors import InputError
 
+#: Ends of the names of files that can be imported.
+_FOREIGN = (".npz", ".bin", ".bin.gz", ".argosmodel", ".safetensors")
+
 if TYPE_CHECKING:
     from keras_transformer.translator import Translator
 
@@ -29,5 +32,10 @@ def load(
 
 def check(path: Path, kind: str) -> None:
     """Refuses a path that is not a folder, before the backend loads."""
+    if path.is_file() and path.name.endswith(_FOREIGN):
+        raise InputError(
+            f"{path} is a file of another toolkit; run keras-transformer import {path} "
+            f"--output FOLDER, and give FOLDER"
+        )
     if not path.is_dir():
         raise InputError(f"there is no folder {path}; give {kind} that training wrote")

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
+from keras_transformer.config.languages import refuse_languages
 from keras_transformer.importing import checks
+from keras_transformer.importing import hub
 from keras_transformer.importing.card import import_card
 from keras_transformer.importing.families import family_of
 from keras_transformer.importing.foreign_model import ForeignModel
@@ -13,11 +19,18 @@ from keras_transformer.importing.report import ImportReport
 from keras_transformer.importing.source import Source
 
 
-def inspect(source: str | Path) -> ImportReport:
+def inspect(
+    source: str | Path,
+    *,
+    source_language: str | None = None,
+    target_language: str | None = None,
+) -> ImportReport:
     """What `convert` would write, without writing it, and without Keras.
 
     Args:
-        source: as `convert` takes it.
+        source: as `convert` takes it, like the languages.
+        source_language: a code.
+        target_language: a code.
 
     Raises:
         InputError: as `convert` does.
@@ -27,21 +40,29 @@ def inspect(source: str | Path) -> ImportReport:
         print(kt.importing.inspect("opus-mt-en-de"))
         ```
     """
-    found = Source(source)
-    family = family_of(found)
-    with family.open_weights(found) as tensors:
-        model = _checked(family.read(found, tensors), tensors)
-        return _report(found, model, None)
+    with _opened(source, source_language, target_language) as (model, _, facts):
+        return _report(model, facts)
 
 
-def convert(source: str | Path, folder: str | Path) -> ImportReport:
+def convert(
+    source: str | Path,
+    folder: str | Path,
+    *,
+    source_language: str | None = None,
+    target_language: str | None = None,
+) -> ImportReport:
     """Writes a model of another toolkit as a model folder of this package.
 
     Weights go over one tensor at a time, as float32.
 
     Args:
-        source: a folder, or a file of weights beside which the others lie.
+        source: a folder, or a file of weights beside which the others lie; or a name of
+            the Hugging Face hub, where there is no such path and `huggingface_hub` is
+            installed.
         folder: the model folder to write; an older one of that name is replaced.
+        source_language: what a multilingual model translates from where nobody says
+            another language.
+        target_language: what it translates into in the same way.
 
     Returns:
         What was found: family, weights, languages, licence, what was left out.
@@ -49,7 +70,8 @@ def convert(source: str | Path, folder: str | Path) -> ImportReport:
     Raises:
         InputError: where it is of no family that can be imported, a file is missing,
             damaged or declares more than it holds, a tensor is missing, fits nowhere or
-            is not used, or the folder cannot be written.
+            is not used, the folder cannot be written, or the model does not know a
+            language.
 
     Example:
         ```python
@@ -60,14 +82,10 @@ def convert(source: str | Path, folder: str | Path) -> ImportReport:
     from keras_transformer import model_folder  # and with it Keras
     from keras_transformer.models.kinds import weight_shapes
 
-    found = Source(source)
-    family = family_of(found)
-    with family.open_weights(found) as tensors:
-        model = _checked(family.read(found, tensors), tensors)
-        shapes = weight_shapes(model.config)
-        checks.check_shapes(model, tensors, shapes)
+    with _opened(source, source_language, target_language) as (model, tensors, facts):
+        checks.check_shapes(model, tensors, weight_shapes(model.config))
         checks.check_ties(model, tensors)
-        report = _report(found, model, Path(folder))
+        report = _report(model, facts, Path(folder))
         contents = model_folder.Contents(
             model_folder.Weights(model.config, checks.CheckedWeights(model, tensors)),
             model.source_tokenizer,
@@ -77,6 +95,32 @@ def convert(source: str | Path, folder: str | Path) -> ImportReport:
         )
         model_folder.write(folder, contents, import_card(report))
     return report
+
+
+class _Facts(NamedTuple):
+    """What is known of a source beside its model."""
+
+    name: str
+    licence: str | None
+    left_out: tuple[str, ...]
+
+
+@contextlib.contextmanager
+def _opened(
+    source: str | Path, source_language: str | None, target_language: str | None
+) -> Iterator[tuple[ForeignModel, TensorFile, _Facts]]:
+    with hub.local(source) as path:
+        found = Source(path)
+        family = family_of(found)
+        with family.open_weights(found) as tensors:
+            model = _checked(family.read(found, tensors), tensors)
+            languages = model.languages
+            if languages is None:
+                refuse_languages(source_language, target_language)
+            else:
+                chosen = languages.with_defaults(source_language, target_language)
+                model = dataclasses.replace(model, languages=chosen)
+            yield model, tensors, _Facts(str(source), found.licence, found.left_out)
 
 
 def _checked(model: ForeignModel, tensors: TensorFile) -> ForeignModel:
@@ -91,13 +135,15 @@ def _checked(model: ForeignModel, tensors: TensorFile) -> ForeignModel:
     return model
 
 
-def _report(source: Source, model: ForeignModel, folder: Path | None) -> ImportReport:
+def _report(
+    model: ForeignModel, facts: _Facts, folder: Path | None = None
+) -> ImportReport:
     return ImportReport(
-        source=source.path,
+        source=facts.name,
         folder=folder,
         family=model.family,
         num_weights=model.config.num_weights,
         languages=tuple(model.languages.codes) if model.languages else (),
-        licence=model.licence or source.licence,
-        left_out=model.left_out,
+        licence=model.licence or facts.licence,
+        left_out=(*model.left_out, *facts.left_out),
     )

@@ -15,7 +15,7 @@ class ImportReport:
     """What an import found.
 
     Attributes:
-        source: the folder or file.
+        source: the folder or file, or the name on the hub.
         folder: the model folder that was written; None where nothing was.
         family: what people call such models, such as `"MarianMT"`.
         num_weights: the number of weights.
@@ -24,7 +24,7 @@ class ImportReport:
         left_out: sentences about what was not taken over.
     """
 
-    source: Path
+    source: str
     folder: Path | None
     family: str
     num_weights: int

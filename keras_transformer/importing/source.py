@@ -15,6 +15,7 @@ from keras_transformer.files.plain_file import plain_file
 
 #: Of a vocabulary: a quarter of a million pieces take six.
 MOST_VOCABULARY_BYTES = 16 * 2**20
+_POINTER = b"version https://git-lfs.github.com/spec/"
 
 
 class Source:
@@ -44,6 +45,19 @@ class Source:
         name = self.config.get("model_type")
         return name if isinstance(name, str) else None
 
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Sentences about what is in the files and is never taken over."""
+        if not self.names_code:
+            return ()
+        return ("the folder names code of its own (auto_map), which is never run",)
+
+    @property
+    def names_code(self) -> bool:
+        """Whether a config names code of the folder."""
+        names = filter(self.has, ("config.json", "tokenizer_config.json"))
+        return any("auto_map" in self.json(name) for name in names)
+
     @functools.cached_property
     def licence(self) -> str | None:
         """The licence that the front matter of README.md names."""
@@ -64,6 +78,11 @@ class Source:
         """Whether there is a file of that name."""
         return (self.folder / name).is_file()
 
+    def names(self, *patterns: str) -> list[str]:
+        """The names of the files that fit one of the patterns, sorted."""
+        found = {path.name for form in patterns for path in self.folder.glob(form)}
+        return sorted(found)
+
     def first(self, *names: str) -> str | None:
         """The first of these names that there is a file of."""
         return next(filter(self.has, names), None)
@@ -77,11 +96,17 @@ class Source:
         """
         path = plain_file(self.folder, name, most_bytes)
         try:
-            return path.read_bytes()
+            content = path.read_bytes()
         except OSError as error:
             raise InputError(
                 f"cannot read {path}: {error.strerror}; get all files of the model"
             ) from None
+        if content.startswith(_POINTER):
+            raise InputError(
+                f"{path} is not the file but Git's pointer to one; run git lfs pull in "
+                f"its folder"
+            )
+        return content
 
     def text(self, name: str, most_bytes: int = MOST_CONFIG_BYTES) -> str:
         """The UTF-8 text of a file; raises as `bytes` does."""

@@ -5,13 +5,13 @@ A family is a module of this folder. It has
 * `read(source, tensors) -> ForeignModel`: says what the files hold, reading configs and
   vocabularies but no weight;
 * where it knows better than `reading.open_tensors` which file holds the weights,
-  `open_weights(source) -> TensorFile`.
+  `open_weights(source) -> TensorFile`;
+* where no `model_type` names it, `is_in(source) -> bool`, by the names of the files.
 """
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
 from types import ModuleType
 from typing import NamedTuple
 
@@ -29,13 +29,11 @@ class Family(NamedTuple):
         name: what people call such models.
         module: of this folder.
         model_types: as `config.json` of a folder of `transformers` names it.
-        is_in: whether the files of a source without `model_type` are of this family.
     """
 
     name: str
     module: str
     model_types: tuple[str, ...] = ()
-    is_in: Callable[[Source], bool] = lambda source: False
 
     def open_weights(self, source: Source) -> TensorFile:
         """Opens the weights."""
@@ -45,6 +43,11 @@ class Family(NamedTuple):
     def read(self, source: Source, tensors: TensorFile) -> ForeignModel:
         """What the files hold."""
         return self._module.read(source, tensors)
+
+    def is_in(self, source: Source) -> bool:
+        """Whether files without `model_type` are of this family, by their names."""
+        asked = getattr(self._module, "is_in", None)
+        return asked is not None and asked(source)
 
     @property
     def _module(self) -> ModuleType:
@@ -57,6 +60,23 @@ FAMILIES = (
     Family("M2M100 and NLLB", "m2m100", model_types=("m2m_100",)),
     Family("mBART", "mbart", model_types=("mbart",)),
     Family("T5", "t5", model_types=("t5", "mt5")),
+    Family("Marian", "marian_files"),
+)
+
+
+#: Types that look like a known one, and why they are none.
+_OTHERS = {
+    "nllb-moe": "its layers are mixtures of experts",
+    "switch_transformers": "its layers are mixtures of experts",
+    "umt5": "each of its layers has relative positions of its own",
+}
+_PLAIN_WAY = "translate with transformers"
+#: Checkpoints of training programs, which only these programs read.
+_CHECKPOINT = (
+    "{path} is a checkpoint of PyTorch, such as fairseq and OpenNMT-py write, which "
+    "only their own code reads; convert it with ct2-fairseq-converter or "
+    "ct2-opennmt-py-converter of CTranslate2, or for transformers, and import that "
+    "folder"
 )
 
 
@@ -71,15 +91,22 @@ def family_of(source: Source) -> Family:
     if model_type in known:
         return known[model_type]
     if model_type is not None:
+        name = model_type[:100]
+        reason = _OTHERS.get(name, f"known are {', '.join(sorted(known))}")
+        if source.names_code:
+            reason += ", and code of the folder (auto_map) is never run"
         raise InputError(
-            f"{source.folder} is a model of the type {model_type[:100]!r}, which "
-            f"cannot be imported; known are {', '.join(sorted(known))}"
+            f"{source.folder} is a model of the type {name!r}, which cannot be "
+            f"imported: {reason}; {_PLAIN_WAY}"
         )
     for family in FAMILIES:
         if family.is_in(source):
             return family
+    checkpoints = source.names("*.pt", "*.pt.gz")
+    if source.path.suffix == ".pt" or checkpoints:
+        raise InputError(_CHECKPOINT.format(path=source.path))
     raise InputError(
         f"{source.path} is no model that can be imported: it has no config.json with a "
-        f"model_type (known are {', '.join(sorted(known))}); give the folder that was "
-        f"downloaded"
+        f"model_type (known are {', '.join(sorted(known))}) and no files of another "
+        f"toolkit that docs/import.md lists; give the folder that was downloaded"
     )

@@ -11,24 +11,43 @@ from keras_transformer.importing.source import Source
 _FILE = "generation_config.json"
 
 
-def decoding_of(source: Source, pad_id: int) -> DecodingOptions:
+def decoding_of(
+    source: Source, pad_id: int, longest: int | None = None
+) -> DecodingOptions:
     """The search that a folder of `transformers` asks for.
 
-    Scores are divided by the length, as `transformers` does by default.
+    Scores are divided by the length, as `transformers` does by default. The end that
+    is forced where a translation reaches its limit is left out: a translation that is
+    cut off shall be seen.
 
     Args:
         source: the folder.
         pad_id: an id that is never written anyway.
+        longest: the most tokens that the model takes. A `max_length` that says no more
+            than this is left out: a search makes room for all of it, however short its
+            line.
 
     Raises:
         InputError: where an option is not of the kind that it should be.
     """
     given = {**source.config, **(source.json(_FILE) if source.has(_FILE) else {})}
     given = {name: value for name, value in given.items() if value is not None}
+    try:
+        return DecodingOptions.of(_options(given, pad_id, longest))
+    except InputError as error:
+        raise InputError(f"{source.folder}, its search: {error}") from None
+    except (IndexError, TypeError, ValueError):
+        raise InputError(
+            f"{source.folder}: its search defaults are damaged; get {_FILE} again"
+        ) from None
+
+
+def _options(given: dict[str, Any], pad_id: int, longest: int | None) -> dict[str, Any]:
     beams = given.get("num_beams", 1)
     options: dict[str, Any] = {"beam_size": beams, **_normalization(given)}
-    if "max_length" in given:  # which counts the start token
-        options["max_length"] = given["max_length"] - 1
+    length = given.get("max_length")  # which counts the start token
+    if isinstance(length, int) and (longest is None or length < longest):
+        options["max_length"] = length - 1
     if beams > 1 and given.get("early_stopping") is True:
         options["patience"] = 1.0
     for name in ("no_repeat_ngram_size", "repetition_penalty"):
@@ -38,10 +57,7 @@ def decoding_of(source: Source, pad_id: int) -> DecodingOptions:
     ids = {row[0] for row in forbidden if len(row) == 1} - {pad_id}
     if ids:
         options["suppressed_tokens"] = tuple(sorted(ids))
-    try:
-        return DecodingOptions.of(options)
-    except InputError as error:
-        raise InputError(f"{source.folder}, its search: {error}") from None
+    return options
 
 
 def _normalization(given: dict[str, Any]) -> dict[str, Any]:

@@ -65,7 +65,7 @@ def read(source: Source, tensors: TensorFile) -> ForeignModel:
         weights=weights,
         source_tokenizer=source_tokenizer,
         target_tokenizer=target_tokenizer,
-        decoding=decoding_of(source, config.pad_id),
+        decoding=decoding_of(source, config.pad_id, config.max_sequence_length),
         languages=languages_of(source_tokenizer),
         ignorable=_IGNORABLE,
         equal=tuple(groups.values()),

@@ -1,0 +1,57 @@
+"""`keras-transformer import`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from keras_transformer.cli import backend
+from keras_transformer.errors import InputError
+
+
+def import_(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="SOURCE",
+            help="A folder or file of another toolkit, or a name of the hub.",
+        ),
+    ],
+    output: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="The model folder to write.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what it is, and write nothing.")
+    ] = False,
+    source_language: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CODE", help="Language to translate from, if none is given."
+        ),
+    ] = None,
+    target_language: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CODE", help="Language to translate into, if none is given."
+        ),
+    ] = None,
+) -> None:
+    """Write a model of another toolkit as a model folder.
+
+    docs/import.md lists what can be imported. Prints the family, the number of weights,
+    gigabytes, the licence as far as the files say it, languages, and what was left out.
+    Nothing in SOURCE is run. A name such as Helsinki-NLP/opus-mt-en-de is fetched from
+    the Hugging Face hub, if huggingface_hub is installed.
+    """
+    from keras_transformer import importing
+
+    languages = {"source_language": source_language, "target_language": target_language}
+    if dry_run:
+        print(importing.inspect(source, **languages))
+        return
+    if output is None:
+        raise InputError(
+            "import needs --output FOLDER, the model folder to write; or --dry-run"
+        )
+    backend.activate()
+    print(importing.convert(source, output, **languages))

@@ -1,0 +1,132 @@
+"""`keras-transformer import`, names of the hub, and foreign folders given as models."""
+
+import sys
+import types
+
+import foreign_folders
+import pytest
+from typer.testing import CliRunner
+
+import keras_transformer as kt
+from keras_transformer.cli import model_folder as given_on_the_command_line
+from keras_transformer.cli.main import application
+from keras_transformer.errors import InputError
+from keras_transformer.importing import hub
+
+NAME = "someone/opus-mt-en-de"
+CARD = "---\nlanguage: [en, de]\nlicense: apache-2.0\n---\n# A model\n"
+
+pytestmark = pytest.mark.one_backend
+
+
+@pytest.fixture
+def folder(tmp_path):
+    folder = foreign_folders.marian(tmp_path / "foreign", languages=("deu", "fra"))
+    (folder / "README.md").write_text(CARD, encoding="utf-8")
+    return folder
+
+
+def invoke(*arguments):
+    arguments = list(map(str, arguments))
+    return CliRunner().invoke(application(), arguments, catch_exceptions=False).output
+
+
+def test_the_command_says_what_it_found_and_writes_the_model_folder(folder, tmp_path):
+    text = invoke("import", folder, "--dry-run", "--target-language", "fra")
+    assert "family: MarianMT" in text
+    assert "GB as float32" in text
+    assert "languages: deu, fra" in text
+    assert "licence: apache-2.0" in text
+    assert "model folder" not in text
+    with pytest.raises(InputError, match="needs --output FOLDER"):
+        invoke("import", folder)
+    output = tmp_path / "model"
+    options = ["--output", output, "--target-language", "fra"]
+    assert f"model folder: {output}" in invoke("import", folder, *options)
+    assert kt.Translator.load(output).languages.target == "fra"
+    card = (output / "README.md").read_text(encoding="utf-8")
+    assert "MarianMT" in card and "apache-2.0" in card and "`foreign`" in card
+    assert str(tmp_path) not in card
+    with pytest.raises(InputError, match="knows 2 languages, not 'ger'"):
+        invoke("import", folder, "--dry-run", "--target-language", "ger")
+
+
+def test_an_imported_folder_translates_the_same_in_a_new_process(
+    tmp_path, run_python, monkeypatch
+):
+    folder = foreign_folders.marian(tmp_path / "foreign")
+    kt.importing.convert(folder, tmp_path / "model")
+    lines = ["the old cat", "a train leaves", "", "under the table at seven"]
+    (tmp_path / "lines").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    expected = kt.Translator.load(tmp_path / "model").translate(lines)
+    arguments = ["translate", str(tmp_path / "model")]
+    options = ["--input", str(tmp_path / "lines"), "--output", str(tmp_path / "out")]
+    run_python(["-m", "keras_transformer.cli.main", *arguments, *options])
+    found = (tmp_path / "out").read_text(encoding="utf-8").splitlines()
+    assert found == expected
+    assert any(found)
+
+
+# === The hub ===
+
+
+@pytest.fixture
+def fake_hub(monkeypatch, folder):
+    """`huggingface_hub` with one model; keeps what it was asked for."""
+    module = types.ModuleType("huggingface_hub")
+    module.calls = []
+
+    def snapshot_download(name, local_dir, allow_patterns):
+        module.calls.append((name, allow_patterns))
+        if name != NAME:
+            raise OSError("404: no such model\nsee the documentation")
+        local_dir.mkdir()
+        for path in folder.iterdir():
+            (local_dir / path.name).write_bytes(path.read_bytes())
+
+    module.snapshot_download = snapshot_download
+    monkeypatch.setitem(sys.modules, "huggingface_hub", module)
+    return module
+
+
+def test_a_name_of_the_hub_is_fetched(fake_hub, tmp_path):
+    report = kt.importing.convert(NAME, tmp_path / "model")
+    assert report.source == NAME
+    ((name, patterns),) = fake_hub.calls
+    assert name == NAME
+    assert "*.safetensors" in patterns
+    assert not [p for p in patterns if p.endswith((".py", ".bin", ".pt", ".h5", "*"))]
+    card = (tmp_path / "model" / "README.md").read_text(encoding="utf-8")
+    assert f"`{NAME}`" in card
+
+
+def test_what_the_hub_does_not_give_is_one_sentence(fake_hub, folder):
+    with pytest.raises(InputError, match=r"404: no such model see the documentation"):
+        kt.importing.inspect("someone/else")
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(InputError, match=r"no safetensors of someone/opus.*git clone"):
+        kt.importing.inspect(NAME)
+
+
+def test_without_the_package_the_message_says_how_to_get_the_files(monkeypatch):
+    monkeypatch.setattr(hub, "_PACKAGE", "no_such_package_at_all")
+    with pytest.raises(
+        InputError, match=r"pip install .* git clone https://hugg.*opus"
+    ):
+        kt.importing.inspect(NAME)
+    with pytest.raises(InputError, match="there is no file or folder nowhere"):
+        kt.importing.inspect("nowhere")
+
+
+# === Foreign folders where a MODEL is wanted ===
+
+
+def test_a_foreign_folder_given_as_a_model_names_the_command(folder, tmp_path):
+    command = rf"keras-transformer import {folder} --output"
+    with pytest.raises(InputError, match=rf"of the type 'marian'; run {command}"):
+        kt.Translator.load(folder)
+    (folder / "config.json").unlink()
+    with pytest.raises(InputError, match=rf"of another toolkit; run {command}"):
+        kt.Translator.load(folder)
+    with pytest.raises(InputError, match=r"is a file of another toolkit; run keras-"):
+        given_on_the_command_line.check(folder / "model.safetensors", "a model folder")

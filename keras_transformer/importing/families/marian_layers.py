@@ -37,7 +37,7 @@ def _layer(
 ) -> Iterator[tuple[str, Weight]]:
     place = "_pre" if config.normalize_first else ""
     if side == "decoder" and config.decoder == "ssru":
-        path, name = f"{ours}/self_attention", f"{theirs}_rnn"
+        path, name = f"{ours}/ssru", f"{theirs}_rnn"
         yield f"{path}/input_kernel", kept(f"{name}_W")
         yield f"{path}/forget_kernel", kept(f"{name}_Wf")
         yield f"{path}/forget_bias", flattened(f"{name}_bf")

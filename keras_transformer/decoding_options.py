@@ -156,6 +156,17 @@ class OptionTable:
         stand_in=1.0,
         exports="every",
     )
+    rules: Literal["default", "transformers", "transformers_heuristic"] = _option(
+        "default",
+        "Whose rules a beam search follows. Those of the library transformers are "
+        "there for comparison: an end counts only among the best beam_size "
+        "continuations, at the limit the same holds for what has not ended, and "
+        'max_length counts the start token. Of its early_stopping, "never" is '
+        '"transformers", True is that with a patience of 1, and False, which it has by '
+        'default, is "transformers_heuristic": a row ends as if what is alive could '
+        'only end now. The best score of "default" is at least theirs.',
+        search="beam",
+    )
     min_length: CountOrZero = _option(
         0,
         "The fewest tokens of a translation, its end included.",

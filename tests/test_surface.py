@@ -59,7 +59,8 @@ COMMANDS = {
     "translate": """
         MODEL --input --output --format --batch-size --prefixes --attention --ensemble
         --beam-size --top-beams --normalization --length-penalty --coverage-penalty
-        --patience --min-length --max-length --no-repeat-ngram-size --repetition-penalty
+        --patience --rules --min-length --max-length --no-repeat-ngram-size
+        --repetition-penalty
         --suppressed-tokens --forced-start --forced-end --num-beam-groups
         --diversity-penalty --sampling
         --temperature --top-k --top-p --seed --mbr --mbr-candidates --long-lines
@@ -73,7 +74,7 @@ COMMANDS = {
         MODEL --source --reference --tokenize --lowercase --confidence
         --chrf-word-order --json --output
         --beam-size --normalization --length-penalty --coverage-penalty --patience
-        --min-length --max-length --no-repeat-ngram-size --repetition-penalty
+        --rules --min-length --max-length --no-repeat-ngram-size --repetition-penalty
         --suppressed-tokens --forced-start --forced-end --num-beam-groups
         --diversity-penalty --sampling
         --temperature --top-k --top-p --seed --mbr --mbr-candidates --long-lines
@@ -91,7 +92,8 @@ COMMANDS = {
     "export": """
         MODEL --format --output --version --examples --quantization
         --beam-size --top-beams --normalization --length-penalty --coverage-penalty
-        --patience --min-length --max-length --no-repeat-ngram-size --repetition-penalty
+        --patience --rules --min-length --max-length --no-repeat-ngram-size
+        --repetition-penalty
         --suppressed-tokens --forced-start --forced-end --num-beam-groups
         --diversity-penalty --sampling
         --temperature --top-k --top-p --seed --mbr --mbr-candidates --long-lines

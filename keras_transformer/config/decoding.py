@@ -127,20 +127,37 @@ class DecodingOptions(pydantic.BaseModel, OptionTable):
                 f"num_beam_groups {self.num_beam_groups} and diversity_penalty "
                 f"{self.diversity_penalty} need each other; give both, or neither"
             )
+        if self.rules != "default" and self.num_beam_groups > 1:
+            yield (
+                f"rules {self.rules} have no groups of beams; give num_beam_groups 1 "
+                f"and diversity_penalty 0, or rules default"
+            )
         if self.beam_size % self.num_beam_groups:
             yield (
                 f"num_beam_groups {self.num_beam_groups} does not divide beam_size "
                 f"{self.beam_size}; make beam_size a multiple of it"
             )
-        if self.forced_start is not None and self.max_length == 1:
+        if self.max_length is None:
+            return
+        if self.most_tokens == 0:
+            yield "max_length 1 counts only the start token; give a larger one"
+        if self.forced_start is not None and self.most_tokens == 1:
             yield (
-                "max_length 1 leaves no token after the forced_start; give a larger one"
+                f"max_length {self.max_length} leaves no token after the forced_start; "
+                f"give a larger one"
             )
-        if self.max_length is not None and self.min_length > self.max_length:
+        if self.min_length > (self.most_tokens or 1):
             yield (
                 f"min_length {self.min_length} is above max_length {self.max_length}; "
                 f"give a smaller one"
             )
+
+    @property
+    def most_tokens(self) -> int | None:
+        """The most tokens that `max_length` allows, the start token not counted."""
+        if self.max_length is None or self.rules == "default":
+            return self.max_length
+        return self.max_length - 1
 
     @property
     def num_candidates(self) -> int:

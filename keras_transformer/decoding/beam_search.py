@@ -70,6 +70,7 @@ def beam_search(
     normalization: str = "gnmt",
     length_penalty: float = 0.6,
     patience: float | None = None,
+    rules: str = "default",
     coverage: Callable[..., Tensor] | None = None,
     reorder: Callable[..., Tensors] = gather_all,
     num_beam_groups: int = 1,
@@ -108,6 +109,11 @@ def beam_search(
         patience: also ends a row once patience * W hypotheses have ended, and at least
             R; with groups, each group counts for its part of W. An ending hypothesis
             counts if it is among the best W continuations of its step.
+        rules: whose rules hold. `"transformers"` are those of that library: an end
+            counts only among the best W continuations, and so does at the limit what
+            has not ended; a row goes on until W have ended and none of them can be
+            bettered. `"transformers_heuristic"` ends it, too, once the best live score
+            is no better at its current length. They have no groups.
         coverage: a function of cache and constants after a step, whose value (B, W), at
             most 0, is added to the score of each hypothesis.
         reorder: `(cache, beams (B, W)) -> cache` after which hypothesis w continues
@@ -129,7 +135,8 @@ def beam_search(
         hypothesis that ended first, then to the lower beam, then to the lower id.
 
     Raises:
-        ValueError: `top_beams` above `beam_size`, or a negative `length_penalty`.
+        ValueError: `top_beams` above `beam_size`, a negative `length_penalty`, or
+            unknown `rules`.
 
     Reference: Wu et al., 2016, https://arxiv.org/abs/1609.08144, section 7; Vaswani
     et al., 2017, https://arxiv.org/abs/1706.03762, section 6.1; Kasai et al., 2022,
@@ -137,11 +144,13 @@ def beam_search(
     https://arxiv.org/abs/1610.02424.
     """
     _check(beam_size, top_beams, length_penalty)
+    theirs = _are_theirs(rules, num_beam_groups)
     process = process or chain(suppressed=suppressed)
     split, join = beam_groups.views(num_beam_groups)
     choose = beam_groups.chooser(num_beam_groups, end_id)
     width = beam_size // num_beam_groups
-    wanted = min(top_beams, width)  # of each group, those that may be returned
+    # Of each group, those that may be returned; theirs wait for all.
+    wanted = width if theirs else min(top_beams, width)
     rows = ops.shape(limits)[0]
     limits = beam_groups.repeat(limits, num_beam_groups)
     state = _start(width, length, limits, cache, pad_id)
@@ -163,19 +172,24 @@ def beam_search(
         added = OFF if coverage is None else split(coverage(cache, constants))
         choice = partial(choose, count=2 * width, done=state.done, penalty=diversity)
         candidates = _continue(state, split(logs), added, choice)
-        state = _keep_finished(state, candidates, end_id, own_score)
+        ends = _ends(state, candidates, end_id, limits if theirs else None)
+        state = _keep_finished(state, candidates, ends, own_score)
         state, beams = _keep_live(state, candidates, end_id, split(nan_of(logits)))
         cache = reorder(cache, beam_groups.of_all(beams, num_beam_groups))
         position = state.position + 1
         state = state._replace(position=position, cache=cache, prefix=forced)
-        best_possible = own_score(ops.max(state.log_probabilities, axis=1), limits)
+        longest = limits if rules != "transformers_heuristic" else position
+        best_possible = own_score(ops.max(state.log_probabilities, axis=1), longest)
         settled = state.finished_scores[:, wanted - 1] >= best_possible
         settled = ops.logical_or(settled, state.position >= limits)
         ended = number("patience", most, constants)
         return state._replace(done=_done(state, settled, ended, num_beam_groups))
 
     state = search_loop(body, state, (limits, constants), rows=rows, length=length)
-    hypotheses = _hypotheses(state, limits, partial(score, constants=constants))
+    if theirs:
+        hypotheses = _finished(state, end_id)
+    else:
+        hypotheses = _hypotheses(state, limits, partial(score, constants=constants))
     hypotheses = beam_groups.merge(hypotheses, num_beam_groups)
     return _result(hypotheses, state, top_beams, pad_id)
 
@@ -187,6 +201,20 @@ def _check(beam_size: int, top_beams: int, length_penalty: float) -> None:
         )
     if length_penalty < 0:
         raise ValueError(f"length_penalty must be at least 0, got {length_penalty}")
+
+
+def _are_theirs(rules: str, num_beam_groups: int) -> bool:
+    """Whether the rules are those of transformers."""
+    if rules == "default":
+        return False
+    if rules not in ("transformers", "transformers_heuristic"):
+        raise ValueError(
+            f'rules must be "default", "transformers" or "transformers_heuristic", got '
+            f"{rules!r}"
+        )
+    if num_beam_groups > 1:
+        raise ValueError(f"rules {rules!r} have no groups, got {num_beam_groups}")
+    return True
 
 
 def _start(
@@ -256,14 +284,29 @@ def _continue(
     return _Candidates(tokens, last, ranks, scores, beams, coverage)
 
 
+def _ends(
+    state: _State, candidates: _Candidates, end_id: int, limits: Tensor | None
+) -> Tensor:
+    """Which candidates (B, 2W) end at this step.
+
+    Under the rules of transformers, for which `limits` (B,) are given, those alone that
+    are among the first W, and of them all that are at their limit.
+    """
+    alive = ops.logical_not(ops.expand_dims(state.done, 1))
+    ends = candidates.last == end_id
+    if limits is not None:
+        ends = ops.logical_or(ends, ops.expand_dims(state.position + 1 >= limits, 1))
+        places = ops.arange(candidates.last.shape[1], dtype="int32")
+        ends = ops.logical_and(ends, places < state.finished_scores.shape[1])
+    return ops.logical_and(ends, alive)
+
+
 def _keep_finished(
-    state: _State, candidates: _Candidates, end_id: int, score: Callable[..., Tensor]
+    state: _State, candidates: _Candidates, ends: Tensor, score: Callable[..., Tensor]
 ) -> _State:
     """The best W of the finished hypotheses and those that end at this step."""
     width = state.finished_scores.shape[1]
     length = state.position + 1
-    alive = ops.logical_not(ops.expand_dims(state.done, 1))
-    ends = ops.logical_and(candidates.last == end_id, alive)
     log_probabilities = ops.where(ends, candidates.log_probabilities, NEVER)
     # Not computed from `NEVER`: LiteRT turns minus infinity into a finite number.
     scores = score(candidates.log_probabilities, length)
@@ -369,6 +412,21 @@ def _hypotheses(
         ),
         scores=scores,
         finished=places < width,
+    )
+
+
+def _finished(state: _State, end_id: int) -> SearchResult:
+    """The finished hypotheses, of which some may be at the limit without an end."""
+    broken = state.log_probabilities != state.log_probabilities
+    broken = ops.any(broken, axis=1, keepdims=True)
+    last = ops.maximum(ops.expand_dims(state.finished_lengths - 1, 2), 0)
+    last = ops.take_along_axis(state.finished_tokens, last, axis=2)[:, :, 0]
+    return SearchResult(
+        tokens=state.finished_tokens,
+        lengths=state.finished_lengths,
+        log_probabilities=state.finished_log_probabilities,
+        scores=ops.where(broken, float("nan"), state.finished_scores),
+        finished=last == end_id,
     )
 
 

@@ -121,6 +121,7 @@ def search(
         beam_size=width,
         top_beams=options.top_beams,
         patience=options.patience,
+        rules=options.rules,
         num_beam_groups=options.num_beam_groups,
         diversity_penalty=options.diversity_penalty,
         coverage=coverage,

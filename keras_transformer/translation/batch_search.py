@@ -259,8 +259,8 @@ class BatchSearch:
         source = self._pad([sentence.ids for sentence in sentences], least)
         rows, length = source.shape
         limits = self._limits(sentences, options)
-        if options.max_length is not None:
-            L = bucket(options.max_length)
+        if options.most_tokens is not None:
+            L = bucket(options.most_tokens)
         else:
             L = length + EXTRA_LENGTH
             if limits.max() > L:  # a long prefix, or min_length
@@ -295,7 +295,7 @@ class BatchSearch:
         end = self.model.config.source_end
         limits = [
             max(
-                options.max_length
+                options.most_tokens
                 or len(sentence.ids) - sentence.num_around(end) + EXTRA_LENGTH,
                 options.min_length,
                 sentence.num_forced + 1,
@@ -389,7 +389,7 @@ class BatchSearch:
                 f"min_length {options.min_length} is more than the {longest} tokens "
                 "that the model can write; use a smaller one"
             )
-        longest = min(longest, options.max_length or longest)
+        longest = min(longest, options.most_tokens or longest)
         for sentence in sentences:
             if sentence.num_forced >= longest:
                 raise InputError(

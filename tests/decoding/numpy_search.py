@@ -138,6 +138,41 @@ def any_beam_search(
     return best_first(without_repeats(found))[:top_beams]
 
 
+def transformers_beam_search(
+    scores_of, limit, beam_size, end_id, alpha, early_stopping, top_beams=None
+):
+    """The beam search of the library transformers, step by step as it is there.
+
+    Args:
+        scores_of: processed log-probabilities (V,) after `tokens`.
+        early_stopping: True, False or "never", as there.
+    """
+    live, finished = [((), 0.0)], []
+    for length in range(1, limit + 1):
+        candidates = []
+        for tokens, before in live:
+            for token, new in enumerate(scores_of(tokens)):
+                if new > -np.inf:
+                    candidates.append(((*tokens, token), before + new))
+        candidates = sorted(candidates, key=lambda c: -c[1])[: 2 * beam_size]
+        for tokens, total in candidates[:beam_size]:
+            if tokens[-1] == end_id or length == limit:
+                score = total / length**alpha
+                ended = tokens[-1] == end_id
+                finished.append(Hypothesis(tokens, total, score, ended))
+        finished = best_first(finished)[:beam_size]
+        live = [c for c in candidates if c[0][-1] != end_id][:beam_size]
+        if len(finished) == beam_size and early_stopping is True:
+            break
+        longest = limit if early_stopping == "never" else length
+        if not live:
+            break
+        bound = live[0][1] / longest**alpha
+        if len(finished) == beam_size and finished[-1].score >= bound:
+            break
+    return finished[:top_beams]
+
+
 def without_repeats(hypotheses):
     return list({h.tokens: h for h in reversed(hypotheses)}.values())[::-1]
 

@@ -46,6 +46,8 @@ def run(limits, constants, cache, *, rules=(), **options):
     process = chain(prefix=options["prefix"], end_id=END, **forced, **dict(rules))
     if options.pop("covered", False):
         options["coverage"] = covered
+    if "rules_of" in options:
+        options["rules"] = options.pop("rules_of")
     search = beam_search if "beam_size" in options else greedy_search
     arguments = (decode_step, constants, cache, limits)
     return search(*arguments, process=process, **options)
@@ -151,6 +153,51 @@ def test_equals_the_reference(name):
         limits = np.where(np.arange(ROWS) == row, LIMITS, 0)
         alone = results(lattice, limits, given, **options)[row]
         assert_same(found[row], alone, tolerance=1e-6)
+
+
+@pytest.mark.parametrize(
+    "early_stopping, alpha",
+    [
+        (False, 0.6),
+        pytest.param("never", 1.0, marks=pytest.mark.one_backend),
+        pytest.param("never", 0.0, marks=pytest.mark.one_backend),
+        pytest.param(True, 2.0, marks=pytest.mark.one_backend),
+    ],
+)
+def test_the_rules_of_transformers_are_those_of_its_search(early_stopping, alpha):
+    lattice = Lattice.random(41, ROWS, VOCABULARY_SIZE)
+    heuristic = "_heuristic" if early_stopping is False else ""
+    options = {"beam_size": 3, "normalization": "power", "length_penalty": alpha}
+    theirs = {"rules_of": f"transformers{heuristic}"}
+    theirs["patience"] = 1.0 if early_stopping is True else None
+    found = results(lattice, LIMITS, top_beams=3, **options, **theirs)
+    ours = results(lattice, LIMITS, top_beams=3, **options)
+    differing = 0
+    for row, hypotheses in enumerate(found):
+        logits_of = lattice.logits_of(row)
+        expected = numpy_search.transformers_beam_search(
+            lambda tokens, of=logits_of: numpy_search.log_softmax(of(tokens)),
+            *(LIMITS[row], 3, END, alpha, early_stopping),
+        )
+        assert_same(hypotheses, expected)
+        # Our best is never worse.
+        assert ours[row][0].score >= hypotheses[0].score - 1e-5
+        differing += [h.tokens for h in ours[row]] != [h.tokens for h in hypotheses]
+    assert differing > 0 or alpha == 1.0
+    # The best alone is the best of several.
+    alone = results(lattice, LIMITS, top_beams=1, **options, **theirs)
+    for one, several in zip(alone, found, strict=True):
+        assert_same(one, several[:1])
+
+
+@pytest.mark.one_backend
+def test_rules_that_nobody_has_are_refused():
+    lattice = Lattice.random(1, 1, VOCABULARY_SIZE)
+    with pytest.raises(ValueError, match="got 'theirs'"):
+        results(lattice, [3], beam_size=2, rules_of="theirs")
+    groups = {"num_beam_groups": 2, "diversity_penalty": 0.5}
+    with pytest.raises(ValueError, match="have no groups, got 2"):
+        results(lattice, [3], beam_size=2, rules_of="transformers", **groups)
 
 
 FIRST = [5, FREE, 1, 3, FREE, 6, 4, 5, 3, 2]  # the start and the end among them

@@ -178,6 +178,51 @@ def test_greedy_search_writes_what_t5_generates(models, source):
     np.testing.assert_array_equal(tokens, expected)
 
 
+@pytest.mark.parametrize(
+    ("early_stopping", "alpha", "forced"),
+    [("never", 1.0, False), (True, 2.0, True), (False, 0.6, False), ("never", 0, True)],
+)
+def test_beam_search_by_their_rules_writes_what_t5_generates(
+    models, source, early_stopping, alpha, forced
+):
+    torch = pytest.importorskip("torch")
+    theirs, ours = models
+    given = {"forced_bos_token_id": 7, "forced_eos_token_id": END} if forced else {}
+    expected = theirs.generate(
+        torch.tensor(source).long(),
+        attention_mask=torch.tensor(source != PAD).long(),
+        max_new_tokens=LENGTH,
+        do_sample=False,
+        use_cache=False,
+        suppress_tokens=[PAD],
+        num_beams=4,
+        num_return_sequences=4,
+        length_penalty=float(alpha),
+        early_stopping=early_stopping,
+        output_scores=True,
+        return_dict_in_generate=True,
+        **given,
+    )
+    options = DecodingOptions(
+        rules="transformers_heuristic" if early_stopping is False else "transformers",
+        patience=1.0 if early_stopping is True else None,
+        top_beams=4,
+        normalization="power",
+        length_penalty=alpha,
+        forced_start=7 if forced else None,
+        forced_end=forced,
+    )
+    beams = functools.partial(search, ours, length=LENGTH, options=options)
+    limits = np.full(3, LENGTH, "int32")
+    found = backends.compile(beams, ours)(source, limits)
+    tokens = expected.sequences.numpy()[:, 1:].reshape(3, 4, -1)
+    ended = np.cumsum(tokens == END, axis=2) > 1  # behind an end they have others
+    rows = ops.convert_to_numpy(found.tokens)[:, :, : tokens.shape[2]]
+    np.testing.assert_array_equal(rows, np.where(ended, PAD, tokens))
+    scores = expected.sequences_scores.numpy().reshape(3, 4)
+    np.testing.assert_allclose(numpy(found.scores), scores, rtol=1e-4)
+
+
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize(
     "num_buckets, max_distance",

@@ -4,11 +4,12 @@ Import nothing that loads PyTorch into the same process: its OpenMP library slow
 one down many times.
 
 Its beam search has rules of its own. A hypothesis is worth log-probability /
-length^alpha, the end counted: `power` of this package, by which `gnmt` searches here,
-too; a row ends when
-`beam_size` hypotheses ended, whatever the others could still become; an end that ranks
-below the first `beam_size` continuations is dropped; what may not be chosen leaves its
-probability to the others. Greedy search finds the same text.
+length^alpha, the end counted: the normalization `power`, by which it searches for
+`gnmt`, too; a row ends when `beam_size` hypotheses ended, whatever the others could
+still become; an end that ranks below the first `beam_size` continuations is dropped;
+what may not be chosen leaves its probability to the others. A first token that is
+forced costs nothing and counts in the length; an end that is forced is not counted.
+Greedy search finds the same text.
 """
 
 import json

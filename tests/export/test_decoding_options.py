@@ -1,11 +1,7 @@
 """Exports search with every option of the model, or refuse it by name."""
 
 import json
-import shutil
-import subprocess
-import sys
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,17 +14,14 @@ from keras_transformer.export import checks
 from keras_transformer.export import ctranslate2
 from keras_transformer.export import litert
 from keras_transformer.export import onnx
-from keras_transformer.export import programs
 from keras_transformer.export import saved_model
 from reference.fixture_folder import BLOCKED
 from reference.fixture_folder import FOLDER
-from reference.fixture_folder import lines
 from reference.weights import scatter
 
 on_tensorflow = pytest.mark.one_backend("tensorflow")
 pytestmark = pytest.mark.export
 
-FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "exports"
 LINES = ["a fox", "", "a dog and a fox", "a dog " * 9]
 OPTIONS = {
     "beam_size": 4,
@@ -229,35 +222,6 @@ def test_a_server_of_ctranslate2_has_them_too(translator, tmp_path):
     assert all(3 <= len(h.ids) <= 8 for h in several)
     with pytest.raises(InputError, match="at most 9"):
         engine.count_tokens(LINES)
-
-
-# === Programs of today with exports of earlier versions ===
-
-
-@pytest.mark.one_backend
-@pytest.mark.parametrize("form", [onnx, litert, ctranslate2])
-@pytest.mark.parametrize("beam_size", [1, 4])
-def test_programs_take_descriptions_of_earlier_versions(form, beam_size, tmp_path):
-    name = form.__name__.rpartition(".")[2]
-    runtimes = {onnx: "onnxruntime", litert: "ai_edge_litert"}
-    pytest.importorskip(runtimes.get(form, "ctranslate2"))
-    folder = shutil.copytree(FIXTURES / name, tmp_path / "model")
-    for source, program in form._PROGRAMS.items():
-        shutil.copy(Path(programs.__file__).with_name(source), folder / program)
-    done = subprocess.run(
-        [sys.executable, "translate.py", "--scores", f"--beam-size={beam_size}"],
-        cwd=folder,
-        input="".join(f"{line}\n" for line in lines("source")[:8]),
-        capture_output=True,
-        encoding="utf-8",
-    )
-    assert done.returncode == 0, done.stderr
-    expected = json.loads((FIXTURES / "expected.json").read_text("utf-8"))
-    found = [line.split("\t") for line in done.stdout.splitlines()]
-    right = [line.split("\t") for line in expected[f"{name}, beam {beam_size}"]]
-    assert [text for _, text in found] == [text for _, text in right]
-    scores, wanted = ([float(score) for score, _ in rows] for rows in (found, right))
-    np.testing.assert_allclose(scores, wanted, rtol=1e-5, atol=2e-6)
 
 
 # === What a format does not have ===

@@ -1,0 +1,13 @@
+"""Marks of single cases of a table that run on one backend alone."""
+
+import pytest
+
+
+def on_one_backend(*values):
+    """A case for `pytest.mark.parametrize` that is left to one backend."""
+    return pytest.param(*values, marks=pytest.mark.one_backend)
+
+
+def all_on_one_backend(values, but):
+    """Cases that are left to one backend, but those that run on each."""
+    return [value if value in but else on_one_backend(value) for value in values]

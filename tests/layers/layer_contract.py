@@ -1,10 +1,12 @@
 """What every Keras layer of this package must keep: one harness for all of them.
 
-It knows no layer by name: what it needs to know stands in a layer's signature, in
-its config and in the arguments of `check`.
+The rules of KerasHub's `run_layer_test` and `run_precision_test` are among it. It knows
+no layer by name: what it needs to know stands in a layer's signature, in its config and
+in the arguments of `check`.
 """
 
 import inspect
+import json
 import warnings
 
 import keras
@@ -61,6 +63,12 @@ class Case:
             name: ops.convert_to_tensor(array) for name, array in self.inputs.items()
         }
 
+    def symbols(self, known=True):
+        return {
+            name: keras.KerasTensor(_shape(array, known), str(array.dtype))
+            for name, array in self.inputs.items()
+        }
+
     def model(self, layer):
         """Input layers -> the layer -> its output, as a functional model."""
         inputs = {
@@ -105,34 +113,38 @@ def _check_config(case):
         assert hasattr(layer, name), f"{name} is no attribute"
     case.call(layer)
     assert layer.get_config() == config, "building changes the config"
-    again = case.layer_class.from_config(config)
-    assert again.get_config() == config
-
     serialized = keras.saving.serialize_keras_object(layer)
     name = f"keras_transformer>{case.layer_class.__name__}"
     assert serialized["registered_name"] == name
-    assert keras.saving.deserialize_keras_object(serialized).get_config() == config
+    text = json.dumps(serialized)  # plain JSON makes the same layer again
+    loaded = keras.saving.deserialize_keras_object(json.loads(text))
+    for again in (case.layer_class.from_config(config), loaded):
+        assert json.dumps(again.get_config()) == json.dumps(config)
+        case.call(again)
+        assert set(dir(again)) == set(dir(layer))
 
 
 def _check_shapes(case):
     """Symbolic shape and dtype are those of the eager output."""
     eager = case.call(case.layer())
     for known in (True, False):
-        symbolic = case.call(
-            case.layer(),
-            {
-                name: keras.KerasTensor(_shape(array, known), str(array.dtype))
-                for name, array in case.inputs.items()
-            },
-        )
+        symbolic = case.call(case.layer(), case.symbols(known))
         assert len(symbolic.shape) == len(eager.shape)
         for expected, got in zip(eager.shape, symbolic.shape, strict=True):
             assert got in ((expected,) if known else (expected, None))
         assert symbolic.dtype == keras.backend.standardize_dtype(eager.dtype)
 
+    shapes = {f"{name}_shape": array.shape for name, array in case.inputs.items()}
+    layer, called = case.layer(), case.layer()
+    parameters = inspect.signature(layer.build).parameters
+    layer.build(**{name: shapes[name] for name in shapes if name in parameters})
+    case.call(called)
+    assert layer.built and called.built
+    for kind in ("trainable_weights", "non_trainable_variables"):
+        assert len(getattr(layer, kind)) == len(getattr(called, kind)), kind
+
     function = case.layer().compute_output_shape
     parameters = inspect.signature(function).parameters
-    shapes = {f"{name}_shape": array.shape for name, array in case.inputs.items()}
     shapes = {name: shape for name, shape in shapes.items() if name in parameters}
     options = {n: value for n, value in case.options.items() if n in parameters}
     assert tuple(function(**shapes, **options)) == tuple(eager.shape)
@@ -164,6 +176,7 @@ def _check_dtypes(case):
         output = case.call(layer)
         expected = case.output_dtype or policy.compute_dtype
         assert keras.backend.standardize_dtype(output.dtype) == expected, name
+        assert case.call(case.layer(dtype=name), case.symbols()).dtype == expected, name
         assert np.isfinite(numpy(output)).all(), name
         given = getattr(layer, "positional_encoding", None)  # has a dtype of its own
         apart = [] if given is None else [weight.path for weight in given.weights]
@@ -174,6 +187,7 @@ def _check_dtypes(case):
             if sublayer is given:
                 continue
             assert sublayer.compute_dtype == policy.compute_dtype, (name, sublayer)
+            assert sublayer.variable_dtype == policy.variable_dtype, (name, sublayer)
 
 
 def _check_dropout(case):

@@ -1,24 +1,21 @@
-"""Every public layer under Keras' own test harness, and under the rules of KerasHub's.
+"""Every public layer under Keras' own test harness.
 
-What a harness skips, and what a layer refuses, stands beside its case with the reason.
+What it skips stands beside the cases with the reason. The rules of KerasHub's harness
+are part of `layer_contract.py`.
 """
 
 import inspect
-import json
 
-import keras
-import numpy as np
 import pytest
-from keras import ops
 from keras.src.testing import TestCase  # private: docs/private_interfaces.md
 
 from keras_transformer import layers
-from reference.weights import numpy
+from reference.marks import all_on_one_backend
 
 HIDDEN = (3, 5, 8)
 MEMORY = (3, 7, 8)
 BLOCK = {"intermediate_dim": 11, "num_heads": 2, "dropout": 0.1}
-#: The layers that are called, with what the harnesses must know: arguments, shapes of
+#: The layers that are called, with what the harness must know: arguments, shapes of
 #: the inputs by call argument, output shape, numbers of weights and of seeds.
 CASES = {
     "MultiHeadAttention": {
@@ -114,10 +111,6 @@ SKIPPED_BY_KERAS = {
     "SinusoidalPositionalEncoding": "its training step has nothing to train",
     "AttentionBias": "its training step has nothing to train",
 }
-#: What is not as KerasHub's rules have it, and why.
-REFUSED_OF_KERAS_HUB = {
-    "AttentionBias": "the output is float32 under each policy: it is added to scores",
-}
 #: Layers without a call of their own: attention calls their methods.
 PARTS_OF_ATTENTION = {
     "RelativePositionalEncoding": {},
@@ -129,17 +122,11 @@ PARTS_OF_ATTENTION = {
 def test_no_public_layer_is_left_out():
     public = {name for name in layers.__all__ if inspect.isclass(getattr(layers, name))}
     assert public == set(CASES) | set(PARTS_OF_ATTENTION)
-    assert set(SKIPPED_BY_KERAS) | set(REFUSED_OF_KERAS_HUB) <= set(CASES)
+    assert set(SKIPPED_BY_KERAS) <= set(CASES)
 
 
 @pytest.mark.filterwarnings("ignore:`shuffle=True` was passed")  # by the harness
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=[] if name in ON_ALL else [pytest.mark.one_backend])
-        for name in CASES
-    ],
-)
+@pytest.mark.parametrize("name", all_on_one_backend(CASES, but=ON_ALL))
 def test_layer_passes_the_harness_of_keras(name):
     """Serialization, build, symbolic and eager call, a step of `fit`, float16."""
     case = CASES[name]
@@ -172,72 +159,3 @@ def test_part_of_attention_passes_the_harness_of_keras(name):
     TestCase().run_class_serialization_test(
         part, custom_objects={"RelativePositionalEncoding": type(part)}
     )
-
-
-# === The rules of KerasHub's `run_layer_test` and `run_precision_test` ===
-
-
-def inputs_of(case):
-    generator = np.random.default_rng(0)
-    return {
-        name: ops.convert_to_tensor(
-            (3 * generator.random(shape)).astype(case.get("dtype", "float32"))
-        )
-        for name, shape in case["shapes"].items()
-    }
-
-
-@pytest.mark.one_backend
-@pytest.mark.parametrize("name", CASES)
-def test_layer_keeps_the_rules_of_keras_hub(name):
-    case, layer_class = CASES[name], getattr(layers, name)
-    inputs = inputs_of(case)
-    layer = layer_class(**case["arguments"])
-
-    # The config is plain JSON, and makes the same layer again, attribute for attribute.
-    config = layer.get_config()
-    again = layer_class.from_config(config)
-    assert json.dumps(again.get_config()) == json.dumps(config)
-    serialized = json.dumps(keras.saving.serialize_keras_object(layer))
-    loaded = keras.saving.deserialize_keras_object(json.loads(serialized))
-    assert json.dumps(loaded.get_config()) == json.dumps(config)
-    assert set(dir(layer)) == set(dir(again)) == set(dir(loaded))
-
-    # `build` by the names of the inputs, a symbolic call and a call agree.
-    layer.build(**{f"{key}_shape": shape for key, shape in case["shapes"].items()})
-    again(**symbolic(inputs))
-    loaded_output = loaded(**inputs)
-    for built in (layer, again, loaded):
-        assert built.built
-        assert len(built.trainable_weights) == case.get("weights", 0)
-        assert len(built.non_trainable_weights) == 0
-        assert len(built.non_trainable_variables) == case.get("seeds", 0)
-    assert tuple(loaded_output.shape) == case["output"]
-
-    for policy in ("mixed_bfloat16", "bfloat16", "mixed_float16"):
-        check_precision(name, keras.DTypePolicy(policy), inputs)
-
-
-def symbolic(inputs):
-    return {
-        name: keras.KerasTensor(
-            tensor.shape, keras.backend.standardize_dtype(tensor.dtype)
-        )
-        for name, tensor in inputs.items()
-    }
-
-
-def check_precision(name, policy, inputs):
-    """Outputs, weights and layers within have the dtypes of the policy."""
-    layer = getattr(layers, name)(**CASES[name]["arguments"], dtype=policy)
-    output, spec = layer(**inputs), layer.compute_output_spec(**symbolic(inputs))
-    dtype = keras.backend.standardize_dtype(output.dtype)
-    assert dtype == spec.dtype
-    assert np.isfinite(numpy(output)).all()
-    expected = "float32" if name in REFUSED_OF_KERAS_HUB else policy.compute_dtype
-    assert dtype == expected
-    for weight in layer.weights:
-        assert weight.dtype == policy.variable_dtype, weight.path
-    for part in layer._flatten_layers():
-        assert part.compute_dtype == policy.compute_dtype, part
-        assert part.variable_dtype == policy.variable_dtype, part

@@ -11,6 +11,7 @@ without TensorFlow has files of the other. Bytecode lies beside them.
 from __future__ import annotations
 
 import argparse
+import collections
 import dataclasses
 import hashlib
 import os
@@ -34,9 +35,9 @@ CONSTRAINTS = ROOT / "constraints.txt"
 BACKENDS = ("tensorflow", "jax", "torch")
 NOTHING_SELECTED = 5  # pytest's exit code
 #: Of tests at once, each of which holds a framework and what it compiled; and how many
-#: stages they belong to. The workers of one would wait for the last of its tests.
+#: stages they belong to, one more than cores: some tests wait for processes.
 WORKERS = min(os.cpu_count() or 1, 4)
-STAGES = min(WORKERS, 2)
+STAGES = min(WORKERS + 1, 4)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -154,6 +155,8 @@ class Run:
         self.failed_stages: list[str] = []
         self.passed = self.failed = self.skipped = 0
         self.reports: list[ElementTree.Element] = []
+        self._workers = WORKERS  # of one stage
+        self._programs = tempfile.TemporaryDirectory()
         self._lock = threading.Lock()
 
     def stage(self, name: str, action: Callable[[], int]) -> bool:
@@ -171,6 +174,7 @@ class Run:
 
     def stages_at_once(self, stages: dict[str, Callable[[], int]]) -> None:
         """The longest come first, so that all end together."""
+        self._workers = max(1, WORKERS // min(STAGES, len(stages)))
         with ThreadPoolExecutor(STAGES) as pool:
             list(pool.map(self.stage, stages, stages.values()))
 
@@ -182,8 +186,13 @@ class Run:
         command = [FULL.python, "-m", "mypy", "--no-error-summary"]
         return subprocess.run(command, cwd=ROOT).returncode
 
-    def tests(self, environment: Environment, marker: str, backend: str) -> int:
-        """One run of pytest, printed at its end; its counts are added to the totals."""
+    def tests(
+        self, name: str, environment: Environment, marker: str, backend: str
+    ) -> int:
+        """One run of pytest, printed at its end; its counts are added to the totals.
+
+        While it runs, lines say how much of it is done.
+        """
         if self.quick:
             marker += " and not slow"
         # Threads that wait for each other are slow where workers share the cores.
@@ -192,17 +201,18 @@ class Run:
         variables.pop("PYTHONDONTWRITEBYTECODE", None)
         variables["PYTHONPYCACHEPREFIX"] = str(ROOT / ".venv" / "bytecode")
         with tempfile.TemporaryDirectory() as folder:
-            # What JAX has compiled, for all workers and the processes that they start.
-            variables.setdefault("JAX_COMPILATION_CACHE_DIR", f"{folder}/programs")
+            # What JAX has compiled, for all stages and the processes that they start.
+            variables.setdefault("JAX_COMPILATION_CACHE_DIR", self._programs.name)
             variables.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
             report = Path(folder) / "report.xml"
             command = [environment.python, "-m", "pytest", "-q", "--no-header", "-rsfE"]
             command += ["--durations=10", "--durations-min=1", f"--junitxml={report}"]
             # By file: what a module's fixtures make is made once. In conftest's order.
-            command += ["-n", str(WORKERS // STAGES), "--dist=loadfile"]
+            command += ["-n", str(self._workers), "--dist=loadfile"]
             command += ["--no-loadscope-reorder"]
             command += ["-m", marker, *self.pytest_arguments]
-            done = subprocess.run(
+            lines = []
+            with subprocess.Popen(
                 command,
                 cwd=ROOT,
                 env=variables,
@@ -210,11 +220,18 @@ class Run:
                 stderr=subprocess.STDOUT,
                 encoding="utf-8",
                 errors="replace",
-            )
+            ) as process:
+                for line in process.stdout:
+                    lines.append(line)
+                    if share := re.fullmatch(r"([.sFExX]+) *\[ *(\d+%)\]\n", line):
+                        failed = "F" in share[1] or "E" in share[1]
+                        end = ", with failures" if failed else ""
+                        print(f"    {name}: {share[2]}{end}", flush=True)
             with self._lock:
-                print(done.stdout, end="", flush=True)
+                print(*lines, sep="", end="", flush=True)
                 self._count(report)
-        return 0 if done.returncode == NOTHING_SELECTED else done.returncode
+        code = process.returncode
+        return 0 if code == NOTHING_SELECTED else code
 
     def nothing_skipped_everywhere(self) -> int:
         names = skipped_everywhere(self.reports)
@@ -228,12 +245,22 @@ class Run:
             return
         suites = ElementTree.parse(report).getroot()
         self.reports.append(suites)
+        print("--- seconds of the slowest files:", ", ".join(slowest_files(suites)))
         for suite in suites.iter("testsuite"):
             failed = int(suite.get("failures")) + int(suite.get("errors"))
             skipped = int(suite.get("skipped"))
             self.failed += failed
             self.skipped += skipped
             self.passed += int(suite.get("tests")) - failed - skipped
+
+
+def slowest_files(report: ElementTree.Element, count: int = 12) -> list[str]:
+    """`name seconds` of the test files that took longest, by a report of pytest."""
+    seconds = collections.Counter()
+    for case in report.iter("testcase"):
+        name = case.get("classname").removeprefix("tests.")
+        seconds[name] += float(case.get("time"))
+    return [f"{name} {total:.0f}" for name, total in seconds.most_common(count)]
 
 
 def skipped_everywhere(reports: list[ElementTree.Element]) -> dict[str, str]:
@@ -274,30 +301,21 @@ def run_stages(run: Run, backends: list[str], install: bool) -> None:
         return
     run.stage("ruff check", partial(run.ruff, "check"))
     run.stage("ruff format", partial(run.ruff, "format", "--check"))
-    run.stages_at_once(
-        {
-            **{
-                backend: partial(run.tests, FULL, "not no_backend", backend)
-                for backend in BACKENDS
-                if backend in backends
-            },
-            # Where a process imports Keras all the same, PyTorch is there soonest.
-            "no backend": partial(run.tests, FULL, "no_backend", "torch"),
-            "types": run.types,
-        }
-    )
-    others = [backend for backend in backends if backend != "tensorflow"]
+    tests = {
+        backend: (FULL, "not no_backend", backend)
+        for backend in BACKENDS
+        if backend in backends
+    }
+    # Where a process imports Keras all the same, PyTorch is there soonest.
+    tests["no backend"] = FULL, "no_backend", "torch"
     linked = partial(NO_TENSORFLOW.install, FULL)
-    if not others or (install and not run.stage("install without TensorFlow", linked)):
-        return
-    run.stages_at_once(
-        {
-            f"{backend} without TensorFlow": partial(
-                run.tests, NO_TENSORFLOW, "no_tensorflow", backend
-            )
-            for backend in others
-        }
-    )
+    others = [backend for backend in backends if backend != "tensorflow"]
+    if others and (not install or run.stage("install without TensorFlow", linked)):
+        for backend in others:
+            name = f"{backend} without TensorFlow"
+            tests[name] = NO_TENSORFLOW, "no_tensorflow", backend
+    stages = {name: partial(run.tests, name, *stage) for name, stage in tests.items()}
+    run.stages_at_once({**stages, "types": run.types})
     if set(backends) == set(BACKENDS) and not run.quick and not run.pytest_arguments:
         run.stage("every test ran somewhere", run.nothing_skipped_everywhere)
 

@@ -42,3 +42,11 @@ def test_a_test_that_every_stage_skips_is_named():
     found = run.skipped_everywhere(reports)
     assert list(found) == ["a.test_a.test_nowhere", "a.test_d"]
     assert found["a.test_a.test_nowhere"] == "once is enough"
+
+
+def test_the_slowest_files_come_first():
+    times = (("a.test_a", 1.2), ("tests.b.test_b", 3.0), ("a.test_a", 2.4))
+    cases = [f'<testcase classname="{name}" time="{time}"/>' for name, time in times]
+    found = ElementTree.fromstring(f"<testsuites>{''.join(cases)}</testsuites>")
+    assert run.slowest_files(found) == ["a.test_a 4", "b.test_b 3"]
+    assert run.slowest_files(found, 1) == ["a.test_a 4"]

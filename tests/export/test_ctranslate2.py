@@ -5,7 +5,6 @@ The library runs in processes of its own: PyTorch in the same process slows it d
 
 import json
 
-import keras
 import numpy as np
 import pytest
 from keras import ops
@@ -22,6 +21,7 @@ from keras_transformer.models.weights import weight_values
 from reference import configs
 from reference import models
 from reference.fixture_folder import BLOCKED
+from reference.fixture_folder import ON_TENSORFLOW
 from reference.fixture_folder import lines
 from reference.sizes import SOURCE_LENGTHS
 from reference.sizes import TARGET_LENGTHS
@@ -30,12 +30,7 @@ from reference.weights import numpy
 from reference.weights import randomize
 
 pytest.importorskip("ctranslate2")
-pytestmark = [
-    pytest.mark.export,
-    pytest.mark.skipif(
-        keras.backend.backend() != "tensorflow", reason="weights are the same anywhere"
-    ),
-]
+pytestmark = ON_TENSORFLOW  # once is enough: weights are the same anywhere
 
 #: Fields that make of a model of `configs` one that the library can be given.
 CHANGES = {

@@ -11,6 +11,7 @@ import pytest
 import keras_transformer as kt
 from keras_transformer.config.positions import POSITIONS
 from keras_transformer.errors import InputError
+from keras_transformer.export import checks
 from keras_transformer.export import process
 from keras_transformer.models import positions
 
@@ -91,3 +92,25 @@ def test_a_position_of_the_running_program_is_refused(
     monkeypatch.setattr(make, "__module__", "__main__")
     with pytest.raises(InputError, match="'rotary_500' is registered by the program"):
         process.export("a_format", translator, tmp_path / "out")
+
+
+#: Format -> a quantization that it has not, and those that it has.
+QUANTIZATIONS = {
+    "onnx": ("float16", "ONNX; use int8"),
+    "litert": ("int4", "LiteRT; use float16"),
+}
+
+
+@pytest.mark.parametrize("name", QUANTIZATIONS)
+def test_formats_of_tensorflow_leave_it_to_the_process(name, tmp_path, monkeypatch):
+    monkeypatch.setattr(checks, "require_packages", lambda *names, **extras: None)
+    monkeypatch.setattr(process, "export", lambda *a, **k: (a, k))
+    module = f"keras_transformer.export.{name}"
+    translator, output = of_position("sinusoidal"), tmp_path / "model"
+    export = importlib.import_module(module).export
+    task = export(translator, output, quantization="int8")
+    assert task == ((module, translator, output), {"quantization": "int8"})
+    wrong, message = QUANTIZATIONS[name]
+    with pytest.raises(InputError, match=f"'{wrong}' is unknown .* {message}"):
+        export(translator, output, quantization=wrong)
+    assert not list(tmp_path.iterdir())

@@ -11,13 +11,9 @@ import sentencepiece
 import keras_transformer as kt
 from keras_transformer.export import ctranslate2
 from keras_transformer.serving.ctranslate2 import folder as export_folder
+from reference.fixture_folder import ON_TENSORFLOW
 
-pytestmark = [
-    pytest.mark.export,
-    pytest.mark.skipif(
-        keras.backend.backend() != "tensorflow", reason="TensorFlow exports"
-    ),
-]
+pytestmark = ON_TENSORFLOW
 
 LINES = ["The lazy dog", "the fox jumps 日", "", "x" * 9]
 

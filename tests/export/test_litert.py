@@ -2,28 +2,23 @@
 
 import json
 
-import keras
 import numpy as np
 import pytest
 from keras import ops
 
 from keras_transformer.decoding import DecodingOptions
-from keras_transformer.errors import InputError
-from keras_transformer.export import checks
 from keras_transformer.export import litert
-from keras_transformer.export import process
 from keras_transformer.models.search import search
 from reference import configs
 from reference import models
 from reference import sizes
 from reference.fixture_folder import BLOCKED
+from reference.fixture_folder import ON_TENSORFLOW
 from reference.fixture_folder import lines
 from reference.weights import randomize
 from reference.weights import sources
 
-BACKEND = keras.backend.backend()
-on_tensorflow = pytest.mark.skipif(BACKEND != "tensorflow", reason="TensorFlow exports")
-pytestmark = pytest.mark.export
+pytestmark = ON_TENSORFLOW
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +47,6 @@ def use(run_python, folder, source, whole):
     return json.loads(run_python(code, block=BLOCKED).splitlines()[-1])
 
 
-@on_tensorflow
 def test_a_folder_translates_alone(folder, run_python):
     """With the loop in the file, and with the loop around its step."""
     source = ["", *lines("source"), "\t"]
@@ -60,7 +54,6 @@ def test_a_folder_translates_alone(folder, run_python):
     assert use(run_python, folder, source, [True, False]) == expected * 2
 
 
-@on_tensorflow
 def test_the_description_is_true(folder):
     from ai_edge_litert.interpreter import Interpreter
 
@@ -88,7 +81,6 @@ def test_the_description_is_true(folder):
     assert description["graphs"]["beam"]["beam_size"] == 4
 
 
-@on_tensorflow
 @pytest.mark.parametrize(
     ("name", "fields", "beam_size"),
     [
@@ -121,7 +113,6 @@ def test_a_search_inside_of_the_file_is_our_search(name, fields, beam_size):
     np.testing.assert_allclose(found["scores"], expected.scores, atol=1e-4)
 
 
-@on_tensorflow
 @pytest.mark.parametrize(("name", "least"), [("float16", 19), ("int8", 5)])
 def test_quantized_files_are_smaller_and_translate(
     translator, folder, tmp_path, run_python, name, least
@@ -133,20 +124,3 @@ def test_quantized_files_are_smaller_and_translate(
     assert small < 0.75 * large
     greedy, _ = use(run_python, quantized, lines("source"), [True])
     assert sum(a == b for a, b in zip(greedy, lines("greedy"), strict=True)) >= least
-
-
-@pytest.mark.skipif(BACKEND == "tensorflow", reason="TensorFlow needs no process")
-def test_other_backends_leave_it_to_a_tensorflow_process(
-    translator, tmp_path, monkeypatch
-):
-    monkeypatch.setattr(checks, "require_packages", lambda *names, **extras: None)
-    monkeypatch.setattr(process, "export", lambda *a, **k: (a, k))
-    task = litert.export(translator, tmp_path / "model", quantization="int8")
-    module = "keras_transformer.export.litert"
-    assert task == ((module, translator, tmp_path / "model"), {"quantization": "int8"})
-
-
-def test_unknown_quantization_is_refused(translator, tmp_path):
-    with pytest.raises(InputError, match=r"'int4' is unknown .* LiteRT; use float16"):
-        litert.export(translator, tmp_path / "model", quantization="int4")
-    assert not list(tmp_path.iterdir())

@@ -9,23 +9,19 @@ import pytest
 from keras import ops
 
 import keras_transformer as kt
-from keras_transformer.errors import InputError
-from keras_transformer.export import checks
 from keras_transformer.export import onnx
-from keras_transformer.export import process
 from keras_transformer.export.description import describe_graphs
 from reference import configs
 from reference import models
 from reference import sizes
 from reference.fixture_folder import BLOCKED
+from reference.fixture_folder import ON_TENSORFLOW
 from reference.fixture_folder import lines
 from reference.weights import ids
 from reference.weights import randomize
 from reference.weights import sources
 
-BACKEND = keras.backend.backend()
-on_tensorflow = pytest.mark.skipif(BACKEND != "tensorflow", reason="TensorFlow exports")
-pytestmark = pytest.mark.export
+pytestmark = ON_TENSORFLOW
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +50,6 @@ def use(run_python, folder, source):
     return json.loads(run_python(code, block=BLOCKED).splitlines()[-1])
 
 
-@on_tensorflow
 def test_a_folder_translates_alone(translator, folder, run_python):
     source = ["", *lines("source"), "\t"]
     greedy, beam, best = use(run_python, folder, source)
@@ -67,7 +62,6 @@ def test_a_folder_translates_alone(translator, folder, run_python):
     assert [score for _, score in best] == pytest.approx(scores, abs=1e-4)
 
 
-@on_tensorflow
 def test_the_program_reads_and_writes_lines(folder, run_python):
     code = f"""
 import io, runpy, sys
@@ -81,7 +75,6 @@ runpy.run_path({str(folder / "translate.py")!r}, run_name="__main__")
     assert all(float(score) < 0 for score, _ in rows[:-1])
 
 
-@on_tensorflow
 def test_the_description_is_true(translator, folder):
     import onnxruntime
 
@@ -100,7 +93,6 @@ def test_the_description_is_true(translator, folder):
             }
 
 
-@on_tensorflow
 @pytest.mark.parametrize(
     ("name", "fields"),
     [
@@ -171,7 +163,6 @@ def test_a_step_gives_the_logits_of_the_model(name, fields):
         beams = (beams + position) % width
 
 
-@on_tensorflow
 def test_a_decoder_with_states_translates_alone(tmp_path, run_python):
     """An SSRU's cache does not grow with the translation, of up to 29 tokens here."""
     pytest.importorskip("tf2onnx")
@@ -188,7 +179,6 @@ def test_a_decoder_with_states_translates_alone(tmp_path, run_python):
     assert found == [translator.translate(source, beam_size=size) for size in (1, 4)]
 
 
-@on_tensorflow
 @pytest.mark.parametrize("name", ["pre-norm", "pre-norm, nothing tied"])
 def test_every_activation_is_in_onnx(name):
     onnxruntime = pytest.importorskip("onnxruntime")
@@ -210,7 +200,6 @@ def _reordered(cache, beams):
     return ops.convert_to_tensor(ops.convert_to_numpy(cache)[rows, beams])
 
 
-@on_tensorflow
 def test_int8_is_smaller_and_translates(translator, folder, tmp_path, run_python):
     quantized = onnx.export(translator, tmp_path / "int8", quantization="int8")
     for name in ("encoder.onnx", "step.onnx"):
@@ -218,20 +207,3 @@ def test_int8_is_smaller_and_translates(translator, folder, tmp_path, run_python
         assert small < 0.7 * large
     greedy, *_ = use(run_python, quantized, lines("source"))
     assert sum(a == b for a, b in zip(greedy, lines("greedy"), strict=True)) >= 5
-
-
-@pytest.mark.skipif(BACKEND == "tensorflow", reason="TensorFlow needs no process")
-def test_other_backends_leave_it_to_a_tensorflow_process(
-    translator, tmp_path, monkeypatch
-):
-    monkeypatch.setattr(checks, "require_packages", lambda *names, **extras: None)
-    monkeypatch.setattr(process, "export", lambda *a, **k: (a, k))
-    task = onnx.export(translator, tmp_path / "model", quantization="int8")
-    module = "keras_transformer.export.onnx"
-    assert task == ((module, translator, tmp_path / "model"), {"quantization": "int8"})
-
-
-def test_unknown_quantization_is_refused(translator, tmp_path):
-    with pytest.raises(InputError, match=r"'float16' is unknown .* ONNX; use int8"):
-        onnx.export(translator, tmp_path / "model", quantization="float16")
-    assert not list(tmp_path.iterdir())

@@ -11,6 +11,7 @@ import pytest
 import keras_transformer as kt
 from reference import configs
 from reference import models
+from reference.fixture_folder import ON_TENSORFLOW
 from reference.weights import randomize
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -18,12 +19,7 @@ FOLDER = ROOT / "tests" / "fixtures" / "en-de.format-1"
 COMMITTED = ROOT / "saved_models" / "phrasebook-en-de"
 #: What `Translator` gave for the warm-up lines of the committed model.
 EXPECTED = Path(__file__).with_name("phrasebook-en-de.json")
-pytestmark = [
-    pytest.mark.export,
-    pytest.mark.skipif(
-        keras.backend.backend() != "tensorflow", reason="TensorFlow exports"
-    ),
-]
+pytestmark = ON_TENSORFLOW
 
 
 # === It stands alone ===

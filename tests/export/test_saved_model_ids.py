@@ -1,17 +1,11 @@
 """The signature of a SavedModel for clients that bring ids: one bad row is one row."""
 
-import keras
 import numpy as np
-import pytest
 
 from keras_transformer.config import UNKNOWN_ID
+from reference.fixture_folder import ON_TENSORFLOW
 
-pytestmark = [
-    pytest.mark.export,
-    pytest.mark.skipif(
-        keras.backend.backend() != "tensorflow", reason="TensorFlow exports"
-    ),
-]
+pytestmark = ON_TENSORFLOW
 
 MOST = 2**31 - 1
 

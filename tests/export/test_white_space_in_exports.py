@@ -8,13 +8,9 @@ import pytest
 
 import keras_transformer as kt
 from keras_transformer.export import ctranslate2
+from reference.fixture_folder import ON_TENSORFLOW
 
-pytestmark = [
-    pytest.mark.export,
-    pytest.mark.skipif(
-        keras.backend.backend() != "tensorflow", reason="TensorFlow exports"
-    ),
-]
+pytestmark = ON_TENSORFLOW
 
 NOTHING = ["\u200b", "\ufeff", "\xad", "\u200e \u2060", "\u200d", "\u200b\0", " \xa0"]
 SAME = ["a fox", " a fox", "a\xa0fox", "a  f\xadox\u200b", "\ufeffa\tfox "]

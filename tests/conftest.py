@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import gc
 import importlib.util
 import os
 import subprocess
@@ -17,8 +18,11 @@ os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 # Compiling takes most of the time of small tests.
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
-if os.environ["KERAS_BACKEND"] == "tensorflow":
+if os.environ["KERAS_BACKEND"] != "jax":  # but processes that PyTorch's tests start
     os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
+
+if os.environ["KERAS_BACKEND"] != "torch":
+    gc.set_threshold(100_000)  # as commands have it: tracing makes many objects
 
 if importlib.util.find_spec("torch") and (
     os.environ["KERAS_BACKEND"] == "torch" or importlib.util.find_spec("tensorflow")
@@ -46,13 +50,17 @@ def pytest_collection_modifyitems(config, items):
 def leave_to_one_backend(config, items):
     """Leaves what is marked `one_backend` to that one, unless EVERY_TEST is set.
 
-    It is PyTorch, which compiles nothing, where the mark names no other.
+    It is PyTorch, which compiles nothing, where the mark names no other. In a module
+    that is marked so, `each_backend` marks what is not.
     """
     if os.environ.get("EVERY_TEST"):
         return
 
     def elsewhere(item):
-        mark = item.get_closest_marker("one_backend")
+        own = {mark.name: mark for mark in reversed(item.own_markers)}
+        mark = own.get("one_backend")
+        if not mark and not {"each_backend", "no_backend"} & own.keys():
+            mark = item.get_closest_marker("one_backend")
         return mark and os.environ["KERAS_BACKEND"] not in (mark.args or ("torch",))
 
     left = list(filter(elsewhere, items))

@@ -11,6 +11,7 @@ from keras import ops
 import keras_transformer as kt
 from reference.weights import ids
 
+pytestmark = pytest.mark.one_backend
 TEXT = Path(__file__).parents[2] / "docs" / "change_a_block.md"
 
 

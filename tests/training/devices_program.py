@@ -38,11 +38,6 @@ VARIANTS = {
         "micro_batches": 2,
         "global_clipnorm": 1e-4,
         "use_ema": True,
-    },
-    "adafactor": {
-        "weighted": False,
-        "micro_batches": 2,
-        "global_clipnorm": 1e-4,
         "optimizer": keras.optimizers.Adafactor,
         "weight_decay": 0.1,
     },

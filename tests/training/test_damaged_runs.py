@@ -28,6 +28,7 @@ from keras_transformer.training.assembly import build_parts
 from keras_transformer.training.run_opening import opened
 from keras_transformer.training.run_state import restored
 
+pytestmark = pytest.mark.one_backend
 FILES = ("model.weights.h5", "state.h5", "state.json")
 
 
@@ -68,7 +69,6 @@ def edit_state(checkpoint, change, digests=True):
     path.write_text(json.dumps(state))
 
 
-@pytest.mark.one_backend
 @pytest.mark.parametrize("file", FILES)
 @pytest.mark.parametrize("share", [0.3, 0.6, 0.999])
 def test_a_flipped_bit_is_named_and_the_checkpoint_before_is_taken(
@@ -146,7 +146,6 @@ DAMAGES = {
 }
 
 
-@pytest.mark.one_backend
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_checkpoint_of_any_wrong_form_is_passed_over(damage, newest, resume, run):
     DAMAGES[damage](newest)
@@ -158,7 +157,6 @@ def test_a_checkpoint_of_any_wrong_form_is_passed_over(damage, newest, resume, r
     assert "step-0000006" in lines[0]
 
 
-@pytest.mark.one_backend
 @pytest.mark.parametrize("file", ["model.weights.h5", "state.h5"])
 def test_a_missing_array_is_noticed_without_digests(file, newest, resume):
     edit_state(newest, lambda state: state, digests=False)
@@ -169,7 +167,6 @@ def test_a_missing_array_is_noticed_without_digests(file, newest, resume):
     assert str(newest / file) in said
 
 
-@pytest.mark.one_backend
 def test_no_damaged_checkpoint_is_averaged(newest, run):
     """The one in the middle, when those around it are whole."""
     middle = newest.with_name("step-0000004")
@@ -183,7 +180,6 @@ def test_no_damaged_checkpoint_is_averaged(newest, run):
         average(run, 3, run / "more")
 
 
-@pytest.mark.one_backend
 def test_the_mean_at_the_end_of_a_run_is_of_whole_checkpoints(
     run, project, monkeypatch, capsys
 ):
@@ -204,7 +200,6 @@ def test_the_mean_at_the_end_of_a_run_is_of_whole_checkpoints(
     assert_mean(found, [weights_of(kept[step]) for step in (2, 6)])
 
 
-@pytest.mark.one_backend
 def test_a_run_of_an_earlier_version_goes_on_with_one_line_about_it(
     run, project, capsys
 ):
@@ -238,7 +233,6 @@ REPLACED = {
 }
 
 
-@pytest.mark.one_backend
 @pytest.mark.parametrize("name", REPLACED)
 def test_a_replaced_file_of_the_run_folder_is_refused(name, run):
     file = next(word for word in name.split() if "." in word)
@@ -250,7 +244,6 @@ def test_a_replaced_file_of_the_run_folder_is_refused(name, run):
         average(run, 2, run / "mean")
 
 
-@pytest.mark.one_backend
 @pytest.mark.parametrize("content", ["", "many", "-3"])
 def test_a_damaged_token_budget_is_refused(content, project, monkeypatch):
     monkeypatch.chdir(project)
@@ -261,7 +254,6 @@ def test_a_damaged_token_budget_is_refused(content, project, monkeypatch):
         train(config)
 
 
-@pytest.mark.one_backend
 @pytest.mark.parametrize("name", ["checkpoints", "encoded", "logs", "averaged", "best"])
 def test_a_file_where_the_run_needs_a_folder_is_refused_before_a_step(
     name, run, capsys
@@ -272,7 +264,6 @@ def test_a_file_where_the_run_needs_a_folder_is_refused_before_a_step(
         train(load_config("small.yaml", [f"output={run}"]))
 
 
-@pytest.mark.one_backend
 def test_a_pipe_for_the_log_is_refused(run):
     (run / "logs" / "metrics.jsonl").unlink()
     os.mkfifo(run / "logs" / "metrics.jsonl")
@@ -280,7 +271,6 @@ def test_a_pipe_for_the_log_is_refused(run):
         train(load_config("small.yaml", [f"output={run}"]))
 
 
-@pytest.mark.one_backend
 @pytest.mark.parametrize(
     "change", [lambda a: a[..., :1], lambda a: a[0], lambda a: a[None]]
 )
@@ -299,7 +289,6 @@ def test_weights_of_other_shapes_are_not_averaged(change, run, newest):
     assert not (run / "mean").exists()
 
 
-@pytest.mark.one_backend
 def test_a_checkpoint_of_another_model_is_not_averaged(run, newest):
     arrays = weights_of(newest)
     arrays["foreign"] = arrays.pop(min(arrays))
@@ -309,7 +298,6 @@ def test_a_checkpoint_of_another_model_is_not_averaged(run, newest):
         average(run, 2, run / "mean")
 
 
-@pytest.mark.one_backend
 def test_a_whole_checkpoint_is_read_without_a_word(newest, resume, whole):
     state, said = resume()
     assert (state.step, said) == (6, "resumed from step 6")

@@ -80,6 +80,7 @@ def test_a_search_gives_what_the_model_scores(translator):
     assert compared == 3
 
 
+@pytest.mark.one_backend
 def test_a_model_folder_keeps_the_kind(translator, tmp_path):
     translator.save(tmp_path / "model")
     written = json.loads((tmp_path / "model" / "config.json").read_text())
@@ -131,6 +132,7 @@ def test_a_model_without_attention_has_scores_and_no_alignments(tokenizer):
     assert (sum(best.token_scores), best.alignment) == (total, None)
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize("name", ["ctranslate2", "litert", "onnx"])
 def test_a_format_that_describes_a_transformer_refuses_others(
     translator, name, tmp_path

@@ -49,6 +49,7 @@ def test_any_split_into_batches_gives_the_same(metric_class):
     assert float(whole.num_tokens) == 0.0
 
 
+@pytest.mark.one_backend
 def test_the_schedule_is_equation_3():
     paper = InverseSquareRoot(hidden_dim=512, warmup_steps=4000)
     for step in (1, 2, 3999, 4000, 4001, 100_000):
@@ -64,6 +65,7 @@ def test_the_schedule_is_equation_3():
         InverseSquareRoot(512, 0)
 
 
+@pytest.mark.one_backend
 def test_the_cosine_falls_to_nothing_at_the_last_step():
     training = TrainingSection(
         steps=1000, warmup_steps=200, learning_rate=4e-3, schedule="cosine"

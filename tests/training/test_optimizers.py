@@ -117,6 +117,7 @@ def compiled(model, **fields):
     return model
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize("name", NAMES)
 def test_an_optimizer_learns_with_all_that_goes_with_it(name):
     """Clipping, gradient accumulation, a moving average, frozen weights."""
@@ -147,6 +148,7 @@ def test_an_optimizer_learns_with_all_that_goes_with_it(name):
     assert any(np.any(means[key] != after[key]) for key in after)
 
 
+@pytest.mark.one_backend
 def test_weight_decay_leaves_biases_and_normalizations_alone():
     """A step without gradients but with a learning rate changes what decays alone."""
     for name in ("adamw", "adafactor"):

@@ -27,9 +27,11 @@ from keras_transformer.training import run_opening
 from keras_transformer.training import train
 from keras_transformer.training.validation import Validation
 
+pytestmark = pytest.mark.one_backend
 FIXTURE = Path(__file__).resolve().parents[1] / "fixtures" / "en-de.format-1"
 
 
+@pytest.mark.each_backend
 @pytest.mark.no_tensorflow
 def test_a_run_from_config_to_model_folder(config_file, capsys):
     config = load_config(config_file, ["training.average_last=3"])
@@ -66,16 +68,11 @@ def test_a_run_from_config_to_model_folder(config_file, capsys):
     assert len(metrics(folder)) == 3
 
 
+# `test_fixtures.py` and `test_run_on_devices.py` on each
 @pytest.mark.parametrize(
     "options",
-    [
-        pytest.param([], id="plain"),
-        pytest.param(
-            ["precision=mixed_bfloat16", "ema=0.9", "micro_batches=2", "r_drop=5"],
-            id="with options",
-            marks=pytest.mark.one_backend,
-        ),
-    ],
+    [[], ["precision=mixed_bfloat16", "ema=0.9", "micro_batches=2", "r_drop=5"]],
+    ids=["plain", "with options"],
 )
 def test_a_stopped_run_goes_on_to_the_same_weights(options, config_file, monkeypatch):
     options = [f"training.{option}" for option in options]
@@ -95,7 +92,6 @@ def test_a_stopped_run_goes_on_to_the_same_weights(options, config_file, monkeyp
     assert not (folder / "stopped" / "checkpoints" / "step-0000003").exists()
 
 
-@pytest.mark.one_backend
 def test_the_log_may_be_closer_than_the_checkpoints(config_file, monkeypatch):
     """It trains the same weights, and a resumed run logs each step once."""
     train(load_config(config_file, ["output=plain"]))
@@ -112,7 +108,6 @@ def test_the_log_may_be_closer_than_the_checkpoints(config_file, monkeypatch):
     assert_equal(*(weights_of(Path(name, "averaged")) for name in ("plain", "close")))
 
 
-@pytest.mark.one_backend
 def test_overlong_and_empty_pairs_are_dropped_and_counted(config_file, capsys):
     folder = config_file.parent
     for language in ("en", "de"):
@@ -125,7 +120,6 @@ def test_overlong_and_empty_pairs_are_dropped_and_counted(config_file, capsys):
     )
 
 
-@pytest.mark.one_backend
 def test_patience_ends_training_and_the_best_are_kept(config_file, monkeypatch, capsys):
     values = iter([0.5, 3.0, 2.0, 2.5, 1.0, 9.0])
     monkeypatch.setattr(Validation, "score", lambda self, _: next(values))
@@ -146,7 +140,6 @@ def test_patience_ends_training_and_the_best_are_kept(config_file, monkeypatch, 
     assert "finished already" in capsys.readouterr().err
 
 
-@pytest.mark.one_backend
 def test_the_running_mean_is_what_is_validated_and_kept(config_file):
     """The weights go on as without it; the mean is that of the checkpoints."""
     once = ["training.checkpoint_every=1"]
@@ -163,7 +156,7 @@ def test_the_running_mean_is_what_is_validated_and_kept(config_file):
         np.testing.assert_allclose(array, mean[name], rtol=1e-5, atol=1e-7)
 
 
-@pytest.mark.one_backend  # `test_gradients.py` does so on each
+# `test_gradients.py` does so on each
 def test_micro_batches_and_clipping_train_as_the_whole_batch(config_file):
     clipped = ["training.clip_norm=0.1"]
     train(load_config(config_file, [*clipped, "output=whole"]))
@@ -178,7 +171,6 @@ def test_micro_batches_and_clipping_train_as_the_whole_batch(config_file):
     assert all(line["gradient_norm"] > 0.1 for line in metrics(Path("whole")))
 
 
-@pytest.mark.one_backend
 def test_r_drop_adds_how_far_two_passes_are_apart(config_file):
     options = ["training.label_smoothing=0", "training.r_drop=5", "output=run"]
     train(load_config(config_file, options))
@@ -186,7 +178,6 @@ def test_r_drop_adds_how_far_two_passes_are_apart(config_file):
     assert logs and all(line["loss"] > line["nll"] + 1e-3 for line in logs)
 
 
-@pytest.mark.one_backend
 @pytest.mark.parametrize("metric", ["chrf", "loss"])
 def test_what_is_best_is_a_choice(metric, config_file):
     options = [f"training.best_metric={metric}", "training.validate_every=2"]
@@ -201,7 +192,6 @@ def test_what_is_best_is_a_choice(metric, config_file):
     assert_equal(weights_of(folder / "best"), weights_of(kept[step]))
 
 
-@pytest.mark.one_backend
 def test_the_best_alone_may_be_what_is_delivered(config_file, monkeypatch):
     values = iter([3.0, 2.0, 1.0])
     monkeypatch.setattr(Validation, "score", lambda self, _: next(values))
@@ -217,7 +207,6 @@ def test_the_best_alone_may_be_what_is_delivered(config_file, monkeypatch):
     )
 
 
-@pytest.mark.one_backend
 def test_checkpoints_of_a_run_under_way_are_averaged(config_file, monkeypatch):
     """Before there is any `averaged/`, and without what a signal left."""
     values = iter([3.0, 1.0])
@@ -244,7 +233,6 @@ def test_checkpoints_of_a_run_under_way_are_averaged(config_file, monkeypatch):
         average(folder / "best", 1, "more")
 
 
-@pytest.mark.one_backend
 def test_processes_agree_on_the_least_token_budget(config_file, tmp_path):
     config = load_config(config_file, ["data.batch_tokens=auto"])
     asked = []
@@ -262,7 +250,6 @@ def test_processes_agree_on_the_least_token_budget(config_file, tmp_path):
     assert asked == [True, -300, True, -300]
 
 
-@pytest.mark.one_backend
 def test_the_token_budget_is_found_once(config_file, monkeypatch):
     monkeypatch.setattr(assembly, "find_batch_tokens", lambda *_: 300)
     config = load_config(config_file, ["data.batch_tokens=auto", "training.steps=2"])
@@ -272,7 +259,6 @@ def test_the_token_budget_is_found_once(config_file, monkeypatch):
     assert Path("runs/small/batch_tokens").read_text() == "300\n"
 
 
-@pytest.mark.one_backend
 def test_a_model_whose_source_has_no_end_learns_from_sources_without(config_file):
     config = load_config(config_file, ["model.source_end=false"])
     with run_opening.opened(config):
@@ -283,7 +269,6 @@ def test_a_model_whose_source_has_no_end_learns_from_sources_without(config_file
         assert end in labels and end not in inputs["source"]
 
 
-@pytest.mark.one_backend
 def test_another_process_with_another_text_takes_nothing_away(config_file):
     config = load_config(config_file)
     with run_opening.opened(config) as folder:
@@ -297,7 +282,6 @@ def test_another_process_with_another_text_takes_nothing_away(config_file):
         assert before == {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
 
 
-@pytest.mark.one_backend
 def test_a_trained_model_learns_on_with_frozen_parts(config_file):
     train(load_config(config_file))
     before = weights_of(Path("runs/small/averaged"))
@@ -323,7 +307,6 @@ def test_a_trained_model_learns_on_with_frozen_parts(config_file):
         ("model: {folder: nowhere}", "nowhere is not a model folder"),
     ],
 )
-@pytest.mark.one_backend
 def test_a_trained_model_keeps_its_architecture(line, message, config_file, tmp_path):
     shutil.copytree(FIXTURE, tmp_path / "runs" / "small" / "averaged")
     file = tmp_path / "tuned.yaml"

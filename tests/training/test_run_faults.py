@@ -22,8 +22,9 @@ from keras_transformer.training.assembly import build_parts
 from keras_transformer.training.run_opening import opened
 from keras_transformer.training.validation import Validation
 
+pytestmark = pytest.mark.one_backend
 
-@pytest.mark.one_backend
+
 def test_a_foreign_folder_is_refused(config_file):
     folder = config_file.parent / "letters"
     folder.mkdir()
@@ -35,7 +36,6 @@ def test_a_foreign_folder_is_refused(config_file):
     assert [path.name for path in folder.iterdir()] == ["letter.txt"]
 
 
-@pytest.mark.one_backend
 def test_bad_corpora_are_refused(config_file):
     folder = config_file.parent
     (folder / "train.de").write_text("eine Zeile\n")
@@ -46,7 +46,6 @@ def test_bad_corpora_are_refused(config_file):
         train(load_config(config_file))
 
 
-@pytest.mark.one_backend
 @pytest.mark.parametrize(
     ("option", "message"),
     [
@@ -62,7 +61,6 @@ def test_what_would_fail_in_the_end_fails_before_the_first_step(
     assert "step 1/" not in capsys.readouterr().err
 
 
-@pytest.mark.one_backend
 def test_a_validation_of_nothing_is_named(config_file):
     for language in ("en", "de"):
         (config_file.parent / f"val.{language}").write_text("\n\n")
@@ -70,7 +68,6 @@ def test_a_validation_of_nothing_is_named(config_file):
         train(load_config(config_file))
 
 
-@pytest.mark.one_backend
 def test_a_loss_that_is_no_number_stops_the_run(config_file, monkeypatch):
     """A batch whose weights are not finite makes it so, at a step that is known."""
     take = TokenBatches.__getitem__
@@ -89,7 +86,6 @@ def test_a_loss_that_is_no_number_stops_the_run(config_file, monkeypatch):
     assert all(np.isfinite(array).all() for array in arrays.values())
 
 
-@pytest.mark.one_backend
 def test_two_processes_cannot_train_in_one_folder(config_file):
     config = load_config(config_file)
     with (
@@ -99,7 +95,6 @@ def test_two_processes_cannot_train_in_one_folder(config_file):
         train(config)
 
 
-@pytest.mark.one_backend
 def test_a_full_disk_stops_no_training(config_file, monkeypatch, capsys):
     monkeypatch.setattr(checkpoints, "write_arrays", full_at(4))
     train(load_config(config_file))
@@ -109,7 +104,6 @@ def test_a_full_disk_stops_no_training(config_file, monkeypatch, capsys):
     assert "No space left on device; this checkpoint is skipped" in message
 
 
-@pytest.mark.one_backend
 def test_a_disk_that_is_full_at_the_last_moment_leaves_no_part(
     config_file, monkeypatch, capsys
 ):
@@ -130,7 +124,6 @@ def test_a_disk_that_is_full_at_the_last_moment_leaves_no_part(
     assert "No space left on device; this checkpoint is" in capsys.readouterr().err
 
 
-@pytest.mark.one_backend
 @pytest.mark.parametrize(
     ("lost", "said"),
     [
@@ -153,7 +146,6 @@ def test_no_old_weights_are_delivered_for_new_ones(
     assert_mean(found, [weights_of(kept[step]) for step in steps])
 
 
-@pytest.mark.one_backend
 def test_a_run_that_began_wrong_can_be_mended(config_file):
     """Nothing is lost with a run that has no checkpoint: it gives way."""
     folder = config_file.parent
@@ -175,7 +167,6 @@ def test_a_run_that_began_wrong_can_be_mended(config_file):
     assert_equal_runs(folder / "runs" / "small", folder / "other")
 
 
-@pytest.mark.one_backend
 def test_another_config_is_refused_with_the_difference(config_file):
     train(load_config(config_file, ["training.steps=2"]))
     with pytest.raises(InputError, match=r"training.steps: 2 -> 1"):
@@ -187,7 +178,6 @@ def test_another_config_is_refused_with_the_difference(config_file):
         train(load_config(config_file, [*both, "decoding.max_length=9"]))
 
 
-@pytest.mark.one_backend
 def test_a_gradient_that_is_no_number_leaves_the_checkpoint_before(
     config_file, monkeypatch
 ):
@@ -209,7 +199,6 @@ def test_a_gradient_that_is_no_number_leaves_the_checkpoint_before(
     assert not (folder / "best").exists()
 
 
-@pytest.mark.one_backend
 def test_a_full_disk_takes_a_best_checkpoint(config_file, monkeypatch, capsys):
     """The others are averaged, and the run ends."""
     values = iter([1.0, 3.0, 2.0])
@@ -226,7 +215,6 @@ def test_a_full_disk_takes_a_best_checkpoint(config_file, monkeypatch, capsys):
         np.testing.assert_allclose(found[name], mean, rtol=1e-5, atol=1e-7)
 
 
-@pytest.mark.one_backend
 def test_a_signal_on_a_full_disk_names_what_there_is(config_file, monkeypatch):
     monkeypatch.setattr(running, "Progress", terminating_at(3))
     monkeypatch.setattr(checkpoints, "write_arrays", full_at(3))
@@ -249,7 +237,6 @@ def full_at(*steps):
     return write_or_not
 
 
-@pytest.mark.one_backend
 @pytest.mark.parametrize("file", ["model.weights.h5", "state.h5", "state.json"])
 def test_a_checkpoint_that_is_cut_off_is_passed_over(file, config_file, capsys):
     train(load_config(config_file, ["output=whole"]))
@@ -271,7 +258,6 @@ def test_a_checkpoint_that_is_cut_off_is_passed_over(file, config_file, capsys):
         train(config)
 
 
-@pytest.mark.one_backend
 def test_a_checkpoint_of_another_optimizer_is_refused(config_file):
     train(load_config(config_file, ["training.ema=0.9", "output=mean"]))
     shutil.copytree("mean", "plain")
@@ -281,7 +267,6 @@ def test_a_checkpoint_of_another_optimizer_is_refused(config_file):
         train(config)
 
 
-@pytest.mark.one_backend
 def test_a_folder_left_by_a_kill_is_no_foreign_one(config_file):
     """Before the first config was whole, and in the middle of writing a model."""
     config = load_config(config_file)

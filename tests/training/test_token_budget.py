@@ -16,6 +16,7 @@ from keras_transformer.training.assembly import build_parts
 from keras_transformer.training.distribution import open_distribution
 from keras_transformer.training.token_budget import find_batch_tokens
 
+pytestmark = pytest.mark.one_backend
 MODEL_BYTES, TOKEN_BYTES = 10**9, 10**5
 
 
@@ -46,24 +47,20 @@ def find(monkeypatch):
     return find
 
 
-@pytest.mark.one_backend
 def test_it_is_what_four_fifths_of_the_memory_hold(find):
     found = find((MODEL_BYTES + TOKEN_BYTES * 10_000) / 0.8)
     assert 10_000 - 64 < found <= 10_000
 
 
-@pytest.mark.one_backend
 def test_it_is_at_most_the_batch_of_the_paper(find):
     assert 25_000 - 64 < find(10**12) <= 25_000
 
 
-@pytest.mark.one_backend
 def test_a_model_that_does_not_fit_is_refused(find):
     with pytest.raises(InputError, match="does not hold a training step of"):
         find(MODEL_BYTES)
 
 
-@pytest.mark.one_backend
 @pytest.mark.parametrize("source_tokens", [None, 9000, 10**6])
 def test_any_shape_may_be_the_one_that_needs_the_most(monkeypatch, source_tokens):
     """As where each row takes memory, however short it is."""
@@ -96,7 +93,6 @@ def test_any_shape_may_be_the_one_that_needs_the_most(monkeypatch, source_tokens
     assert set(make_batches(4096).shapes) <= set(shapes)
 
 
-@pytest.mark.one_backend
 def test_where_many_rows_belong_together_one_batch_is_all_that_is_tried(find):
     """As many rows as there are devices and parts may be more than either trial."""
     rows = {"rows_multiple_of": 1000}
@@ -105,7 +101,6 @@ def test_where_many_rows_belong_together_one_batch_is_all_that_is_tried(find):
         find(MODEL_BYTES, **rows)
 
 
-@pytest.mark.one_backend
 def test_a_peak_that_does_not_rise_is_no_sign_of_endless_memory(find, monkeypatch):
     """As where the peak of a whole life is all that is known, and compiling had it."""
     monkeypatch.setattr(backends, "peak_memory", lambda step: step() or MODEL_BYTES)
@@ -121,6 +116,7 @@ def test_a_peak_that_does_not_rise_is_no_sign_of_endless_memory(find, monkeypatc
 KINDS = {"tensorflow": "mirrored", "jax": "data_parallel"}
 
 
+@pytest.mark.each_backend
 @pytest.mark.skipif(
     keras.backend.backend() not in KINDS, reason="processes of torchrun"
 )
@@ -141,7 +137,6 @@ def test_a_real_model_is_tried_and_leaves_the_devices_as_they_were(config_file):
     assert int(found) >= parts.batches.num_tokens and len(parts.batches) == 1
 
 
-@pytest.mark.one_backend
 def test_a_group_and_each_around_it_may_limit_the_memory(tmp_path, monkeypatch):
     """As Slurm, systemd and Kubernetes have them: not in the root alone."""
     group, groups = tmp_path / "cgroup", tmp_path / "groups"
@@ -157,6 +152,7 @@ def test_a_group_and_each_around_it_may_limit_the_memory(tmp_path, monkeypatch):
     assert host_memory.memory_limit() == 678
 
 
+@pytest.mark.each_backend
 def test_the_peak_is_that_of_the_function_alone():
     if keras.backend.backend() == "torch" and _has_gpu():
         pytest.skip("counts the memory of the GPU")

@@ -15,7 +15,9 @@ import keras_transformer as kt
 from keras_transformer import backends
 from keras_transformer.errors import InputError
 from keras_transformer.models.weights import named_weights
+from reference.weights import scatter
 
+pytestmark = pytest.mark.one_backend
 FOLDER = Path(__file__).parents[1] / "fixtures" / "en-de.format-1"
 SOURCES = (FOLDER / "source.txt").read_text(encoding="utf-8").splitlines()
 
@@ -34,6 +36,7 @@ def folder(tmp_path):
     return Path(shutil.copytree(FOLDER, tmp_path / "model"))
 
 
+@pytest.mark.each_backend
 @pytest.mark.no_tensorflow
 @pytest.mark.parametrize(
     ("beam_size", "name"),
@@ -43,7 +46,6 @@ def test_the_format_1_folder_translates_as_ever(translator, beam_size, name):
     assert translator.translate(SOURCES, beam_size=beam_size) == expected(name)
 
 
-@pytest.mark.one_backend
 def test_a_blank_source_without_an_end_is_scored_as_an_end_alone(translator):
     """As the SavedModel does it: no row may be padding alone."""
     config = translator.model.config.model_copy(update={"source_end": False})
@@ -58,10 +60,16 @@ def test_a_blank_source_without_an_end_is_scored_as_an_end_alone(translator):
     assert blank.log_probability != other.log_probability
 
 
+@pytest.mark.each_backend
 @pytest.mark.skipif(
     keras.backend.backend() == "torch", reason="PyTorch runs one program at a time"
 )
 def test_several_batches_at_once_are_each_as_if_alone(translator, monkeypatch):
+    sizes = {"hidden_dim": 8, "intermediate_dim": 8, "num_heads": 2}
+    sizes |= {"num_encoder_layers": 1, "num_decoder_layers": 1}
+    config = translator.model.config.model_copy(update=sizes)
+    model = scatter(kt.Transformer(config), seed=3, deviation=0.5)
+    translator = kt.Translator(model, translator.tokenizer, max_length=6)
     sources = sorted(SOURCES, key=len)[:4]
     targets = translator.translate(sources, beam_size=1)
     alone = translator.score(sources, targets)
@@ -84,14 +92,12 @@ def test_several_batches_at_once_are_each_as_if_alone(translator, monkeypatch):
         np.testing.assert_allclose(score.token_scores, expected.token_scores, atol=1e-5)
 
 
-@pytest.mark.one_backend
 def test_empty_lines_give_empty_lines(translator):
     found = translator.translate(["", SOURCES[0], " \t", ""])
     assert found == ["", expected("beam")[0], "", ""]
     assert translator.translate([]) == []
 
 
-@pytest.mark.one_backend
 def test_details_agree_with_the_score_of_the_same_text(translator):
     details = translator.translate(SOURCES[:5], top_beams=3, return_details=True)
     for source, hypotheses in zip(SOURCES, details, strict=False):
@@ -110,7 +116,6 @@ def test_details_agree_with_the_score_of_the_same_text(translator):
             )
 
 
-@pytest.mark.one_backend
 def test_scores_of_a_batch_are_those_of_single_lines(translator):
     targets = expected("beam")
     together = translator.score(SOURCES, targets)
@@ -122,7 +127,6 @@ def test_scores_of_a_batch_are_those_of_single_lines(translator):
         translator.score(["a", "b"], ["c"])
 
 
-@pytest.mark.one_backend
 def test_attention_weights_belong_to_the_translation(translator):
     ((best,),) = translator.translate(
         SOURCES[:1], return_details=True, return_attention_weights=True
@@ -138,7 +142,6 @@ def test_attention_weights_belong_to_the_translation(translator):
     assert np.triu(best.attention["decoder"][0, 0], 1).max() == 0.0
 
 
-@pytest.mark.one_backend
 def test_a_model_folder_may_hold_the_words_that_its_model_knows(tmp_path):
     translator, folder = kt.Translator.load(FOLDER), tmp_path / "model"
     assert translator.known_words is None
@@ -157,7 +160,6 @@ def test_a_model_folder_may_hold_the_words_that_its_model_knows(tmp_path):
     assert "knows: 1 words" in (folder / "README.md").read_text()
 
 
-@pytest.mark.one_backend
 @pytest.mark.no_tensorflow
 def test_saved_and_loaded_it_translates_the_same(translator, tmp_path):
     translator.save(tmp_path / "a" / "model")
@@ -168,7 +170,6 @@ def test_saved_and_loaded_it_translates_the_same(translator, tmp_path):
     assert [p.name for p in (tmp_path / "a").iterdir()] == ["model"]
 
 
-@pytest.mark.one_backend
 def test_weights_are_stored_under_names_of_our_own(translator):
     with h5py.File(FOLDER / "model.weights.h5") as file:
         names = []
@@ -179,7 +180,6 @@ def test_weights_are_stored_under_names_of_our_own(translator):
     assert "decoder_1/cross_attention/key_kernel" in names
 
 
-@pytest.mark.one_backend
 def test_separate_vocabularies(tmp_path):
     source = kt.data.Tokenizer.train(["a house"] * 9, 270)
     target = kt.data.Tokenizer.train(["das kleine Haus"] * 9, 275)
@@ -209,7 +209,6 @@ def edit(path, **changes):
     path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
 
 
-@pytest.mark.one_backend
 @pytest.mark.parametrize(
     ("break_it", "message"),
     [
@@ -241,21 +240,18 @@ def test_a_broken_folder_gives_one_clear_error(folder, break_it, message):
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.one_backend
 def test_a_saved_model_is_no_model_folder():
     folder = FOLDER.parents[2] / "saved_models" / "phrasebook-en-de"
     with pytest.raises(InputError, match="is a SavedModel, for TF Serving; give the"):
         kt.Translator.load(folder)
 
 
-@pytest.mark.one_backend
 def test_a_run_folder_names_the_model_folder_in_it(folder, tmp_path):
     shutil.copytree(folder, tmp_path / "run" / "averaged")
     with pytest.raises(InputError, match=r"is a run folder; give .*run.averaged$"):
         kt.Translator.load(tmp_path / "run")
 
 
-@pytest.mark.one_backend
 def test_weights_of_another_model_are_refused(folder, tmp_path):
     config = json.loads((folder / "config.json").read_text())
     model = {**config["model"], "intermediate_dim": 8}
@@ -267,7 +263,6 @@ def test_weights_of_another_model_are_refused(folder, tmp_path):
         kt.Translator.load(folder)
 
 
-@pytest.mark.one_backend
 def test_weights_of_another_model_of_this_architecture_are_refused(tmp_path):
     translator = kt.Translator.load(FOLDER)
     translator.save(tmp_path / "a")
@@ -280,7 +275,6 @@ def test_weights_of_another_model_of_this_architecture_are_refused(tmp_path):
         kt.Translator.load(tmp_path / "a")
 
 
-@pytest.mark.one_backend
 def test_a_folder_of_something_else_is_not_overwritten(translator, tmp_path):
     (tmp_path / "letter.txt").write_text("dear")
     with pytest.raises(InputError, match="exists and is not a model folder"):
@@ -305,7 +299,6 @@ def small_disk(tmp_path):
     subprocess.run(["umount", str(disk)], check=True)
 
 
-@pytest.mark.one_backend
 def test_a_full_disk_leaves_nothing_half_written(translator, small_disk):
     with pytest.raises(InputError, match=r"cannot write .*: No space left") as error:
         translator.save(small_disk / "model")
@@ -313,14 +306,12 @@ def test_a_full_disk_leaves_nothing_half_written(translator, small_disk):
     assert list(small_disk.iterdir()) == []
 
 
-@pytest.mark.one_backend
 def test_a_bad_line_is_named_by_its_own_number(translator):
     lines = ["", SOURCES[0], "", "a \ud800 b"]
     with pytest.raises(InputError, match=r"line 13 holds the lone surrogate U\+D800"):
         translator.translate(lines, first_line=10)
 
 
-@pytest.mark.one_backend
 def test_bad_arguments(translator):
     with pytest.raises(InputError, match="must be a list of strings"):
         translator.translate("one string")

@@ -42,12 +42,11 @@ def test_ties_come_in_order_of_the_index(size, dtype, compiled):
             check(scores, k, dtype, compiled)
 
 
-@pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("size", [40, 1601])
-def test_a_tie_at_the_cut_goes_to_the_lower_index(size, seed):
-    rng = np.random.default_rng(seed)
+def test_a_tie_at_the_cut_goes_to_the_lower_index(size):
+    rng = np.random.default_rng(0)
     row = np.arange(40.0 - size, 40.0, dtype="float32")
-    scores = rng.permuted(row[None].repeat(16, 0), axis=1)
+    scores = rng.permuted(row[None].repeat(320, 0), axis=1)
     scores[(scores > 30) & (scores < 35)] = 33.0
     check(scores, 7)
 

@@ -24,6 +24,7 @@ from training.digit_text import VOCABULARY_SIZE
 from training.digit_text import write_files
 from training.digit_text import write_tsv
 
+pytestmark = pytest.mark.one_backend
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 BACKEND = keras.backend.backend()
 #: The name of this package's programs on the backend of the tests.
@@ -57,7 +58,6 @@ def run_benchmark(tmp_path):
 # === The programs ===
 
 
-@pytest.mark.one_backend
 @pytest.mark.slow
 def test_training(run_benchmark):
     ours = f"ours, {OURS}"
@@ -70,7 +70,6 @@ def test_training(run_benchmark):
     assert found["matrix_flops_per_second"] > 0
 
 
-@pytest.mark.one_backend
 @pytest.mark.slow
 def test_decoding(run_benchmark):
     peer = "CTranslate2, float32"
@@ -85,7 +84,6 @@ def test_decoding(run_benchmark):
         assert f"| {name} |" in output
 
 
-@pytest.mark.one_backend
 @pytest.mark.slow
 def test_profiling(run_benchmark):
     arguments = ["--size", "toy", "--float32", "--kernels", 3]
@@ -97,7 +95,6 @@ def test_profiling(run_benchmark):
     assert f"### ours, {OURS}" in output and "gaps without a kernel" in output
 
 
-@pytest.mark.one_backend
 @pytest.mark.slow
 def test_agreement(run_benchmark):
     name = f"{OURS}, float32"
@@ -125,7 +122,6 @@ output: runs/digits
 
 
 @pytest.mark.slow
-@pytest.mark.one_backend
 def test_a_run_of_quality_is_scored_and_not_made_twice(run_benchmark, tmp_path):
     (tmp_path / "digits.yaml").write_text(CONFIG)
     for name, count in (("train", 40), ("val", 4)):
@@ -251,7 +247,6 @@ def test_batches_are_of_similar_length_spread_over_all():
     assert [len(rows[0]) for rows, _ in few] == [100, 75, 50, 25]
 
 
-@pytest.mark.one_backend
 def test_kernels_have_kinds_and_gaps_between_them():
     from peers import kernels
 

@@ -5,16 +5,17 @@ from lattices import END
 from lattices import Lattice
 from lattices import assert_same
 
+from reference.marks import on_one_backend
 
-def on_one_backend(*values):
-    return pytest.param(*values, marks=pytest.mark.one_backend)
+pytestmark = pytest.mark.one_backend
 
 
+@pytest.mark.each_backend
 @pytest.mark.parametrize(
     ("vocabulary_size", "beam_size", "alpha"),
     [
         (11, 4, 0.6),
-        (5, 6, 0.0),
+        on_one_backend(5, 6, 0.0),
         on_one_backend(5, 1, 0.6),
         on_one_backend(7, 2, 0.0),
         on_one_backend(5, 3, 1.0),
@@ -40,7 +41,7 @@ def test_equals_the_reference(vocabulary_size, beam_size, alpha):
         assert_same(result, expected)
 
 
-@pytest.mark.parametrize("alpha", [1.0, on_one_backend(0.0), on_one_backend(0.6)])
+@pytest.mark.parametrize("alpha", [1.0, 0.0, 0.6])
 def test_a_wide_beam_finds_all_that_is_best(alpha):
     rows, vocabulary_size, limit, top_beams = 6, 5, 3, 10
     longest = (vocabulary_size - 1) ** (limit - 1) * vocabulary_size
@@ -59,7 +60,6 @@ def test_a_wide_beam_finds_all_that_is_best(alpha):
         assert_same(result, expected[:top_beams])
 
 
-@pytest.mark.one_backend
 def test_what_has_ended_is_never_scored_again():
     a = 3
     lattice = Lattice.of({(): {END: 0.6, a: 0.4}, (a,): {END: 1.0}}, 5)
@@ -70,7 +70,6 @@ def test_what_has_ended_is_never_scored_again():
     )
 
 
-@pytest.mark.one_backend
 def test_the_length_penalty_prefers_the_longer():
     a = 3
     transitions = {(): {END: 0.5, a: 0.5}, (a,): {a: 1.0}, (a, a): {END: 0.9, a: 0.1}}
@@ -82,7 +81,6 @@ def test_the_length_penalty_prefers_the_longer():
     np.testing.assert_allclose(result[0].score, np.log(0.45) / (8 / 6), rtol=1e-6)
 
 
-@pytest.mark.one_backend
 def test_a_row_goes_on_until_its_last_hypothesis_is_settled():
     # The best ends first; whether the second best has, decides when n-best may stop.
     a, b = 3, 4
@@ -100,7 +98,6 @@ def test_a_row_goes_on_until_its_last_hypothesis_is_settled():
     assert [h.tokens for h in two] == [(END,), (a, a, END)]
 
 
-@pytest.mark.one_backend
 def test_fewer_hypotheses_than_asked_for_give_a_shorter_list():
     lattice = Lattice.of({(): {END: 0.3, 3: 0.7}}, 5)
     (result,) = lattice.search(
@@ -109,7 +106,6 @@ def test_fewer_hypotheses_than_asked_for_give_a_shorter_list():
     assert [h.tokens for h in result] == [(END,)]
 
 
-@pytest.mark.one_backend
 @pytest.mark.parametrize("beam_size", [1, 2, 3])
 def test_what_the_limit_cuts_competes_by_its_score(beam_size):
     """An improbable end does not beat what is nearly sure and only not yet ended."""
@@ -130,7 +126,6 @@ def test_what_the_limit_cuts_competes_by_its_score(beam_size):
     assert [h.tokens for h in result[:2]] == [(END,), (a,)][:beam_size]
 
 
-@pytest.mark.one_backend
 def test_patience_counts_what_ends_among_the_best_of_the_beam():
     a, b = 3, 4
     ends = {(token,): {END: 1.0} for token in (a, b)}
@@ -159,7 +154,6 @@ def test_without_an_ending_the_live_ones_are_returned():
         assert_same(result, expected)
 
 
-@pytest.mark.one_backend
 def test_suppressed_tokens_keep_their_share_of_probability():
     lattice = Lattice.random(11, 12, 7)
     options = {"beam_size": 3, "length": 6, "top_beams": 3, "suppressed": (0, 1, 4)}
@@ -172,7 +166,6 @@ def test_suppressed_tokens_keep_their_share_of_probability():
         assert not {0, 1, 4} & {token for h in result for token in h.tokens}
 
 
-@pytest.mark.one_backend
 def test_rows_do_not_touch_each_other():
     rows, limits = 5, [3, 9, 1, 6, 2]
     lattice = Lattice.random(5, rows, 7)
@@ -183,7 +176,6 @@ def test_rows_do_not_touch_each_other():
         assert_same(together[row], alone, tolerance=1e-6)
 
 
-@pytest.mark.one_backend
 def test_a_row_without_limit_is_empty():
     lattice = Lattice.random(5, 3, 7)
     results = lattice.search([4, 0, 4], beam_size=3, length=4, top_beams=2)
@@ -191,11 +183,13 @@ def test_a_row_without_limit_is_empty():
     assert results[0] and results[2]
 
 
+@pytest.mark.each_backend
 def test_a_batch_of_empty_rows_ends_at_once():
     lattice = Lattice.random(5, 2, 7)
     assert lattice.search([0, 0], beam_size=2, length=4) == [[], []]
 
 
+@pytest.mark.each_backend
 @pytest.mark.parametrize(
     ("seed", "beam_size", "alpha"),
     [(2, 4, 1.0), *(on_one_backend(*case) for case in ((0, 2, 0.6), (1, 3, 0.0)))],
@@ -220,14 +214,12 @@ def test_ties_go_to_the_lower_beam_then_the_lower_id(seed, beam_size, alpha):
         assert_same(result, expected)
 
 
-@pytest.mark.one_backend
 @pytest.mark.parametrize("top_beams", [0, 3])
 def test_refuses_more_hypotheses_than_beams(top_beams):
     with pytest.raises(ValueError, match=f"between 1 and beam_size 2, got {top_beams}"):
         Lattice.random(0, 1, 5).search([2], beam_size=2, length=2, top_beams=top_beams)
 
 
-@pytest.mark.one_backend
 def test_refuses_a_negative_length_penalty():
     with pytest.raises(ValueError, match="at least 0, got -1"):
         Lattice.random(0, 1, 5).search([2], beam_size=2, length=2, length_penalty=-1.0)

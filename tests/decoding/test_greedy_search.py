@@ -5,7 +5,10 @@ from lattices import END
 from lattices import Lattice
 from lattices import assert_same
 
+pytestmark = pytest.mark.one_backend
 
+
+@pytest.mark.each_backend
 @pytest.mark.parametrize(("vocabulary_size", "alpha"), [(11, 0.6), (7, 0.0)])
 def test_equals_an_argmax_loop(vocabulary_size, alpha):
     rows, length = 24, 9
@@ -19,7 +22,6 @@ def test_equals_an_argmax_loop(vocabulary_size, alpha):
         assert_same(result, [expected])
 
 
-@pytest.mark.one_backend
 def test_suppressed_tokens_are_never_chosen():
     lattice = Lattice.random(11, 12, 7)
     results = lattice.search([6] * 12, length=6, suppressed=(0, 1, 4))
@@ -30,6 +32,7 @@ def test_suppressed_tokens_are_never_chosen():
         assert_same(result, [expected])
 
 
+@pytest.mark.each_backend
 def test_ties_go_to_the_lowest_id():
     rows, vocabulary_size = 16, 9
     order = np.random.default_rng(0).random((rows, 499, vocabulary_size))
@@ -39,7 +42,6 @@ def test_ties_go_to_the_lowest_id():
         assert_same(result, [expected])
 
 
-@pytest.mark.one_backend
 def test_rows_do_not_touch_each_other():
     limits = [3, 9, 1, 6, 2]
     lattice = Lattice.random(5, len(limits), 7)
@@ -49,7 +51,6 @@ def test_rows_do_not_touch_each_other():
         assert_same(result, alone, tolerance=1e-6)
 
 
-@pytest.mark.one_backend
 def test_the_limit_cuts():
     lattice = Lattice.random(3, 3, 7)
     results = lattice.search([1, 4, 7], length=7, suppressed=(END,))
@@ -57,13 +58,11 @@ def test_the_limit_cuts():
     assert not any(h.finished for (h,) in results)
 
 
-@pytest.mark.one_backend
 def test_a_row_without_limit_is_empty():
     results = Lattice.random(5, 3, 7).search([4, 0, 4], length=4)
     assert [len(result) for result in results] == [1, 0, 1]
 
 
-@pytest.mark.one_backend
 def test_a_beam_of_one_may_end_where_greedy_goes_on():
     # The end comes second, and still has the best score of all that end.
     a = 3

@@ -5,6 +5,8 @@ from keras import ops
 from keras_transformer.decoding import length_penalty
 from keras_transformer.decoding.length_penalty import normalized
 
+pytestmark = pytest.mark.one_backend
+
 
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0])
 def test_is_that_of_wu_et_al(alpha):
@@ -19,7 +21,6 @@ def test_one_token_costs_nothing():
     assert float(length_penalty(1, 0.6)) == 1.0
 
 
-@pytest.mark.one_backend
 def test_power_is_average_with_one_and_none_with_zero():
     lengths = np.arange(200, dtype="int32")
     totals = np.linspace(-1.0, -90.0, 200, dtype="float32")

@@ -1,4 +1,7 @@
-"""Each function that changes scores, against its definition in plain Python."""
+"""Each function that changes scores, against its definition in plain Python.
+
+`test_search_options.py` searches with them on each backend.
+"""
 
 import numpy as np
 import numpy_search
@@ -7,6 +10,7 @@ from keras import ops
 
 from keras_transformer.decoding import logits_processors
 
+pytestmark = pytest.mark.one_backend
 END, VOCABULARY_SIZE, ROWS, WIDTH, LENGTH = 2, 7, 3, 2, 6
 
 
@@ -42,8 +46,8 @@ OPTIONS = [
 ]
 
 
-@pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("position", [0, 2, 5])
+@pytest.mark.parametrize("options", OPTIONS)
 def test_equals_its_definition(options, position):
     tokens, logits = history(position, position), some_logits(position)
     process = logits_processors.chain(end_id=END, **options)

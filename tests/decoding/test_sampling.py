@@ -105,6 +105,7 @@ def test_tokens_are_as_frequent_as_they_are_probable():
         assert abs(share - probability) < 5 * error
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize("options", [{}, {"top_k": 2, "top_p": 0.5}])
 def test_where_every_token_is_forbidden_there_is_no_sample(options):
     lattice = Lattice.random(1, ROWS, VOCABULARY_SIZE)

@@ -173,10 +173,10 @@ def compare_beams(searched, options):
     ("width", "name"),
     [
         (3, "coverage"),
-        (3, "rules"),
         *(
             pytest.param(*case, marks=pytest.mark.one_backend)
             for case in (
+                (3, "rules"),
                 (3, "groups"),
                 (3, "no end"),
                 (8, "coverage"),

@@ -16,7 +16,9 @@ from keras_transformer.decoding import beam_search
 from keras_transformer.decoding import greedy_search
 from keras_transformer.decoding.logits_processors import FREE
 from keras_transformer.decoding.logits_processors import chain
+from reference.marks import all_on_one_backend
 
+pytestmark = pytest.mark.one_backend
 ROWS, VOCABULARY_SIZE, LENGTH = 10, 7, 8
 LIMITS = np.arange(ROWS) % LENGTH + 1
 RULES = {
@@ -132,13 +134,8 @@ SEARCHES = {
 }
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=pytest.mark.one_backend if name == "none" else ())
-        for name in SEARCHES
-    ],
-)
+@pytest.mark.each_backend
+@pytest.mark.parametrize("name", all_on_one_backend(SEARCHES, but=("rules", "all")))
 def test_equals_the_reference(name):
     options = SEARCHES[name]
     prefixes = PREFIXES if name in ("rules", "all") else [()] * ROWS
@@ -203,6 +200,7 @@ def test_rules_that_nobody_has_are_refused():
 FIRST = [5, FREE, 1, 3, FREE, 6, 4, 5, 3, 2]  # the start and the end among them
 
 
+@pytest.mark.each_backend
 def test_a_first_token_and_the_end_at_the_limit_are_forced_at_no_cost():
     """Each row has its own first token, which no rule forbids; a prefix follows it."""
     options = {"rules": RULES, "beam_size": 4, "top_beams": 4, "num_beam_groups": 2}
@@ -235,7 +233,6 @@ def test_a_first_token_and_the_end_at_the_limit_are_forced_at_no_cost():
     assert cut > ROWS
 
 
-@pytest.mark.one_backend
 @pytest.mark.parametrize("seed", range(200, 210))
 def test_groups_see_those_that_are_settled(seed):
     """Until a row ends, its settled groups still tell the others what they take."""
@@ -247,7 +244,6 @@ def test_groups_see_those_that_are_settled(seed):
         assert_same(hypotheses, reference(lattice, row, **options))
 
 
-@pytest.mark.one_backend
 def test_what_several_groups_find_is_given_once():
     a, b = 3, 4
     ends = {(t,): {END: 1.0} for t in (a, b)}
@@ -265,7 +261,6 @@ def test_what_several_groups_find_is_given_once():
     assert any(len(hypotheses) == 2 for hypotheses in found)
 
 
-@pytest.mark.one_backend
 def test_what_has_not_ended_is_in_order_of_its_score():
     options = {"covered": True, "rules": {"suppressed": (END,)}, "beam_size": 4}
     lattice = Lattice.random(8, ROWS, VOCABULARY_SIZE)
@@ -281,7 +276,6 @@ def test_what_has_not_ended_is_in_order_of_its_score():
     assert turned > ROWS // 2, "coverage must turn the order"
 
 
-@pytest.mark.one_backend
 @pytest.mark.parametrize("width", [None, 1, 3])
 def test_where_every_token_is_forbidden_there_is_no_hypothesis(width):
     lattice = Lattice.random(2, 3, VOCABULARY_SIZE)
@@ -294,7 +288,6 @@ def test_where_every_token_is_forbidden_there_is_no_hypothesis(width):
     assert [[h.tokens for h in row] for row in found] == [[], [], [(3, END)]]
 
 
-@pytest.mark.one_backend
 def test_greedy_follows_rules_and_prefixes():
     lattice = Lattice.random(3, ROWS, VOCABULARY_SIZE)
     found = results(lattice, LIMITS, PREFIXES, rules=RULES, normalization="average")
@@ -314,7 +307,6 @@ def greedy_reference(logits_of, prefix, limit):
     return tokens
 
 
-@pytest.mark.one_backend
 def test_a_wide_beam_finds_all_that_is_best():
     limit, vocabulary_size, normalization = 3, 5, "average"
     longest = (vocabulary_size - 1) ** (limit - 1) * vocabulary_size
@@ -341,7 +333,6 @@ def test_a_wide_beam_finds_all_that_is_best():
         assert_same(hypotheses, numpy_search.best_first(every)[:10])
 
 
-@pytest.mark.one_backend
 def test_groups_differ_where_one_group_would_not():
     a, b, c = 3, 4, 5
     ends = {(t,): {END: 1.0} for t in (a, b, c)}
@@ -354,7 +345,6 @@ def test_groups_differ_where_one_group_would_not():
     np.testing.assert_allclose(probabilities, [0.6, 0.3], rtol=1e-5)
 
 
-@pytest.mark.one_backend
 def test_patience_ends_a_search_that_would_find_better():
     a = 3
     lattice = Lattice.of({(): {END: 0.3, a: 0.7}, (a,): {END: 1.0}}, 5)
@@ -383,7 +373,6 @@ AGAIN = {
 }
 
 
-@pytest.mark.one_backend
 @pytest.mark.parametrize(
     ("rules", "prefix", "tokens", "probability"),
     [
@@ -433,7 +422,6 @@ def test_a_forced_prefix_costs_nothing_counts_in_lengths_and_is_told_apart(optio
     assert (forced + np.log(0.6)) / (8 / 6) < (forced + np.log(0.4)) / (11 / 6)
 
 
-@pytest.mark.one_backend
 def test_a_longer_one_is_found_where_the_shorter_is_forbidden():
     lattice = Lattice.of({(): {END: 0.9, A: 0.1}, (A,): {END: 0.5, B: 0.5}}, 6)
     for min_length, tokens in ((0, (END,)), (2, (A, END))):
@@ -441,7 +429,6 @@ def test_a_longer_one_is_found_where_the_shorter_is_forbidden():
         assert found.tokens == tokens
 
 
-@pytest.mark.one_backend
 def test_coverage_prefers_what_has_read_the_source():
     """`covered` takes 0.4 for each unit of the state modulo 5."""
     ends = {(token,): {END: 1.0} for token in (A, B)}

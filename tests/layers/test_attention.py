@@ -24,6 +24,7 @@ from reference.weights import numpy
 from reference.weights import randomize
 from reference.weights import read
 
+pytestmark = pytest.mark.one_backend
 CLOSE = {"rtol": 1e-5, "atol": 1e-5}
 QUERY = normal(TARGET_LENGTH, HEAD_DIM, seed=1)
 KEY = normal(SOURCE_LENGTH, HEAD_DIM, seed=2)
@@ -68,6 +69,7 @@ def test_attention_is_the_formula(scoring, mask):
         assert (numpy(found[1])[~mask] == 0).all()
 
 
+@pytest.mark.each_backend
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
 def test_a_fully_blocked_row_is_finite(dtype):
     blocked = MASK.copy()
@@ -93,6 +95,7 @@ def test_softmax_is_float32_whatever_the_inputs_are(dtype):
     np.testing.assert_allclose(numpy(weights).sum(axis=-1), 1.0, rtol=1e-6)
 
 
+@pytest.mark.each_backend
 def test_dropout_acts_on_the_weights_before_values():
     def first_half(weights):
         return weights * ops.convert_to_tensor(np.arange(SOURCE_LENGTH) < 5, "float32")
@@ -186,6 +189,7 @@ def test_a_projected_memory_gives_the_same_as_the_memory():
     )
 
 
+@pytest.mark.each_backend
 def test_step_by_step_with_a_cache_is_causal_self_attention():
     """Each of W hypotheses has inputs of its own."""
     layer = multi_head_attention()

@@ -23,6 +23,7 @@ from reference.weights import numpy
 from reference.weights import randomize
 from reference.weights import read
 
+pytestmark = pytest.mark.one_backend
 CLOSE = {"rtol": 1e-5, "atol": 1e-5}
 TARGET = normal(BATCH, TARGET_LENGTH, HIDDEN_DIM, seed=5)
 SOURCE = normal(BATCH, SOURCE_LENGTH, HIDDEN_DIM, seed=6)
@@ -87,6 +88,7 @@ def test_residual_normalizes_before_or_after(normalize_first):
     np.testing.assert_allclose(found, expected, **CLOSE)
 
 
+@pytest.mark.each_backend
 def test_normalization_is_float32_under_float16():
     """Squares of this stream are beyond the range of float16."""
     layer = Residual(dtype="float16")

@@ -6,6 +6,7 @@ import pytest
 
 from keras_transformer import layers
 
+pytestmark = pytest.mark.one_backend
 LAYERS = {
     "attention": (
         lambda **options: layers.MultiHeadAttention(2, 4, use_bias=True, **options),
@@ -30,7 +31,6 @@ LAYERS = {
 }
 
 
-@pytest.mark.one_backend
 @pytest.mark.parametrize("name", LAYERS)
 @pytest.mark.parametrize("as_name", [True, False])
 def test_initial_values_are_those_of_the_argument(name, as_name):
@@ -53,7 +53,6 @@ def test_initial_values_are_those_of_the_argument(name, as_name):
             )
 
 
-@pytest.mark.one_backend
 def test_each_matrix_has_values_of_its_own():
     shared = keras.initializers.GlorotUniform()
     layer = layers.FeedForward(8, gated=True, kernel_initializer=shared)
@@ -62,7 +61,6 @@ def test_each_matrix_has_values_of_its_own():
     assert np.abs(keras.ops.convert_to_numpy(inner - gate)).max() > 0.1
 
 
-@pytest.mark.one_backend
 @pytest.mark.parametrize("name", ["feed forward", "embedding", "positions"])
 def test_there_is_no_initializer_of_another_name(name):
     make, kinds = LAYERS[name]
@@ -70,7 +68,6 @@ def test_there_is_no_initializer_of_another_name(name):
         make(**{f"{kinds[0]}_initializer": "glorot"})
 
 
-@pytest.mark.one_backend
 def test_a_seed_gives_the_initial_values_that_it_always_gave():
     """No initializer is made, and no seed drawn, but for each matrix as it is built."""
     glorot, normal = keras.initializers.GlorotUniform, keras.initializers.RandomNormal

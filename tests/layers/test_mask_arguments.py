@@ -20,6 +20,7 @@ from reference.sizes import TARGET_LENGTH
 from reference.weights import normal
 from reference.weights import numpy
 
+pytestmark = pytest.mark.one_backend
 TARGET = normal(BATCH, TARGET_LENGTH, HIDDEN_DIM, seed=1)
 SOURCE = normal(BATCH, SOURCE_LENGTH, HIDDEN_DIM, seed=2)
 RANDOM = np.random.default_rng(3)
@@ -49,6 +50,7 @@ def output(layer, dtype=None, **arguments):
 # === How a mask is read ===
 
 
+@pytest.mark.each_backend
 def test_three_axes_are_sentences_even_where_there_are_as_many_heads():
     layer = attention()
     mask = random_mask(BATCH, TARGET_LENGTH, SOURCE_LENGTH)
@@ -89,7 +91,6 @@ def test_whole_numbers_1_and_0_are_a_mask_as_in_keras(dtype):
     np.testing.assert_array_equal(found, output(layer, attention_mask=mask))
 
 
-@pytest.mark.one_backend
 def test_a_mask_may_be_a_list():
     layer = attention()
     tensors = (ops.convert_to_tensor(TARGET), ops.convert_to_tensor(SOURCE))
@@ -156,7 +157,6 @@ def test_floats_are_no_mask(mask):
         convolution(ops.zeros((2, 3, 4)), padding_mask=ops.zeros((2, 1, 1, 3)))
 
 
-@pytest.mark.one_backend
 @pytest.mark.parametrize(
     "block", [EncoderBlock(8, 2), DecoderBlock(8, 2)], ids=["encoder", "decoder"]
 )
@@ -174,6 +174,7 @@ def test_other_whole_numbers_are_no_mask(number):
         output(attention(), attention_mask=mask)
 
 
+@pytest.mark.each_backend
 def test_other_whole_numbers_inside_a_program_are_no_plausible_output():
     layer = attention()
 
@@ -230,13 +231,13 @@ def test_a_mask_that_fits_no_reading_is_refused(name, shape):
         output(attention(num_heads=3), **{name: np.ones(shape, dtype)})
 
 
-@pytest.mark.one_backend
 @pytest.mark.parametrize("shape", [(2, 3), (2, 1, 3, 3), (3,)], ids=str)
 def test_a_convolution_refuses_other_masks_than_of_padding(shape):
     with pytest.raises(ValueError, match=r"padding_mask has the shape .*positions"):
         GatedConvolution(3)(ops.zeros((2, 3, 4)), padding_mask=ops.ones(shape, "bool"))
 
 
+@pytest.mark.each_backend
 def test_gradients_of_a_masked_bias_are_those_of_what_is_allowed():
     mask = random_mask(TARGET_LENGTH, SOURCE_LENGTH)
     layer = attention()
@@ -250,6 +251,7 @@ def test_gradients_of_a_masked_bias_are_those_of_what_is_allowed():
     assert (gradient[~mask] == 0).all() and np.abs(gradient[mask]).max() > 1e-3
 
 
+@pytest.mark.each_backend
 @pytest.mark.parametrize("policy", ["float16", "mixed_float16"])
 def test_a_bias_that_float16_cannot_hold_blocks_as_a_mask_does(policy):
     layer = MultiHeadAttention(num_heads=2, head_dim=4, dtype=policy)

@@ -17,6 +17,7 @@ from reference.sizes import TARGET_LENGTH
 from reference.weights import normal
 from reference.weights import numpy
 
+pytestmark = pytest.mark.one_backend
 LAYOUTS = {
     "interleaved": "sinusoidal",
     "halves": "sinusoidal_halves",

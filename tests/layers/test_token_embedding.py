@@ -19,6 +19,7 @@ from reference.weights import randomize
 from reference.weights import read
 from reference.weights import targets
 
+pytestmark = pytest.mark.one_backend
 HIDDEN = normal(BATCH, TARGET_LENGTH, HIDDEN_DIM)
 
 

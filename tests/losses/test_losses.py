@@ -10,6 +10,7 @@ from keras_transformer.losses import fused_cross_entropy
 from keras_transformer.losses import token_losses
 from keras_transformer.metrics import NegativeLogLikelihood
 from reference import autodiff
+from reference.marks import on_one_backend
 from reference.numpy_layers import softmax
 from reference.numpy_transformer import cross_entropy
 from reference.sizes import BATCH
@@ -34,6 +35,7 @@ WEIGHTS[1] = 0.0  # a row that fills up the batch
 # === Definition ===
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize("label_smoothing", [0.0, 0.1, 0.6])
 def test_loss_is_the_cross_entropy_against_smoothed_labels(label_smoothing):
     expected = cross_entropy(
@@ -52,6 +54,7 @@ def test_loss_is_the_cross_entropy_against_smoothed_labels(label_smoothing):
     np.testing.assert_allclose(numpy(loss(*tensors, WEIGHTS)), total, rtol=1e-6)
 
 
+@pytest.mark.one_backend
 def test_labels_may_be_floats_as_keras_makes_them():
     loss = LabelSmoothedCrossEntropy(0.1)
     expected = numpy(loss(ops.convert_to_tensor(LABELS), ops.convert_to_tensor(LOGITS)))
@@ -72,6 +75,7 @@ def test_labels_are_not_rounded_where_keras_floats_are_of_half_the_precision(
     np.testing.assert_allclose(found, np.log(2049 + np.exp(3)) - 3, rtol=1e-5)
 
 
+@pytest.mark.one_backend
 def test_likelihood_is_not_smoothed_and_ties_count_as_right():
     logits = LOGITS.copy()
     logits[0, 0] = 0.0
@@ -105,6 +109,7 @@ def test_loss_is_float32_for_logits_of_half_the_precision():
     np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.one_backend
 def test_config_round_trip():
     loss = LabelSmoothedCrossEntropy(0.2, pad_id=3, name="loss")
     serialized = keras.saving.serialize_keras_object(loss)
@@ -115,6 +120,7 @@ def test_config_round_trip():
     assert again.get_config() == loss.get_config()
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize("label_smoothing", [-0.1, 1.0])
 def test_smoothing_outside_its_range_is_refused(label_smoothing):
     with pytest.raises(ValueError, match=rf"in \[0, 1\), got {label_smoothing}"):
@@ -168,6 +174,7 @@ def test_a_weight_a_sentence_is_that_of_each_of_its_tokens():
         np.testing.assert_allclose(got, wanted, rtol=1e-6)
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
@@ -186,6 +193,7 @@ def test_weights_of_another_shape_are_refused_in_one_sentence(weights, message):
         loss.fused(ops.convert_to_tensor(HIDDEN), MATRIX, None, labels, weights)
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize("labels", [LABELS[:, :-1], LABELS[..., None], LABELS[:1]])
 def test_labels_of_another_shape_are_refused_in_one_sentence(labels):
     loss, labels = LabelSmoothedCrossEntropy(0.1), ops.convert_to_tensor(labels)
@@ -236,9 +244,9 @@ def both(loss, weights, use_bias, dtype="float32"):
     return of(plain), of(fused)
 
 
-@pytest.mark.parametrize("use_bias", [False, True], ids=["no bias", "bias"])
+@pytest.mark.parametrize("use_bias", [on_one_backend(False), True])
 @pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["mean", "weights"])
-@pytest.mark.parametrize("chunk_tokens", [512, 11, 7])
+@pytest.mark.parametrize("chunk_tokens", [on_one_backend(512), 11, on_one_backend(7)])
 def test_fused_loss_and_gradients_are_the_plain_ones(
     monkeypatch, chunk_tokens, weights, use_bias
 ):
@@ -298,34 +306,32 @@ def test_evaluation_needs_no_gradients_and_gives_the_same():
     )
 
 
-@pytest.mark.parametrize("rows", [BATCH, 1, 0])
-def test_fused_loss_of_shapes_known_only_when_it_runs(rows):
+@pytest.mark.parametrize("r_drop", [0.0, 3.0])
+def test_fused_loss_of_shapes_known_only_when_it_runs(r_drop):
     if keras.backend.backend() != "tensorflow":
         pytest.skip("only TensorFlow has shapes that are not known when it traces")
     import tensorflow as tf
 
-    loss = LabelSmoothedCrossEntropy(0.1)
+    loss = LabelSmoothedCrossEntropy(0.1, r_drop=r_drop)
+    passes = 2 if r_drop else 1
+    hidden = np.concatenate([HIDDEN, HIDDEN[::-1]])
 
-    @tf.function(
-        input_signature=[
-            tf.TensorSpec((None, None, HIDDEN_DIM), tf.float32),
-            tf.TensorSpec((None, None), tf.int32),
-        ]
-    )
-    def program(hidden, labels):
+    def values(hidden, labels):
         with tf.GradientTape() as tape:
             tape.watch(hidden)
             value, statistics = loss.fused(hidden, MATRIX, BIAS, labels)
         return value, tuple(statistics), tape.gradient(value, hidden)
 
-    value, statistics, gradient = program(HIDDEN[:rows], LABELS[:rows])
-    if not rows:  # an empty replica
-        assert value == statistics[2] == 0 and gradient.shape[0] == 0
-        return
-    tensors = [tf.constant(array[:rows]) for array in (HIDDEN, LABELS)]
-    with tf.GradientTape() as tape:
-        tape.watch(tensors[0])
-        expected, wanted = loss.fused(tensors[0], MATRIX, BIAS, tensors[1])
-    np.testing.assert_allclose(value, expected, rtol=1e-5)
-    np.testing.assert_allclose(statistics, tuple(wanted), rtol=1e-5)
-    np.testing.assert_allclose(gradient, tape.gradient(expected, tensors[0]), atol=1e-6)
+    states = tf.TensorSpec((None, None, HIDDEN_DIM), tf.float32)
+    labels = tf.TensorSpec((None, None), tf.int32)
+    program = tf.function(values, input_signature=[states, labels])
+    for rows in (BATCH, 1, 0):
+        tensors = tf.constant(hidden[: passes * rows]), tf.constant(LABELS[:rows])
+        value, statistics, gradient = program(*tensors)
+        if not rows:  # an empty replica
+            assert value == statistics[2] == 0 and gradient.shape[0] == 0
+            continue
+        expected, wanted, slope = values(*tensors)
+        np.testing.assert_allclose(value, expected, rtol=1e-5)
+        np.testing.assert_allclose(statistics, wanted, rtol=1e-5)
+        np.testing.assert_allclose(gradient, slope, atol=1e-6)

@@ -9,6 +9,7 @@ from keras_transformer import backends
 from keras_transformer.models.shared_cache import MOST_HYPOTHESES
 from reference import models
 from reference import sizes
+from reference.marks import on_one_backend
 from reference.models import logits_of
 from reference.weights import ids
 from reference.weights import numpy
@@ -46,17 +47,13 @@ def step_by_step(model, tokens, length, beam_size, start="start"):
     return np.stack(logits, axis=2)
 
 
-def on_one_backend(*values):
-    return pytest.param(*values, marks=pytest.mark.one_backend)
-
-
 @pytest.mark.parametrize(
     ("name", "beam_size"),
     [
-        ("paper", None),
+        on_one_backend("paper", None),
         ("paper", sizes.BEAM_SIZE),
-        ("window", sizes.BEAM_SIZE),
-        ("as T5", sizes.BEAM_SIZE),
+        on_one_backend("window", sizes.BEAM_SIZE),
+        on_one_backend("as T5", sizes.BEAM_SIZE),
         ("rotary, grouped, gated", sizes.BEAM_SIZE),
         on_one_backend("deep, additive, unlike sides", sizes.BEAM_SIZE),
         on_one_backend("rotary, grouped, gated", None),
@@ -99,7 +96,9 @@ def test_steps_are_teacher_forcing_in_mixed_precision(name):
     np.testing.assert_allclose(found, expected, rtol=0.05, atol=0.05)
 
 
-@pytest.mark.parametrize("name", ["learned, deep encoder", "ssru", "recurrent"])
+@pytest.mark.parametrize(
+    "name", [on_one_backend("learned, deep encoder"), "ssru", "recurrent"]
+)
 def test_a_compiled_step_is_teacher_forcing(name):
     """As a search runs it: one program, the position a tensor."""
     model = models.build(name)

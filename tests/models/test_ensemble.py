@@ -15,6 +15,8 @@ from keras_transformer.models.scoring import score
 from keras_transformer.models.search import search
 from reference.weights import scatter
 
+pytestmark = pytest.mark.one_backend("torch", "jax")
+
 SOURCE = np.array([[5, 9, 7, 2], [6, 2, 0, 0]], "int32")
 OPTIONS = DecodingOptions(beam_size=2, coverage_penalty=0.3)
 LABELS = np.array([[4, 8, 10, 2], [9, 2, 0, 0]], "int32")

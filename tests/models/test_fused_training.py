@@ -111,6 +111,7 @@ def test_fused_and_plain_training_are_one(name, weighted):
     np.testing.assert_allclose(called, logits, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.one_backend
 def test_fused_training_in_mixed_precision():
     both = [compiled("pre-norm", fused, "mixed_bfloat16") for fused in (True, False)]
     (found, _), (expected, _) = (run(m, weighted=False) for m in both)

@@ -25,6 +25,7 @@ from reference.weights import read
 from reference.weights import sources
 from reference.weights import targets
 
+pytestmark = pytest.mark.one_backend
 CLOSE = {"rtol": 1e-5, "atol": 1e-5}
 TARGET_SHAPE = (sizes.BATCH, sizes.TARGET_LENGTH, sizes.HIDDEN_DIM)
 SOURCE_SHAPE = (sizes.BATCH, sizes.SOURCE_LENGTH, sizes.HIDDEN_DIM)
@@ -192,7 +193,6 @@ def theirs(layer_class, normalize_first):
     )
 
 
-@pytest.mark.one_backend
 @pytest.mark.parametrize("normalize_first", [False, True])
 def test_keras_nlp_encoder(keras_nlp, normalize_first):
     block = ours(EncoderBlock, normalize_first)
@@ -217,7 +217,6 @@ def test_keras_nlp_encoder(keras_nlp, normalize_first):
     np.testing.assert_allclose(numpy(found)[tokens], numpy(expected)[tokens], **CLOSE)
 
 
-@pytest.mark.one_backend
 @pytest.mark.parametrize("normalize_first", [False, True])
 def test_keras_nlp_decoder(keras_nlp, normalize_first):
     block = ours(DecoderBlock, normalize_first)

@@ -58,6 +58,7 @@ def test_every_matrix_is_int8_and_nothing_else_is(int8_pair):
     assert all(path.endswith("_scale") for path in dtypes)
 
 
+@pytest.mark.one_backend
 def test_an_int8_model_searches_as_it_scores(int8_pair, tmp_path):
     """Cached decoding equals teacher forcing; the file gives the same bits again."""
     _, quantized = int8_pair
@@ -139,6 +140,7 @@ def test_a_layer_is_int8_in_a_model_of_ones_own(name, tmp_path):
     np.testing.assert_array_equal(numpy(loaded(states)), numpy(found))
 
 
+@pytest.mark.one_backend("torch", "jax")
 def test_only_adapters_learn_and_files_hold_them_merged(tmp_path):
     model = small()
     before = {weight.path: numpy(weight) for weight in model.weights}

@@ -16,14 +16,14 @@ from reference.weights import sources
 from reference.weights import targets
 
 KINDS = [
-    ("paper", "float32"),
     ("pre-norm, nothing tied", "mixed_bfloat16"),
-    ("recurrent", "float32"),
-    ("convolutional, dilated", "mixed_bfloat16"),
     *(
         pytest.param(case, marks=pytest.mark.one_backend, id=", ".join(case))
         for case in (
+            ("paper", "float32"),
             ("pre-norm", "float32"),
+            ("recurrent", "float32"),
+            ("convolutional, dilated", "mixed_bfloat16"),
             ("learned, deep encoder", "float32"),
             ("paper", "mixed_float16"),
         )
@@ -79,6 +79,7 @@ def test_every_source_token_matters_to_every_target_position(model):
     assert (np.abs(after - before).max(axis=-1) > 0).all()
 
 
+@pytest.mark.one_backend
 def test_a_source_of_padding_alone_is_finite():
     model = models.model("paper", "mixed_float16")
     source = np.zeros_like(sources())
@@ -101,6 +102,7 @@ def test_dropout_acts_in_training_alone(rate):
     assert np.abs(dropped[0] - dropped[1]).max() > 1e-3
 
 
+@pytest.mark.one_backend
 def test_paper_dropout_acts_on_the_sums_of_embeddings_and_positions():
     """Also where there is no layer to drop anything in."""
     model = Transformer(configs.config("paper", dropout=0.5))
@@ -136,6 +138,7 @@ def test_lengths_known_only_when_it_runs_give_the_same(name):
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.one_backend
 def test_attention_weights_are_those_of_each_block():
     model = models.model("learned, deep encoder")
     source, target = (ops.convert_to_tensor(ids) for ids in (sources(), targets()))
@@ -154,6 +157,7 @@ def test_attention_weights_are_those_of_each_block():
         assert (numpy(weights)[blocked] == 0).all()
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize("wrong", [-1, 999])
 @pytest.mark.parametrize("side", ["source", "target"])
 def test_ids_outside_of_the_vocabulary_are_refused(side, wrong):

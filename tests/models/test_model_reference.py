@@ -7,6 +7,7 @@ from reference import configs
 from reference import models
 from reference import numpy_other_kinds
 from reference import numpy_transformer
+from reference.marks import all_on_one_backend
 from reference.sizes import SOURCE_LENGTHS
 from reference.sizes import TARGET_LENGTHS
 from reference.weights import ids
@@ -19,7 +20,13 @@ REFERENCES = {
 }
 
 
-@pytest.mark.parametrize("name", [*configs.OPTIONS, *configs.OTHERS])
+#: Which between them have every kind of layer.
+ON_ALL = ("pre-norm, nothing tied", "window", "recurrent", "convolutional, dilated")
+
+
+@pytest.mark.parametrize(
+    "name", all_on_one_backend((*configs.OPTIONS, *configs.OTHERS), but=ON_ALL)
+)
 def test_model_is_the_reference(name):
     """A padded batch gives what each pair gives alone and unpadded."""
     config = configs.config(name)

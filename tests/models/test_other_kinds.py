@@ -13,6 +13,8 @@ from reference.weights import numpy
 from reference.weights import sources
 from reference.weights import targets
 
+pytestmark = pytest.mark.one_backend
+
 
 @pytest.mark.parametrize("kind", sorted(set(KINDS) - {"transformer"}))
 def test_the_options_of_the_small_models_cover_the_config(kind):

@@ -16,6 +16,7 @@ from reference.weights import randomize
 from reference.weights import sources
 from reference.weights import targets
 
+pytestmark = pytest.mark.one_backend
 SOURCE, LABELS = sources(), targets()
 TARGET = np.pad(LABELS[:, :-1], ((0, 0), (1, 0)), constant_values=1)
 INPUTS = {"source": SOURCE, "target": TARGET}
@@ -50,6 +51,7 @@ def mean_logit(y_true, y_pred):
     return ops.mean(y_pred, axis=-1)
 
 
+@pytest.mark.each_backend
 @pytest.mark.parametrize(
     "fused",
     [True, pytest.param(False, marks=pytest.mark.one_backend)],
@@ -65,7 +67,6 @@ def test_a_weight_a_sentence_in_fit(fused):
     np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
-@pytest.mark.one_backend
 @pytest.mark.parametrize("weights", [None, np.ones((5, 1), "float32")], ids=str)
 def test_labels_padded_with_minus_100_in_fit(weights):
     model, expected = small(), LabelSmoothedCrossEntropy(0.1)
@@ -103,7 +104,6 @@ class FocalLoss(LabelSmoothedCrossEntropy):
         return ops.square(super().call(y_true, y_pred))
 
 
-@pytest.mark.one_backend
 @pytest.mark.parametrize("model_class", [OwnLoss, OwnLogits, OwnCall])
 def test_methods_of_a_subclass_get_logits_and_count(model_class):
     loss, model = LabelSmoothedCrossEntropy(0.1), small(model_class)
@@ -115,7 +115,6 @@ def test_methods_of_a_subclass_get_logits_and_count(model_class):
     np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
-@pytest.mark.one_backend
 def test_the_call_of_a_loss_of_ones_own_counts():
     loss, model = FocalLoss(0.1), small()
     with pytest.warns(UserWarning, match=r"FocalLoss\.call is overridden"):
@@ -126,7 +125,6 @@ def test_the_call_of_a_loss_of_ones_own_counts():
     assert abs(found - plain) > 0.1 * plain
 
 
-@pytest.mark.one_backend
 def test_added_losses_and_loss_weights_count():
     loss, model = LabelSmoothedCrossEntropy(0.1), small()
     plain = evaluated(model, loss)
@@ -145,7 +143,6 @@ class Nothing(TokenAccuracy):
         assert y_pred.shape[-1] == VOCABULARY_SIZE
 
 
-@pytest.mark.one_backend
 def test_a_metric_of_ones_own_is_updated_by_its_own_method():
     model = small()
     model.compile("sgd", LabelSmoothedCrossEntropy(0.1), metrics=[Nothing(name="n")])
@@ -160,7 +157,6 @@ class Logits(TokenAccuracy):
         super().update_state(y_true, y_pred, sample_weight)
 
 
-@pytest.mark.one_backend
 @pytest.mark.parametrize(
     ("given", "of_loss", "expected"),
     [(None, None, 3), (None, -100, 3), (-100, -100, 3), (4, None, 5)],
@@ -178,7 +174,6 @@ def test_a_metric_counts_by_its_own_padding_fused_or_not(given, of_loss, expecte
         assert float(metric.num_tokens) == expected
 
 
-@pytest.mark.one_backend
 def test_labels_of_another_length_are_refused_in_fit():
     model = small()
     model.compile(optimizer="sgd", loss=LabelSmoothedCrossEntropy(0.1))

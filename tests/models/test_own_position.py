@@ -15,6 +15,8 @@ from reference.weights import ids
 from reference.weights import numpy
 from reference.weights import read
 
+pytestmark = pytest.mark.one_backend("torch", "jax")
+
 VOCABULARY_SIZE = sizes.VOCABULARY_SIZE
 
 

@@ -6,6 +6,7 @@ import pytest
 from reference import models
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize("floatx", ["float64", "float16", "bfloat16"])
 @pytest.mark.parametrize("kind", ["paper", "recurrent", "convolutional"])
 def test_another_floatx_is_refused_in_one_line(kind, floatx):

@@ -9,6 +9,7 @@ from keras_transformer.layers.initial_values import left_out
 from keras_transformer.models import Transformer
 from reference.weights import numpy
 
+pytestmark = pytest.mark.one_backend
 VOCABULARY_SIZE = 37_000
 
 #: The rows of Table 3 of the paper: N, D, F, H, d_k, d_v and the weights that it

@@ -26,11 +26,12 @@ def of_tensors(function, arrays):
     elif backend == "jax":
         import jax
 
-        outputs, gradients = jax.value_and_grad(
+        both = jax.value_and_grad(
             lambda *tensors: _pair(function(*tensors)),
             argnums=tuple(range(len(tensors))),
             has_aux=True,
-        )(*tensors)
+        )
+        outputs, gradients = jax.jit(both)(*tensors)  # compiled sooner than its parts
     else:
         import torch
 

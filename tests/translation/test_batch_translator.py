@@ -21,6 +21,7 @@ from keras_transformer.translation.static_shapes import batches_by_tokens
 from keras_transformer.translator import Translator
 from reference.strange_folder import edit
 
+pytestmark = pytest.mark.one_backend
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "tests" / "fixtures" / "en-de.format-1"
 SOURCES = (FOLDER / "source.txt").read_text(encoding="utf-8").splitlines()
@@ -32,7 +33,6 @@ def translator():
     return BatchTranslator(FOLDER, beam_size=1)  # which compiles sooner
 
 
-@pytest.mark.one_backend
 def test_every_form_of_a_batch_comes_back_in_its_form(translator):
     texts, right = [*SOURCES[:3], "", None], [*GREEDY[:3], "", None]
     assert translator(texts) == right
@@ -47,7 +47,6 @@ def test_every_form_of_a_batch_comes_back_in_its_form(translator):
     assert translator([]) == [] and len(translator(np.array([], object))) == 0
 
 
-@pytest.mark.one_backend
 def test_a_frame_of_pandas_comes_back_as_one(translator):
     pandas = pytest.importorskip("pandas")
     columns = {"id": [3, 1, 2, 0], "source": [SOURCES[0], None, np.nan, SOURCES[1]]}
@@ -68,7 +67,6 @@ def test_a_frame_of_pandas_comes_back_as_one(translator):
         translator(frame[["source", "source"]])
 
 
-@pytest.mark.one_backend
 def test_a_table_of_arrow_comes_back_as_one(translator):
     arrow = pytest.importorskip("pyarrow")
     columns = {"id": [1, 2, 3], "source": [SOURCES[0], None, SOURCES[1]]}
@@ -82,7 +80,6 @@ def test_a_table_of_arrow_comes_back_as_one(translator):
             translator(form.from_pydict({"id": [1]}))
 
 
-@pytest.mark.one_backend
 def test_what_is_not_there_is_none(translator):
     texts = [float("nan"), np.float32("nan"), SOURCES[0], None]
     right = [None, None, GREEDY[0], None]
@@ -109,13 +106,11 @@ def test_what_is_no_batch_is_named(batch, message):
         BatchTranslator("no/folder")(batch)
 
 
-@pytest.mark.one_backend
 def test_a_line_that_is_too_long_is_named_by_its_place(translator):
     with pytest.raises(InputError, match=r"line 4 has \d+ tokens, but the model takes"):
         translator([*SOURCES[:2], None, "a " * 3000, "a"])
 
 
-@pytest.mark.one_backend
 def test_it_travels_small_and_loads_where_it_is_used(translator):
     translator(SOURCES[:1])
     there = pickle.loads(pickle.dumps(translator))
@@ -124,7 +119,6 @@ def test_it_travels_small_and_loads_where_it_is_used(translator):
     assert there.make_predict_function()(SOURCES[:2]) == GREEDY[:2]
 
 
-@pytest.mark.one_backend
 def test_batches_are_split_by_tokens(translator, monkeypatch):
     splitting = BatchTranslator(FOLDER, beam_size=1, batch_tokens=64)
     sizes = []
@@ -139,7 +133,6 @@ def test_batches_are_split_by_tokens(translator, monkeypatch):
     assert max(sizes) < 6 and sum(sizes) == 6
 
 
-@pytest.mark.one_backend
 @pytest.mark.parametrize(
     "options",
     [
@@ -156,7 +149,6 @@ def test_options_are_those_of_a_translator(options):
     assert translate([*lines, None]) == [*right, None]
 
 
-@pytest.mark.one_backend
 def test_options_that_do_not_go_together_are_told_with_the_first_batch():
     with pytest.raises(InputError, match="top_k 3 needs sampling"):
         BatchTranslator(FOLDER, top_k=3)(SOURCES[:1])

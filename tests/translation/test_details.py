@@ -14,6 +14,7 @@ from reference.attention import attention_weights
 from reference.fixture_folder import FOLDER
 from reference.fixture_folder import lines
 
+pytestmark = pytest.mark.one_backend
 SOURCES = sorted(lines("source"), key=len)[:3]
 EXPECTED = json.loads(FOLDER.with_name("en-de.options.json").read_text("utf-8"))
 BEAMS = EXPECTED["beams"]["options"]
@@ -37,7 +38,7 @@ def forward(translator, source, ids):
     return logits, attention_weights(model, *rows)
 
 
-@pytest.mark.one_backend  # `test_search_with_transformer.py` does so on each
+# `test_search_with_transformer.py` does so on each
 def test_token_scores_are_those_of_the_forward_pass(translator):
     rows = translator.translate(
         SOURCES, return_details=True, return_token_scores=True, **BEAMS
@@ -51,7 +52,6 @@ def test_token_scores_are_those_of_the_forward_pass(translator):
             np.testing.assert_allclose(hypothesis.token_scores, expected, atol=1e-4)
 
 
-@pytest.mark.one_backend
 def test_scores_of_a_given_translation_are_those_of_the_forward_pass(translator):
     targets = ["Der Vertrag gilt 9 Jahre.", "", "Zug"]
     end = translator.model.config.end_id
@@ -64,7 +64,6 @@ def test_scores_of_a_given_translation_are_those_of_the_forward_pass(translator)
         np.testing.assert_allclose(score.token_scores, expected, atol=1e-4)
 
 
-@pytest.mark.one_backend
 def test_a_word_is_aligned_with_what_its_pieces_attend_to(translator):
     rows = translator.translate(
         SOURCES, return_details=True, return_alignments=True, **BEAMS
@@ -91,7 +90,6 @@ def test_a_word_is_aligned_with_what_its_pieces_attend_to(translator):
             assert set(hypothesis.alignment) ^ expected <= close
 
 
-@pytest.mark.one_backend
 def test_attention_is_that_of_the_forward_pass(translator):
     rows = translator.translate(
         SOURCES, return_details=True, return_attention_weights=True
@@ -103,7 +101,6 @@ def test_attention_is_that_of_the_forward_pass(translator):
             np.testing.assert_allclose(best.attention[kind], weights, atol=1e-5)
 
 
-@pytest.mark.one_backend
 def test_mbr_weighs_an_n_best_list_by_its_probabilities(translator):
     options = {"beam_size": 4, "top_beams": 4, "return_details": True}
     found = translator.translate(SOURCES, **options)
@@ -122,7 +119,6 @@ def test_mbr_weighs_an_n_best_list_by_its_probabilities(translator):
         assert utilities == pytest.approx([expected[h.text] for h in row], rel=1e-4)
 
 
-@pytest.mark.one_backend
 def test_a_prefix_begins_a_line_that_is_split_and_no_other_part(translator):
     line = " ".join(SOURCES[:2])
     sizes = [len(ids) + 1 for ids in translator.tokenizer.encode(SOURCES[:2])]
@@ -133,6 +129,7 @@ def test_a_prefix_begins_a_line_that_is_split_and_no_other_part(translator):
     assert whole == f"{first} {second}"
 
 
+@pytest.mark.each_backend
 @pytest.mark.parametrize(
     "options",
     [
@@ -164,7 +161,6 @@ def test_what_a_prefix_costs_is_told_apart_from_what_follows(translator, options
     assert rows[2][0].prefix_log_probability < -5
 
 
-@pytest.mark.one_backend
 def test_like_parts_of_a_line_are_sampled_each_for_itself(translator):
     line = " ".join(["Hello!"] * 4)
     size = len(translator.tokenizer.encode(["Hello!"])[0]) + 1

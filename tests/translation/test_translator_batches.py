@@ -8,6 +8,7 @@ import keras_transformer as kt
 from keras_transformer.errors import InputError
 from keras_transformer.translation.static_shapes import power_of_two
 
+pytestmark = pytest.mark.one_backend
 FOLDER = Path(__file__).parents[1] / "fixtures" / "en-de.format-1"
 LINES = (FOLDER / "source.txt").read_text(encoding="utf-8").splitlines()
 NUM_TOKENS = (20, 1, 60)
@@ -69,17 +70,7 @@ def lines_of(tokenizer):
     return lines
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "beams",
-        *(
-            pytest.param(name, marks=pytest.mark.one_backend)
-            for name in OPTIONS
-            if name != "beams"
-        ),
-    ],
-)
+@pytest.mark.parametrize("name", OPTIONS)
 def test_each_line_is_what_it_is_alone(translator, name):
     options = dict(OPTIONS[name])
     prefixes = options.pop("prefixes", None)
@@ -99,7 +90,6 @@ def test_each_line_is_what_it_is_alone(translator, name):
             assert one.utility == pytest.approx(other.utility, abs=0.01)
 
 
-@pytest.mark.one_backend
 def test_filled_batches_are_of_one_size(translator, monkeypatch):
     searcher, sizes = translator._searcher, []
     search = searcher._search
@@ -123,7 +113,6 @@ def test_filled_batches_are_of_one_size(translator, monkeypatch):
         translator.translate(lines, batch_tokens=99, fill_batches=True)
 
 
-@pytest.mark.one_backend
 def test_what_is_no_part_of_a_search_makes_no_program(translator, monkeypatch):
     searcher, keys = translator._searcher, []
     search = searcher._search

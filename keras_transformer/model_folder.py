@@ -11,6 +11,7 @@ they declare.
 """
 
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from keras_transformer import backends
 from keras_transformer.config import TranslationConfig
 from keras_transformer.config.decoding import DecodingOptions
 from keras_transformer.config.languages import Languages
@@ -35,15 +37,14 @@ from keras_transformer.files.plain_file import MOST_CONFIG_BYTES
 from keras_transformer.files.plain_file import data_bytes
 from keras_transformer.files.plain_file import plain_file
 from keras_transformer.layers import initial_values
-from keras_transformer.models import weights
 from keras_transformer.models.kinds import KINDS
 from keras_transformer.models.kinds import refuse_int8
 from keras_transformer.models.kinds import refuse_subclass
 from keras_transformer.models.translation_model import TranslationModel
-from keras_transformer.models.weights import assign
-from keras_transformer.models.weights import first_broken
+from keras_transformer.models.weights import is_finite
+from keras_transformer.models.weights import lazy_values
 from keras_transformer.models.weights import plain_weights
-from keras_transformer.models.weights import weight_values
+from keras_transformer.models.weights import stored_weights
 from keras_transformer.models.weights import write_arrays
 
 FORMAT_VERSION = 1
@@ -120,7 +121,7 @@ def read(folder: str | Path) -> Contents:
     known_words = KnownWords.load(folder) if config.has_known_words else None
     with initial_values.left_out():
         model = config.kind(config.model)
-    assign(model, read_weights(folder, model), folder / _WEIGHTS)
+    load_weights(folder, model)
     return Contents(
         model,
         source_tokenizer,
@@ -187,12 +188,12 @@ def _languages(
     return languages
 
 
-def read_weights(folder: Path, model: TranslationModel) -> dict[str, Any]:
-    """`{path: array}` of a model folder's weights, for `models.weights.assign`.
+def load_weights(folder: Path, model: TranslationModel) -> None:
+    """Assigns a model folder's weights to a model, one at a time.
 
     Args:
         folder: its path.
-        model: that is to have them.
+        model: that is to have them. Where this fails, it has a part of them.
 
     Raises:
         InputError: where they are missing, cut off, foreign, no finite numbers, of
@@ -200,15 +201,22 @@ def read_weights(folder: Path, model: TranslationModel) -> dict[str, Any]:
             with.
     """
     path = plain_file(folder, _WEIGHTS)
-    shapes = {name: tuple(w.shape) for name, w in plain_weights(model).items()}
-    arrays = weights.read_weights(path, shapes)
-    if broken := first_broken(arrays):
-        raise InputError(
-            f"{path}: the weight {broken!r} holds numbers that are not finite; train "
-            f"again, or copy the model folder again"
-        )
-    _check_digest(folder, path, sum(array.nbytes for array in arrays.values()))
-    return arrays
+    variables = plain_weights(model)
+    shapes = {name: tuple(weight.shape) for name, weight in variables.items()}
+    num_bytes = 0
+    with stored_weights(path, shapes) as arrays:
+        # The largest first, while the memory of others is not used yet.
+        for name in sorted(shapes, key=lambda name: -math.prod(shapes[name])):
+            values = arrays[name]
+            if not is_finite(values):
+                raise InputError(
+                    f"{path}: the weight {name!r} holds numbers that are not finite; "
+                    f"train again, or copy the model folder again"
+                )
+            variables[name].assign(backends.of_numpy(values))
+            num_bytes += values.nbytes
+    model.clear_adapters()
+    _check_digest(folder, path, num_bytes)
 
 
 def card(folder: str | Path) -> str:
@@ -277,7 +285,7 @@ def _check_numbers(path: Path, fields: dict[str, Any]) -> None:
 def _check_size(config: TranslationConfig, path: Path) -> None:
     """Refuses a config that declares far more than its weights file holds.
 
-    Before a model of that size is made; small differences are left to `read_weights`,
+    Before a model of that size is made; small differences are left to `load_weights`,
     which can say what is missing.
     """
     try:
@@ -311,7 +319,7 @@ def _write_files(folder: Path, contents: Contents, card: str) -> None:
     source.save(folder / names[0])
     target.save(folder / names[1])
     given = isinstance(contents.model, Weights)
-    arrays = contents.model.arrays if given else weight_values(contents.model)
+    arrays = contents.model.arrays if given else lazy_values(contents.model)
     write_arrays(arrays, folder / _WEIGHTS)
     config = {
         "format_version": FORMAT_VERSION,

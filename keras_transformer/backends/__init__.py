@@ -57,6 +57,10 @@ loaded here, and no other module names a framework.
   array raises a RuntimeError.
 * `chunk_tokens`: the best number of tokens per chunk of that loss.
 * `compiles_training`: whether Keras' `fit` can have its steps compiled by XLA.
+* `of_numpy(values)`: what to assign to a variable for an array of
+  `host_memory.aligned_zeros` that nobody else will use, with as few copies as can be.
+* `unwritten(shape, dtype)`: a tensor of any values, which are to be replaced, in memory
+  that the system gives only when it is written.
 * `hoists_invariants`: whether compiled programs compute loop invariants once, before
   the loop.
 * `use_cudnn`: the `use_cudnn` argument of Keras' recurrent layers with which they run
@@ -83,6 +87,7 @@ memory_limit = _backend.memory_limit
 note_work = _backend.note_work
 num_programs = _backend.num_programs
 num_separate_losses = _backend.num_separate_losses
+of_numpy = _backend.of_numpy
 peak_memory = _backend.peak_memory
 random_bytes = _backend.random_bytes
 random_state = _backend.random_state
@@ -95,6 +100,7 @@ test_step = _backend.test_step
 to_numpy = _backend.to_numpy
 top_k = _backend.top_k
 train_step = _backend.train_step
+unwritten = _backend.unwritten
 update_cache = _backend.update_cache
 use_cudnn = _backend.use_cudnn
 zero_where_below = _backend.zero_where_below

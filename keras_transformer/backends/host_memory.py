@@ -1,4 +1,4 @@
-"""Host memory, for training on the CPU."""
+"""Host memory: what a process takes of it, and arrays that backends keep."""
 
 from __future__ import annotations
 
@@ -10,6 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from keras_transformer.tensors import Shape
+
+_ALIGNMENT = 64  # bytes
 # Linux only: elsewhere the peak covers the whole life of the process.
 _RESET, _STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")
 # The control group of this process, and the root of all groups, by which containers and
@@ -57,3 +62,16 @@ def _group_limits() -> list[float]:
             with contextlib.suppress(OSError, ValueError):  # none here, or "max"
                 limits.append(int((folder / "memory.max").read_text()))
     return limits
+
+
+def aligned_zeros(shape: Shape, dtype: Any) -> np.ndarray:
+    """Zeros that begin where a backend would let them begin.
+
+    JAX keeps such an array as it is, where it copies another. The system gives its
+    memory only when it is written.
+    """
+    dtype = np.dtype(dtype)
+    size = math.prod(shape) * dtype.itemsize
+    memory = np.zeros(size + _ALIGNMENT, np.uint8)
+    begin = -memory.ctypes.data % _ALIGNMENT
+    return memory[begin : begin + size].view(dtype).reshape(shape)

@@ -15,6 +15,7 @@ from jax import numpy as jnp
 from keras_transformer.backends import forks
 from keras_transformer.backends import host_memory
 from keras_transformer.backends.chunked_top_k import chunked
+from keras_transformer.backends.host_memory import aligned_zeros
 from keras_transformer.backends.host_threads import num_threads
 from keras_transformer.backends.jax_distribution import distributions  # noqa: F401
 from keras_transformer.backends.programs import FirstAlone
@@ -27,6 +28,7 @@ from keras_transformer.backends.steps import divided
 from keras_transformer.backends.steps import drawing
 from keras_transformer.backends.steps import drawn_rows
 from keras_transformer.backends.steps import replaced
+from keras_transformer.tensors import Shape
 from keras_transformer.tensors import Tensor
 from keras_transformer.tensors import Tensors
 
@@ -236,6 +238,14 @@ def to_numpy(variable: Any) -> np.ndarray:
     for shard in value.addressable_shards:
         whole[shard.index] = shard.data
     return whole
+
+
+def of_numpy(values: np.ndarray) -> Tensor:
+    return jax.device_put(values)  # on a processor without a copy
+
+
+def unwritten(shape: Shape, dtype: str) -> Tensor:
+    return jax.device_put(aligned_zeros(shape, jnp.dtype(dtype)))
 
 
 def peak_memory(function: Callable[[], Any]) -> int:

@@ -36,6 +36,7 @@ from keras_transformer.backends.tensorflow_random import num_replicas
 from keras_transformer.backends.tensorflow_random import random_bytes  # noqa: F401
 from keras_transformer.backends.tensorflow_random import replica
 from keras_transformer.errors import InputError
+from keras_transformer.tensors import Shape
 from keras_transformer.tensors import Tensor
 from keras_transformer.tensors import Tensors
 
@@ -316,6 +317,15 @@ def _logs(model: Any) -> dict[str, Tensor]:
 
 def to_numpy(variable: Any) -> np.ndarray:
     return np.array(keras.ops.convert_to_numpy(variable))
+
+
+def of_numpy(values: np.ndarray) -> Tensor:
+    # Without a copy; from the array itself TensorFlow would make two.
+    return tf.experimental.dlpack.from_dlpack(values.__dlpack__())
+
+
+def unwritten(shape: Shape, dtype: str) -> Tensor:
+    return tf.raw_ops.Empty(shape=shape, dtype=dtype)
 
 
 def peak_memory(function: Callable[[], Any]) -> int:

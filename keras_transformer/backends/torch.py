@@ -35,6 +35,7 @@ from keras_transformer.backends.steps import drawing
 from keras_transformer.backends.steps import drawn_rows
 from keras_transformer.backends.torch_distribution import distributions  # noqa: F401
 from keras_transformer.backends.torch_tracing import trace
+from keras_transformer.tensors import Shape
 from keras_transformer.tensors import Tensor
 from keras_transformer.tensors import Tensors
 
@@ -299,6 +300,14 @@ def _metrics_of_all(model: Any) -> Iterator[None]:
 
 def to_numpy(variable: Any) -> np.ndarray:
     return np.array(ops.convert_to_numpy(variable))
+
+
+def of_numpy(values: np.ndarray) -> Tensor:
+    return torch.from_numpy(values)  # Keras would copy it first
+
+
+def unwritten(shape: Shape, dtype: str) -> Tensor:
+    return torch.empty(shape, dtype=getattr(torch, dtype), device=ops.zeros(0).device)
 
 
 def peak_memory(function: Callable[[], Any]) -> int:

@@ -9,6 +9,7 @@ from typing import Any
 
 import keras
 
+from keras_transformer import backends
 from keras_transformer.tensors import DType
 from keras_transformer.tensors import Shape
 from keras_transformer.tensors import Tensor
@@ -18,10 +19,11 @@ _left_out = contextvars.ContextVar("left_out", default=False)
 
 @contextlib.contextmanager
 def left_out() -> Iterator[None]:
-    """Within it, the weights of this package's layers begin as zeros.
+    """Within it, the weights of this package's layers begin as anything.
 
     For a model whose weights are read from a file: random ones of `big` take seconds,
-    and on JAX a program is compiled for each shape.
+    and on JAX a program is compiled for each shape. Memory that is not written yet is
+    not taken yet either.
     """
     token = _left_out.set(True)
     try:
@@ -111,5 +113,12 @@ def scaled(initializer: Any, gain: float) -> Any:
 
 
 def initializer(own: Any) -> Any:
-    """What a layer gives to `add_weight`: its own initializer, or zeros."""
-    return keras.initializers.Zeros() if _left_out.get() else own
+    """What a layer gives to `add_weight`: its own initializer, or none to speak of."""
+    return _Unwritten() if _left_out.get() else own
+
+
+class _Unwritten(keras.initializers.Initializer):
+    """Values that are about to be replaced."""
+
+    def __call__(self, shape: Shape, dtype: DType | None = None) -> Tensor:
+        return backends.unwritten(tuple(shape), keras.backend.standardize_dtype(dtype))

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import keras
-
 from keras_transformer import config
 from keras_transformer.errors import InputError
+from keras_transformer.layers import initial_values
 from keras_transformer.models.convolutional import ConvolutionalModel
 from keras_transformer.models.recurrent import RecurrentModel
 from keras_transformer.models.transformer import Transformer
@@ -61,6 +60,6 @@ def refuse_subclass(model: Any, what: str) -> None:
 
 def weight_shapes(config: config.TranslationConfig) -> dict[str, Shape]:
     """`{path: shape}` of the weights of a model of a config, without their memory."""
-    with keras.StatelessScope(initialize_variables=False):
+    with initial_values.left_out():
         model = _MODELS[type(config)](config)
-        return {path: tuple(w.shape) for path, w in named_weights(model).items()}
+    return {path: tuple(w.shape) for path, w in named_weights(model).items()}

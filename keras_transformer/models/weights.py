@@ -7,9 +7,11 @@ from class names or creation order: renaming a class breaks no file.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import math
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,8 +20,9 @@ import h5py
 import numpy as np
 
 from keras_transformer import backends
+from keras_transformer.backends.host_memory import aligned_zeros
 from keras_transformer.errors import InputError
-from keras_transformer.files.whole_file import write_whole
+from keras_transformer.files.whole_file import new_file
 from keras_transformer.tensors import Shape
 
 _ADAPTER = "_lora_a"  # the end of the names of adapters, see `layers.kernels`
@@ -36,21 +39,39 @@ def plain_weights(model: Any) -> dict[str, Any]:
     return {p: w for p, w in named_weights(model).items() if p not in adapters}
 
 
+class _WeightValues(Mapping[str, np.ndarray]):
+    """Copies of a model's weights, each made when it is asked for."""
+
+    def __init__(self, model: Any) -> None:
+        self._weights = model.merged_weights()
+
+    def __getitem__(self, path: str) -> np.ndarray:
+        return _copy(self._weights[path])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._weights)
+
+    def __len__(self) -> int:
+        return len(self._weights)
+
+
+def lazy_values(model: Any) -> Mapping[str, np.ndarray]:
+    """`weight_values`, each a copy that is made when it is asked for."""
+    return _WeightValues(model)
+
+
 def weight_values(model: Any) -> dict[str, np.ndarray]:
     """`{path: float32 array}`, copies; adapters (LoRA) are added to their matrices."""
-    return _copies(model.merged_weights())
+    return dict(lazy_values(model))
 
 
 def separate_values(model: Any) -> dict[str, np.ndarray]:
     """`weight_values` with adapters (LoRA) apart from their matrices."""
-    return _copies(named_weights(model))
+    return {path: _copy(weight) for path, weight in named_weights(model).items()}
 
 
-def _copies(tensors: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    return {
-        path: backends.to_numpy(value).astype("float32")
-        for path, value in tensors.items()
-    }
+def _copy(weight: Any) -> np.ndarray:
+    return backends.to_numpy(weight).astype("float32", copy=False)
 
 
 def merged(arrays: Mapping[str, np.ndarray], scale: float) -> dict[str, np.ndarray]:
@@ -70,20 +91,50 @@ def merged(arrays: Mapping[str, np.ndarray], scale: float) -> dict[str, np.ndarr
 
 def first_broken(arrays: Mapping[str, np.ndarray]) -> str | None:
     """The first path of `{path: array}` with a number that is not finite, or None."""
-    for path, values in arrays.items():
-        if not np.isfinite(values).all():
-            return path
-    return None
+    return next((path for path in arrays if not is_finite(arrays[path])), None)
+
+
+def is_finite(values: np.ndarray) -> bool:
+    """Whether all numbers are finite. It takes no memory, as `np.isfinite` does."""
+    ends = values.min(initial=0), values.max(initial=0)  # NaN where one is NaN
+    return bool(np.isfinite(ends).all())
+
+
+class _Output(io.FileIO):
+    """A file that HDF5 writes to, which keeps the first error of the system.
+
+    HDF5 hides what is wrong, and does not get over it: it is told that all is well.
+    """
+
+    error: OSError | None = None
+
+    def write(self, content: Any, /) -> int:
+        rest = memoryview(content).cast("B")
+        try:
+            while rest and self.error is None:
+                rest = rest[super().write(rest) :]
+        except OSError as error:
+            self.error = error
+        return len(content)
+
+    def check(self) -> None:
+        """Raises the error, if there was one."""
+        if self.error is not None:
+            raise self.error
 
 
 def write_arrays(arrays: Mapping[str, np.ndarray], path: str | Path) -> None:
-    """Writes `{name: array}`, whole or not at all."""
-    contents = io.BytesIO()  # HDF5's messages about a full disk are not helpful
-    with h5py.File(contents, "w") as file:
-        for name, value in arrays.items():
-            file.create_dataset(name, data=value)
+    """Writes `{name: array}`, whole or not at all.
+
+    Each array is asked for when it is written, and not kept.
+    """
     try:
-        write_whole(Path(path), contents.getbuffer())
+        with new_file(Path(path)) as temporary, _Output(temporary, "w+") as output:
+            with h5py.File(output, "w") as file:
+                for name in arrays:
+                    file.create_dataset(name, data=arrays[name])
+                    output.check()
+            output.check()
     except OSError as error:
         raise InputError(
             f"cannot write {path}: {error.strerror}; check the folder and its disk"
@@ -136,10 +187,31 @@ def _is_plain(dataset: Any) -> bool:
     )
 
 
-def read_weights(
+class _StoredWeights(Mapping[str, np.ndarray]):
+    """The weights of an open file, each read when it is asked for."""
+
+    def __init__(self, file: Any, names: Iterable[str]) -> None:
+        self._datasets = {name: file[name] for name in names}
+
+    def __getitem__(self, path: str) -> np.ndarray:
+        dataset = self._datasets[path]
+        values = aligned_zeros(dataset.shape, dataset.dtype)
+        if values.size:
+            dataset.read_direct(values)
+        return values
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._datasets)
+
+    def __len__(self) -> int:
+        return len(self._datasets)
+
+
+@contextlib.contextmanager
+def stored_weights(
     path: str | Path, shapes: Mapping[str, Shape]
-) -> dict[str, np.ndarray]:
-    """The weights of an untrusted file.
+) -> Iterator[Mapping[str, np.ndarray]]:
+    """The weights of an untrusted file, each read when it is asked for.
 
     Only the groups and weights named here are read, so that other content costs
     nothing.
@@ -149,16 +221,19 @@ def read_weights(
         shapes: `{path: shape}` of the weights.
 
     Returns:
-        `{path: array}` of these.
+        A context manager of `{path: array}` of these.
 
     Raises:
         InputError: where the file is missing, truncated or something else, or a weight
-            is missing, left over, of another shape, or not plain float numbers.
+            is missing, left over, of another shape, or not plain float numbers; before
+            any is read, as far as the file tells it.
     """
     try:
         with h5py.File(path, "r") as file:
             _check_names(file, shapes, path)
-            return {name: _read(file[name], shapes[name], path) for name in shapes}
+            for name in shapes:
+                _check_dataset(file[name], shapes[name], path)
+            yield _StoredWeights(file, shapes)
     except InputError:
         raise
     except FileNotFoundError:
@@ -197,7 +272,7 @@ def _member_beside(links: Any, known: Any) -> Any:
     return member[0] if isinstance(member, tuple) else member
 
 
-def _read(dataset: Any, shape: Shape, where: str | Path) -> np.ndarray:
+def _check_dataset(dataset: Any, shape: Shape, where: str | Path) -> None:
     if not isinstance(dataset, h5py.Dataset) or not _is_plain(dataset):
         raise ValueError
     if dataset.id.get_storage_size() == 0:  # never written
@@ -215,7 +290,6 @@ def _read(dataset: Any, shape: Shape, where: str | Path) -> np.ndarray:
         )
     if dataset.shape != shape:
         raise _misshapen(where, name, dataset.shape, shape)
-    return dataset[()]
 
 
 def _missing(path: str | Path) -> InputError:
@@ -295,5 +369,5 @@ def check_fit(
 
 
 def save_weights(model: Any, path: str | Path) -> None:
-    """Writes the model's weights, whole or not at all."""
-    write_arrays(weight_values(model), path)
+    """Writes the model's weights, whole or not at all, one at a time."""
+    write_arrays(lazy_values(model), path)

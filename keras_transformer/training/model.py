@@ -17,10 +17,9 @@ from keras_transformer.losses import LabelSmoothedCrossEntropy
 from keras_transformer.metrics import GradientNorm
 from keras_transformer.metrics import NegativeLogLikelihood
 from keras_transformer.metrics import TokenAccuracy
-from keras_transformer.model_folder import read_weights
+from keras_transformer.model_folder import load_weights
 from keras_transformer.models import KINDS
 from keras_transformer.models.new_vocabulary import begin_from
-from keras_transformer.models.weights import assign
 from keras_transformer.training.config import RunConfig
 from keras_transformer.training.config.training_section import ADAFACTOR_RATE
 from keras_transformer.training.config.training_section import LoraSection
@@ -92,7 +91,7 @@ def begin_from_trained(
         new = load_tokenizers(config.tokenizer, config.output)
         say(begin_from(model, trained.model, old, new))
     elif folder:
-        assign(model, read_weights(Path(folder), model), folder)
+        load_weights(Path(folder), model)
 
 
 def new_model(config: RunConfig, tokenizers: Any, precision: str = "float32") -> Any:

@@ -51,7 +51,7 @@ NAMES = {
         html_page
     """,
     "keras_transformer.importing": "ImportReport convert inspect",
-    "keras_transformer.export": "ctranslate2 litert onnx saved_model",
+    "keras_transformer.export": "ctranslate2 litert onnx saved_model transformers",
 }
 
 COMMANDS = {

@@ -22,6 +22,17 @@ class Format(enum.StrEnum):
     onnx = "onnx"
     litert = "litert"
     ctranslate2 = "ctranslate2"
+    transformers = "transformers"
+
+
+#: The options that one of them has alone, or that some share.
+_OPTIONS = {
+    Format.saved_model: {"version", "examples"},
+    Format.onnx: {"quantization"},
+    Format.litert: {"quantization"},
+    Format.ctranslate2: {"quantization"},
+    Format.transformers: set(),
+}
 
 
 @with_decoding_flags
@@ -30,7 +41,8 @@ def export(
     format: Annotated[
         Format,
         typer.Option(
-            metavar="saved_model|onnx|litert|ctranslate2", help="Described above."
+            metavar="saved_model|onnx|litert|ctranslate2|transformers",
+            help="Described above.",
         ),
     ],
     output: Annotated[
@@ -47,7 +59,8 @@ def export(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Quantization of the other formats, such as int8. Default: float32.",
+            help="Quantization of onnx, litert and ctranslate2, such as int8. Default: "
+            "float32.",
         ),
     ] = None,
     source_language: options.SourceLanguage = None,
@@ -60,21 +73,19 @@ def export(
     saved_model is for TensorFlow and TF Serving: FOLDER/VERSION maps text to text, with
     the search built in. onnx and litert hold an encoder and a decoder step, with a
     description of the loop around them; ctranslate2 runs in C++. Each of these three
-    names its values of --quantization when it gets another. Decoding options that are
-    not given come from the model. A format refuses options that it does not support:
-    none of them samples, uses MBR or splits long lines. A model of several languages is
-    exported with one source and one target language.
+    names its values of --quantization when it gets another. transformers is a folder
+    for the library of Hugging Face, with its nearest model class and tokenizer;
+    importing it gives back the same model. Decoding options that are not given come
+    from the model. A format refuses options that it does not support: none of them
+    samples, uses MBR or splits long lines. A model of several languages is exported
+    with one source and one target language.
     """
-    saved_model = format is Format.saved_model
     options_given: dict[str, Any] = {
         "version": version,
         "examples": examples,
         "quantization": quantization,
     }
-    foreign = (
-        {"quantization"} if saved_model else options_given.keys() - {"quantization"}
-    )
-    for name in sorted(foreign):
+    for name in sorted(options_given.keys() - _OPTIONS[format]):
         if options_given.pop(name) is not None:
             raise InputError(
                 f"the format {format} has no option --{name.replace('_', '-')}; "
@@ -83,13 +94,14 @@ def export(
     translator = model_folder.load(
         model, source_language=source_language, target_language=target_language
     )
-    if saved_model:
-        from keras_transformer.data.corpus import read_lines
+    if format in (Format.saved_model, Format.transformers):
         from keras_transformer.model_folder import card
 
         options_given["card"] = card(model)
-        if examples := options_given.pop("examples"):
-            options_given["warm_up"] = read_lines(examples)
+    if "examples" in options_given and (examples := options_given.pop("examples")):
+        from keras_transformer.data.corpus import read_lines
+
+        options_given["warm_up"] = read_lines(examples)
     module = importlib.import_module(f"keras_transformer.export.{format}")
     with progress.warnings_reported():
         print(module.export(translator, output, **options_given, **decoding))

@@ -91,7 +91,8 @@ def convert(
             model.source_tokenizer,
             model.target_tokenizer,
             model.decoding,
-            languages=model.languages,
+            model.known_words,
+            model.languages,
         )
         model_folder.write(folder, contents, import_card(report))
     return report

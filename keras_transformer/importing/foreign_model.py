@@ -11,6 +11,7 @@ import numpy as np
 from keras_transformer.config import TransformerConfig
 from keras_transformer.config.decoding import DecodingOptions
 from keras_transformer.config.languages import Languages
+from keras_transformer.data.known_words import KnownWords
 from keras_transformer.data.tokenizer import Tokenizer
 from keras_transformer.importing.reading import TensorFile
 from keras_transformer.importing.reading import TensorInfo
@@ -89,6 +90,7 @@ class ForeignModel:
         decoding: the search that the model expects.
         languages: the languages section of the model folder; None where the model
             knows one direction only.
+        known_words: all that the model has learned, where the files say it.
         licence: as far as the files say it.
         left_out: sentences about what is in the files and is not taken over.
         ignorable: names of tensors that are not used and need not be, as `fnmatch`
@@ -104,6 +106,7 @@ class ForeignModel:
     target_tokenizer: Tokenizer
     decoding: DecodingOptions
     languages: Languages | None = None
+    known_words: KnownWords | None = None
     licence: str | None = None
     left_out: tuple[str, ...] = ()
     ignorable: tuple[str, ...] = ()

@@ -27,7 +27,7 @@ def exports(monkeypatch):
 
         return types.SimpleNamespace(export=export)
 
-    for form in ("saved_model", "onnx", "litert", "ctranslate2"):
+    for form in ("saved_model", "onnx", "litert", "ctranslate2", "transformers"):
         name = f"keras_transformer.export.{form}"
         monkeypatch.setitem(sys.modules, name, module(form))
     return calls
@@ -76,6 +76,16 @@ def test_export_of_a_saved_model_has_the_search_and_the_card(
     }
 
 
+def test_export_to_transformers_has_the_search_and_the_card(
+    model, invoke, exports, tmp_path
+):
+    (model / "README.md").write_text("# A card", encoding="utf-8")
+    output = ["--output", tmp_path / "out"]
+    invoke("export", model, "--format", "transformers", *output, "--beam-size", 2)
+    ((*_, options),) = exports
+    assert options == {"beam_size": 2, "card": "# A card"}
+
+
 @pytest.mark.parametrize(
     ("form", "option"),
     [
@@ -83,6 +93,7 @@ def test_export_of_a_saved_model_has_the_search_and_the_card(
         ("onnx", "--version=3"),
         ("litert", "--examples=test.en"),
         ("ctranslate2", "--version=3"),
+        ("transformers", "--quantization=int8"),
     ],
 )
 def test_export_refuses_options_of_other_formats(

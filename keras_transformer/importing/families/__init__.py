@@ -15,6 +15,7 @@ import importlib
 from types import ModuleType
 from typing import NamedTuple
 
+from keras_transformer.config.transformers_layout import OWN_KEY
 from keras_transformer.errors import InputError
 from keras_transformer.importing.foreign_model import ForeignModel
 from keras_transformer.importing.reading import TensorFile
@@ -54,6 +55,9 @@ class Family(NamedTuple):
         return importlib.import_module(f"{__name__}.{self.module}")
 
 
+#: Of any `model_type`: what this package exported to `transformers`.
+OWN = Family("keras-transformer", "own")
+
 #: In the order in which they are asked.
 FAMILIES = (
     Family("MarianMT", "marian", model_types=("marian",)),
@@ -86,6 +90,8 @@ def family_of(source: Source) -> Family:
     Raises:
         InputError: where it is none of the table, with what can be done.
     """
+    if OWN_KEY in source.config:
+        return OWN
     known = {name: family for family in FAMILIES for name in family.model_types}
     model_type = source.model_type
     if model_type in known:

@@ -1,0 +1,198 @@
+"""The contents of the JSON files of a folder of Hugging Face `transformers`."""
+
+from typing import Any
+
+from keras_transformer.config import TransformerConfig
+from keras_transformer.config.decoding import DecodingOptions
+from keras_transformer.config.languages import Direction
+from keras_transformer.config.languages import Languages
+from keras_transformer.config.transformers_layout import Layout
+from keras_transformer.export.description import suppressed_ids
+from keras_transformer.translator import Translator
+
+_ACTIVATIONS = {"gelu_tanh": "gelu_new", "gelu_sigmoid": "quick_gelu"}
+_T5_ACTIVATIONS = _ACTIVATIONS | {"gelu": "gelu_python"}  # its "gelu" is "gelu_new"
+
+
+# === config.json ===
+
+
+def model_config(layout: Layout, direction: Direction) -> dict[str, Any]:
+    """The fields of the config of their class.
+
+    Args:
+        layout: of the model.
+        direction: of its translations.
+    """
+    config = layout.config
+    its = layout.model_class
+    fields = {
+        "architectures": [its.name],
+        "model_type": its.model_type,
+        "is_encoder_decoder": True,
+        "torch_dtype": "float32",
+        "vocab_size": config.source_vocabulary_size,
+        "d_model": config.hidden_dim,
+        "decoder_start_token_id": direction.start_id,
+        "pad_token_id": config.pad_id,
+        "eos_token_id": config.end_id,
+        "tie_word_embeddings": config.tie_embeddings in ("all", "target"),
+    }
+    its_own = _t5_config if its.model_type == "t5" else _bart_config
+    return fields | its_own(layout)
+
+
+def _bart_config(layout: Layout) -> dict[str, Any]:
+    config, model_type = layout.config, layout.model_class.model_type
+    fields = {
+        "forced_eos_token_id": None,  # as `generation_config.json` has it
+        "activation_function": _ACTIVATIONS.get(config.activation, config.activation),
+        "dropout": config.dropout,
+        "attention_dropout": config.attention_dropout,
+        "activation_dropout": config.activation_dropout,
+        "encoder_layerdrop": 0.0,
+        "decoder_layerdrop": 0.0,
+        "max_position_embeddings": config.longest_sequence,
+        "scale_embedding": config.scale_embeddings,
+    }
+    for side in ("encoder", "decoder"):
+        sizes = config.sizes(side)
+        fields[f"{side}_layers"] = getattr(config, f"num_{side}_layers")
+        fields[f"{side}_attention_heads"] = sizes.num_heads
+        fields[f"{side}_ffn_dim"] = sizes.intermediate_dim
+    if model_type == "marian":
+        fields["decoder_vocab_size"] = config.target_vocabulary_size
+        fields["share_encoder_decoder_embeddings"] = config.tie_embeddings == "all"
+    if model_type == "fsmt":
+        fields["src_vocab_size"] = config.source_vocabulary_size
+        fields["tgt_vocab_size"] = config.target_vocabulary_size
+        fields["vocab_size"] = config.target_vocabulary_size  # another name of the last
+        fields["tie_word_embeddings"] = False  # its file holds each matrix
+    return fields
+
+
+def _t5_config(layout: Layout) -> dict[str, Any]:
+    config = layout.config
+    activation = _T5_ACTIVATIONS.get(config.activation, config.activation)
+    gated = "gated-" if config.feed_forward == "gated" else ""
+    return {
+        "d_kv": config.head_dim,
+        "d_ff": config.intermediate_dim,
+        "num_heads": config.num_heads,
+        "num_layers": config.num_encoder_layers,
+        "num_decoder_layers": config.num_decoder_layers,
+        "relative_attention_num_buckets": config.num_relative_buckets,
+        "relative_attention_max_distance": config.max_relative_distance,
+        "dropout_rate": config.dropout,
+        "layer_norm_epsilon": config.layer_norm_epsilon,
+        "feed_forward_proj": gated + activation,
+        "tie_word_embeddings": config.scale_logits,  # scales them, if they are tied
+        # Its cache has as many layers as the encoder.
+        "use_cache": config.num_decoder_layers <= config.num_encoder_layers,
+    }
+
+
+# === generation_config.json ===
+
+
+def generation_config(
+    config: TransformerConfig, options: DecodingOptions, direction: Direction
+) -> dict[str, Any]:
+    """The options of their search.
+
+    Args:
+        config: of the model.
+        options: of our search, with `suppressed_tokens` as ids.
+        direction: of the translations.
+    """
+    longest = config.longest_sequence
+    fields = {
+        "decoder_start_token_id": direction.start_id,
+        "pad_token_id": config.pad_id,
+        "eos_token_id": config.end_id,
+        "forced_eos_token_id": config.end_id if options.forced_end else None,
+        "do_sample": False,
+        "num_beams": options.beam_size,
+        # Theirs counts the start token.
+        "max_length": 1 + min(options.max_length or longest, longest),
+        "suppress_tokens": suppressed_ids(config, options),
+    }
+    if config.position == "relative_buckets":
+        fields["use_cache"] = config.num_decoder_layers <= config.num_encoder_layers
+    forced = direction.forced_id
+    forced = options.forced_start if forced is None else forced
+    if forced is not None:
+        fields["forced_bos_token_id"] = forced
+    if options.min_length > 1:  # theirs counts the start token, and not the end
+        fields["min_length"] = options.min_length
+    if options.no_repeat_ngram_size:
+        fields["no_repeat_ngram_size"] = options.no_repeat_ngram_size
+    if options.repetition_penalty != 1.0:
+        fields["repetition_penalty"] = options.repetition_penalty
+    if options.top_beams > 1:
+        fields["num_return_sequences"] = options.top_beams
+    if options.beam_size > 1:
+        powers = {"average": 1.0, "none": 0.0}
+        power = powers.get(options.normalization, options.length_penalty)
+        fields["length_penalty"] = power
+        fields["early_stopping"] = "never" if options.patience is None else True
+    return fields
+
+
+# === tokenizer_config.json, vocab.json ===
+
+
+def tokenizer_files(
+    translator: Translator, options: DecodingOptions, direction: Direction
+) -> dict[str, Any]:
+    """Vocabularies and config of a `MarianTokenizer`, by file name.
+
+    It looks up the pieces of SentencePiece by their spelling. A `>>code<<` in front of
+    a text is one piece: the language that stands there in a source.
+
+    Args:
+        translator: what is exported.
+        options: of its search.
+        direction: of the translations.
+    """
+    config = translator.model.config
+    sides = translator.tokenizer, translator.target_tokenizer
+    source, target = (side.pieces(range(side.vocabulary_size)) for side in sides)
+    codes = language_pieces(translator.languages)
+    for code, token in codes.items():
+        source[token] = code
+    is_separate = sides[0].model != sides[1].model
+    fields = {
+        "tokenizer_class": "MarianTokenizer",
+        "source_lang": direction.source_language,
+        "target_lang": direction.target_language,
+        "separate_vocabs": is_separate,
+        "pad_token": source[config.pad_id],
+        "bos_token": source[config.start_id],
+        "eos_token": source[config.end_id],
+        "unk_token": source[sides[0].unknown_id],
+        "additional_special_tokens": sorted(codes, key=codes.get),
+        "model_max_length": options.max_source_length or config.longest_sequence,
+        "split_special_tokens": True,  # a text that spells one is text
+        "clean_up_tokenization_spaces": False,
+        "sp_model_kwargs": {},
+    }
+    files = {"tokenizer_config.json": fields, "vocab.json": _vocabulary(source)}
+    if is_separate:
+        files["target_vocab.json"] = _vocabulary(target)
+    return files
+
+
+def language_pieces(languages: Languages | None) -> dict[str, int]:
+    """The ids of the languages by the spelling that a `MarianTokenizer` splits off."""
+    if languages is None:
+        return {}
+    return {
+        f">>{code}<<": token
+        for code, token in languages.codes.items()
+        if token is not None
+    }
+
+
+def _vocabulary(pieces: list[str]) -> dict[str, int]:
+    return {piece: token for token, piece in enumerate(pieces)}

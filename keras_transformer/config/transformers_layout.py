@@ -414,7 +414,7 @@ def _embedding_weights(config: TransformerConfig) -> Iterator[_Weight]:
 
 def _matrices(config: TransformerConfig) -> dict[str, tuple[str, ...]]:
     """The embedding matrices by name, and what each is used for."""
-    return {
+    uses: dict[str, dict[str, tuple[str, ...]]] = {
         "all": {"embedding": ("source", "target", "output")},
         "target": {
             "source_embedding": ("source",),
@@ -425,7 +425,8 @@ def _matrices(config: TransformerConfig) -> dict[str, tuple[str, ...]]:
             "output_embedding": ("output",),
         },
         "none": {f"{s}_embedding": (s,) for s in ("source", "target", "output")},
-    }[config.tie_embeddings]
+    }
+    return uses[config.tie_embeddings]
 
 
 def _norm_weights(config: TransformerConfig, path: str) -> Iterator[_Weight]:

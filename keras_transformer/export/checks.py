@@ -75,8 +75,8 @@ def decoding_options(
     if options.coverage_penalty:
         require_attention(translator.model, "coverage_penalty needs")
     options = options.with_ids(translator.target_tokenizer.ids_of)
-    # The language of the target, where that is the first token.
-    return options.updated({"forced_start": translator.direction().forced_id})
+    language = translator.direction().forced_id  # of the target, where it comes first
+    return options if language is None else options.updated({"forced_start": language})
 
 
 def _default_flag(name: str) -> str:

@@ -106,7 +106,7 @@ def generation_config(
         direction: of the translations.
     """
     longest = config.longest_sequence
-    fields = {
+    fields: dict[str, Any] = {
         "decoder_start_token_id": direction.start_id,
         "pad_token_id": config.pad_id,
         "eos_token_id": config.end_id,

@@ -155,7 +155,7 @@ MODEL, CONFIG = "model.json", "config.json"
         (MODEL, None, {"source_end": 1}),
         (MODEL, None, {"target_vocabulary_size": 399}),
         (MODEL, None, {"format": "onnx"}),
-        (MODEL, None, {"format_version": 2}),
+        (MODEL, None, {"format_version": 3}),
         (MODEL, None, {"limits": []}),
         # More positions than its tables have.
         (MODEL, "limits", {"longest_sequence": 1025}),

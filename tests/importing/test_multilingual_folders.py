@@ -74,7 +74,7 @@ def test_encoder_and_logits_are_theirs(imported):
     logits = backends.to_numpy(model(inputs))
     difference = np.abs(logits - arrays["logits"])[decoder_mask]
     # Logits of T5 folders reach 38: there float32 is as far off, on both sides.
-    magnitude = max(1.0, np.abs(arrays["logits"]).max() / 5)
+    magnitude = max(1.0, np.abs(arrays["logits"]).max() / 3)
     assert difference.max() < 1e-4 * magnitude
 
 

@@ -166,8 +166,8 @@ def test_a_step_of_a_broken_model_gives_nan(translator):
     class Broken:
         config = translator.model.config
 
-        def decode_step(self, *arguments, **options):
-            return kt.models.StepOutput(logits, [])
+        def decode_step(self, tokens, position, constants, cache, **options):
+            return kt.models.StepOutput(logits, cache)
 
     step, _ = DecodingGraph(Broken()).step()
     state = np.zeros((4, 1, 2, 2, 3, 8), "float32")

@@ -3,6 +3,7 @@
 The library runs in processes of its own: PyTorch in the same process slows it down.
 """
 
+import copy
 import json
 
 import numpy as np
@@ -227,12 +228,10 @@ def test_an_older_export_is_replaced_and_nothing_else(translator, folder, tmp_pa
 
 
 def test_what_it_cannot_represent_is_refused(tmp_path, translator):
-    class Local:
-        model = models.model("window")
-        decoding = translator.decoding
-
+    local = copy.copy(translator)
+    local.model = models.model("window")
     with pytest.raises(InputError, match="attention_window 2"):
-        ctranslate2.export(Local, tmp_path / "model")
+        ctranslate2.export(local, tmp_path / "model")
     with pytest.raises(InputError, match="quantization 'int4' is unknown"):
         ctranslate2.export(translator, tmp_path / "model", quantization="int4")
     assert not list(tmp_path.iterdir())

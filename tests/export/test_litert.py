@@ -95,7 +95,7 @@ def test_a_search_inside_of_the_file_is_our_search(name, fields, beam_size):
     length, source = 5, sources()
     limits = np.array([5, 3, 4, 5, 1], "int32")
     options = DecodingOptions(beam_size=beam_size)
-    content = litert._convert(model, options, None)
+    content = litert._convert(model, options, None, model.config.start_id)
     runner = interpreter.Interpreter(model_content=content).get_signature_runner(
         "greedy" if beam_size == 1 else "beam"
     )

@@ -268,7 +268,11 @@ def test_jsonl_of_a_model_without_attention_has_no_alignments(
         ("--beam-size", "0", "Input should be greater than or equal to 1, got 0"),
         ("--beam-size", "5000", "Input should be less than or equal to 1000, got 5000"),
         ("--temperature", "0", "greater than or equal to 0.000001, got 0.0"),
-        ("--normalization", "gnnt", "Input should be 'gnmt', 'average' or 'none', got"),
+        (
+            "--normalization",
+            "gnnt",
+            "Input should be 'gnmt', 'power', 'average' or 'none', got",
+        ),
     ],
 )
 def test_a_wrong_value_is_refused_before_the_model_is_loaded(

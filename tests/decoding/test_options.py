@@ -14,7 +14,10 @@ WRONG = [
     ({"beam_size": 4.5}, "beam_size: Input should be a valid integer"),
     ({"beam_sise": 4}, "unknown key beam_sise; did you mean 'beam_size'"),
     ({"length_penalty": float("inf")}, "length_penalty: Input should be a finite"),
-    ({"normalization": "gnnt"}, "normalization: Input should be 'gnmt', 'average'"),
+    (
+        {"normalization": "gnnt"},
+        "normalization: Input should be 'gnmt', 'power', 'average'",
+    ),
     ({"top_p": 0.0}, "top_p: Input should be greater than or equal to 0.000001"),
     ({"length_penalty": 11.0}, "length_penalty: Input should be less than or equal to"),
     ({"coverage_penalty": 1e39}, "coverage_penalty: Input should be less than or eq"),

@@ -65,6 +65,7 @@ def train_model(
             vocabulary is too small, or an option is invalid.
     """
     _check(normalization, character_coverage)
+    check_symbols(user_defined_symbols)
     check_symbols([*user_defined_symbols, *reserved_symbols])
     if vocabulary_size < _SMALLEST_VOCABULARY:
         raise InputError(

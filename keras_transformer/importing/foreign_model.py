@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from collections.abc import Mapping
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -59,6 +60,11 @@ class Weight:
         # Of any shape, these take no memory.
         stand_ins = [np.broadcast_to(zero, tensors[n].shape) for n in self.names]
         return tuple(self.make(*stand_ins).shape)
+
+
+def held(names: Sequence[str], tensors: TensorFile) -> str:
+    """The first of these names that the file has; else the first, which it lacks."""
+    return next((name for name in names if name in tensors.tensors), names[0])
 
 
 def kept(name: str) -> Weight:

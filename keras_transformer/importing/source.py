@@ -37,7 +37,17 @@ class Source:
     @functools.cached_property
     def config(self) -> dict[str, Any]:
         """What `config.json` says; nothing where there is none."""
-        return self.json("config.json") if self.has("config.json") else {}
+        return self._json_if_there("config.json")
+
+    @functools.cached_property
+    def tokenizer_config(self) -> dict[str, Any]:
+        """What `tokenizer_config.json` says; nothing where there is none."""
+        return self._json_if_there("tokenizer_config.json")
+
+    @functools.cached_property
+    def search_config(self) -> dict[str, Any]:
+        """`generation_config.json` over `config.json`, which had its keys before it."""
+        return {**self.config, **self._json_if_there("generation_config.json")}
 
     @property
     def model_type(self) -> str | None:
@@ -55,8 +65,10 @@ class Source:
     @property
     def names_code(self) -> bool:
         """Whether a config names code of the folder."""
-        names = filter(self.has, ("config.json", "tokenizer_config.json"))
-        return any("auto_map" in self.json(name) for name in names)
+        return "auto_map" in self.config or "auto_map" in self.tokenizer_config
+
+    def _json_if_there(self, name: str) -> dict[str, Any]:
+        return self.json(name) if self.has(name) else {}
 
     @functools.cached_property
     def licence(self) -> str | None:

@@ -97,40 +97,50 @@ def marian(folder, languages=(), separate=False, seed=1, **fields):
     return folder
 
 
+class Tensors(dict):
+    """`{name: array}`, drawn at random."""
+
+    def __init__(self, seed):
+        self.generator = np.random.default_rng(seed)
+
+    def draw(self, name, *shape, about=0.0, deviation=0.2):
+        values = about + deviation * self.generator.standard_normal(shape)
+        self[name] = values.astype("float32")
+
+    def linear(self, name, outputs, inputs, bias=True):
+        self.draw(f"{name}.weight", outputs, inputs, deviation=inputs**-0.5)
+        if bias:
+            self.draw(f"{name}.bias", outputs)
+
+    def norm(self, name, bias=True):
+        self.draw(f"{name}.weight", DIM, about=1.0)
+        if bias:
+            self.draw(f"{name}.bias", DIM)
+
+
+def draw_layers(tensors, side):
+    """The layers of `"encoder"` or `"decoder"` of a descendant of BART."""
+    attentions = ["self_attn", "encoder_attn"][: 1 + (side == "decoder")]
+    for layer in range(LAYERS):
+        prefix = f"model.{side}.layers.{layer}"
+        for attention in attentions:
+            for part in ("q_proj", "k_proj", "v_proj", "out_proj"):
+                tensors.linear(f"{prefix}.{attention}.{part}", DIM, DIM)
+            tensors.norm(f"{prefix}.{attention}_layer_norm")
+        tensors.linear(f"{prefix}.fc1", INNER, DIM)
+        tensors.linear(f"{prefix}.fc2", DIM, INNER)
+        tensors.norm(f"{prefix}.final_layer_norm")
+
+
 def marian_tensors(size, separate=False, seed=1):
     """`{name: array}` of a MarianMT model."""
-    generator = np.random.default_rng(seed)
-    tensors = {}
-
-    def draw(name, *shape, about=0.0, deviation=0.2):
-        values = about + deviation * generator.standard_normal(shape)
-        tensors[name] = values.astype("float32")
-
-    def linear(name, outputs, inputs):
-        draw(f"{name}.weight", outputs, inputs, deviation=inputs**-0.5)
-        draw(f"{name}.bias", outputs)
-
-    def norm(name):
-        draw(f"{name}.weight", DIM, about=1.0)
-        draw(f"{name}.bias", DIM)
-
-    for side, attentions in (
-        ("encoder", ["self_attn"]),
-        ("decoder", ["self_attn", "encoder_attn"]),
-    ):
-        for layer in range(LAYERS):
-            prefix = f"model.{side}.layers.{layer}"
-            for attention in attentions:
-                for part in ("q_proj", "k_proj", "v_proj", "out_proj"):
-                    linear(f"{prefix}.{attention}.{part}", DIM, DIM)
-                norm(f"{prefix}.{attention}_layer_norm")
-            linear(f"{prefix}.fc1", INNER, DIM)
-            linear(f"{prefix}.fc2", DIM, INNER)
-            norm(f"{prefix}.final_layer_norm")
+    tensors = Tensors(seed)
+    for side in ("encoder", "decoder"):
+        draw_layers(tensors, side)
     sides = ("encoder.embed_tokens", "decoder.embed_tokens")
     for name in sides if separate else ("shared",):
-        draw(f"model.{name}.weight", size, DIM, deviation=DIM**-0.5)
+        tensors.draw(f"model.{name}.weight", size, DIM, deviation=DIM**-0.5)
         tensors[f"model.{name}.weight"][-1] = 0  # of padding, which starts
-    draw("final_logits_bias", 1, size)
+    tensors.draw("final_logits_bias", 1, size)
     tensors["final_logits_bias"][:, -1] = 0
-    return tensors
+    return dict(tensors)

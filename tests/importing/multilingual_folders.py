@@ -2,13 +2,14 @@
 
 from typing import NamedTuple
 
-import numpy as np
 from foreign_folders import DIM
 from foreign_folders import ENGLISH
 from foreign_folders import GERMAN
 from foreign_folders import HEADS
 from foreign_folders import INNER
 from foreign_folders import LAYERS
+from foreign_folders import Tensors
+from foreign_folders import draw_layers
 from foreign_folders import pieces_model
 from foreign_folders import pieces_of
 from foreign_folders import write_json
@@ -96,43 +97,11 @@ def write(folder, name):
     return folder
 
 
-class _Tensors(dict):
-    """`{name: array}`, drawn at random."""
-
-    def __init__(self, seed):
-        self.generator = np.random.default_rng(seed)
-
-    def draw(self, name, *shape, about=0.0, deviation=0.2):
-        values = about + deviation * self.generator.standard_normal(shape)
-        self[name] = values.astype("float32")
-
-    def linear(self, name, outputs, inputs, bias=True):
-        self.draw(f"{name}.weight", outputs, inputs, deviation=inputs**-0.5)
-        if bias:
-            self.draw(f"{name}.bias", outputs)
-
-    def norm(self, name, bias=True):
-        self.draw(f"{name}.weight", DIM, about=1.0)
-        if bias:
-            self.draw(f"{name}.bias", DIM)
-
-
 def bart_tensors(size, embedding_norm, seed=2):
     """The tensors of a pre-norm descendant of BART."""
-    tensors = _Tensors(seed)
-    for side, attentions in (
-        ("encoder", ["self_attn"]),
-        ("decoder", ["self_attn", "encoder_attn"]),
-    ):
-        for layer in range(LAYERS):
-            prefix = f"model.{side}.layers.{layer}"
-            for attention in attentions:
-                for part in ("q_proj", "k_proj", "v_proj", "out_proj"):
-                    tensors.linear(f"{prefix}.{attention}.{part}", DIM, DIM)
-                tensors.norm(f"{prefix}.{attention}_layer_norm")
-            tensors.linear(f"{prefix}.fc1", INNER, DIM)
-            tensors.linear(f"{prefix}.fc2", DIM, INNER)
-            tensors.norm(f"{prefix}.final_layer_norm")
+    tensors = Tensors(seed)
+    for side in ("encoder", "decoder"):
+        draw_layers(tensors, side)
         tensors.norm(f"model.{side}.layer_norm")
         if embedding_norm:
             tensors.norm(f"model.{side}.layernorm_embedding")
@@ -168,7 +137,7 @@ def _t5(folder, gated):
     }
     write_json(folder / "config.json", config)
     write_json(folder / "tokenizer_config.json", {"extra_ids": 100})
-    tensors = _Tensors(5)
+    tensors = Tensors(5)
     tensors.draw("shared.weight", size, DIM, deviation=1.0)
     if gated:
         tensors.draw("lm_head.weight", size, DIM, deviation=1.0)

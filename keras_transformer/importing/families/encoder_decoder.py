@@ -1,11 +1,10 @@
 """Architecture of the encoder-decoder models of `transformers` that descend from BART.
 
-M2M100, NLLB, mBART, BART and FSMT share names in `config.json` and names of tensors.
+MarianMT, M2M100, NLLB and mBART share names in `config.json` and names of tensors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,6 @@ from keras_transformer.config import TransformerConfig
 from keras_transformer.errors import InputError
 from keras_transformer.importing.foreign_model import Weight
 from keras_transformer.importing.foreign_model import flattened
-from keras_transformer.importing.foreign_model import kept
 from keras_transformer.importing.reading import TensorFile
 from keras_transformer.importing.source import Source
 
@@ -62,8 +60,12 @@ def architecture(source: Source, **fields: Any) -> TransformerConfig:
         for theirs, ours in _DECODER_FIELDS.items():
             if given[theirs] != sizes[ours.removeprefix("decoder_")]:
                 sizes[ours] = given[theirs]
-        if "source_vocabulary_size" not in fields:
-            sizes["vocabulary_size"] = given["vocab_size"]
+        one_size = "target_vocabulary_size" not in fields
+        sizes["vocabulary_size" if one_size else "source_vocabulary_size"] = given[
+            "vocab_size"
+        ]
+        if "start_id" not in fields:
+            sizes["start_id"] = given["decoder_start_token_id"]
     except KeyError as error:
         raise InputError(f"{path} lacks {error}; get the file again") from None
     try:
@@ -81,11 +83,6 @@ def architecture(source: Source, **fields: Any) -> TransformerConfig:
         )
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
-
-
-def held(names: Sequence[str], tensors: TensorFile) -> Weight:
-    """The first of these tensors that the file has; else the first, which it lacks."""
-    return kept(next((name for name in names if name in tensors.tensors), names[0]))
 
 
 def learned_positions(source: Source) -> dict[str, Any]:

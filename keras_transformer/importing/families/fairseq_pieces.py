@@ -75,9 +75,7 @@ def check_listed(source: Source, languages: Sequence[str], first: int) -> None:
     Raises:
         InputError: with the first that differs.
     """
-    if not source.has("tokenizer_config.json"):
-        return
-    listed = source.json("tokenizer_config.json").get("added_tokens_decoder")
+    listed = source.tokenizer_config.get("added_tokens_decoder")
     if not isinstance(listed, dict):
         return
     ids = {
@@ -100,18 +98,12 @@ def defaults(source: Source, codes: Mapping[str, int]) -> dict[str, str]:
     Its target is the first token that a search is forced to write, or starts with;
     without one, anybody has to say which languages are meant.
     """
-    generation = "generation_config.json"
-    given = {
-        **source.config,
-        **(source.json(generation) if source.has(generation) else {}),
-    }
+    given = source.search_config
     ids = [given.get(f"{n}_token_id") for n in ("forced_bos", "decoder_start")]
     targets = [code for code, number in codes.items() if number in ids]
     if not targets:
         return {}
-    name = "tokenizer_config.json"
-    tokenizer = source.json(name) if source.has(name) else {}
-    language = tokenizer.get("src_lang")
+    language = source.tokenizer_config.get("src_lang")
     found = {"target": targets[0]}
     if isinstance(language, str) and language in codes:
         found["source"] = language

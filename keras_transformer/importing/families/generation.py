@@ -30,8 +30,8 @@ def decoding_of(
     Raises:
         InputError: where an option is not of the kind that it should be.
     """
-    given = {**source.config, **(source.json(_FILE) if source.has(_FILE) else {})}
-    given = {name: value for name, value in given.items() if value is not None}
+    config = source.search_config
+    given = {name: value for name, value in config.items() if value is not None}
     try:
         return DecodingOptions.of(_options(given, pad_id, longest))
     except InputError as error:

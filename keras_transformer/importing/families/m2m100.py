@@ -16,11 +16,12 @@ from keras_transformer.importing.families import fairseq_pieces
 from keras_transformer.importing.families import language_codes
 from keras_transformer.importing.families.encoder_decoder import EMBEDDINGS
 from keras_transformer.importing.families.encoder_decoder import architecture
-from keras_transformer.importing.families.encoder_decoder import held
 from keras_transformer.importing.families.generation import decoding_of
 from keras_transformer.importing.families.transformer_layers import layer_weights
 from keras_transformer.importing.families.transformer_layers import norm_weights
 from keras_transformer.importing.foreign_model import ForeignModel
+from keras_transformer.importing.foreign_model import held
+from keras_transformer.importing.foreign_model import kept
 from keras_transformer.importing.reading import TensorFile
 from keras_transformer.importing.source import Source
 
@@ -44,7 +45,7 @@ def read(source: Source, tensors: TensorFile) -> ForeignModel:
         max_sequence_length=source.config.get("max_position_embeddings", 1024),
     )
     weights = {
-        "embedding/embeddings": held(EMBEDDINGS, tensors),
+        "embedding/embeddings": kept(held(EMBEDDINGS, tensors)),
         **layer_weights(config),
         **norm_weights("encoder_norm", "model.encoder.layer_norm"),
         **norm_weights("decoder_norm", "model.decoder.layer_norm"),
@@ -79,7 +80,7 @@ def _nllb_vocabulary(source: Source, size: int) -> tuple[Tokenizer, dict[str, in
 
 def _m2m_vocabulary(source: Source, size: int) -> tuple[Tokenizer, dict[str, int]]:
     pieces = source.vocabulary("vocab.json")
-    wmt = _tokenizer_config(source).get("language_codes") == "wmt21"
+    wmt = source.tokenizer_config.get("language_codes") == "wmt21"
     codes = language_codes.WMT21 if wmt else language_codes.M2M100
     languages = _listed(source) or [f"__{code}__" for code in codes]
     fairseq_pieces.check_listed(source, languages, len(pieces))
@@ -91,8 +92,9 @@ def _m2m_vocabulary(source: Source, size: int) -> tuple[Tokenizer, dict[str, int
 
 def _listed(source: Source) -> list[str]:
     """The languages that a folder lists, in the order of their ids."""
-    for name in ("special_tokens_map.json", "tokenizer_config.json"):
-        listed = source.json(name) if source.has(name) else {}
+    name = "special_tokens_map.json"
+    tokens = source.json(name) if source.has(name) else {}
+    for listed in (tokens, source.tokenizer_config):
         languages = listed.get("additional_special_tokens")
         if languages:
             names = [e.get("content") if isinstance(e, dict) else e for e in languages]
@@ -107,7 +109,7 @@ def _languages(source: Source, codes: dict[str, int]) -> Languages:
         "target_layout": ("target", "text", "end"),
         **fairseq_pieces.defaults(source, codes),
     }
-    tokenizer = _tokenizer_config(source)
+    tokenizer = source.tokenizer_config
     if tokenizer.get("tokenizer_class") == "SMALL100Tokenizer":
         # The language of the target stands in front of the source; none is forced.
         fields["source_layout"] = ("target", "text", "end")
@@ -115,8 +117,3 @@ def _languages(source: Source, codes: dict[str, int]) -> Languages:
     elif tokenizer.get("legacy_behaviour") is True:
         fields["source_layout"] = ("text", "end", "source")
     return Languages.of(fields)
-
-
-def _tokenizer_config(source: Source) -> dict[str, Any]:
-    name = "tokenizer_config.json"
-    return source.json(name) if source.has(name) else {}

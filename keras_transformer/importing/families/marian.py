@@ -7,8 +7,6 @@ Thottingal, 2020, https://aclanthology.org/2020.eamt-1.61.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -17,10 +15,12 @@ from keras_transformer.config.languages import Languages
 from keras_transformer.data.foreign_pieces import with_pieces
 from keras_transformer.data.tokenizer import Tokenizer
 from keras_transformer.errors import InputError
+from keras_transformer.importing.families.encoder_decoder import architecture
 from keras_transformer.importing.families.generation import decoding_of
 from keras_transformer.importing.families.transformer_layers import layer_weights
 from keras_transformer.importing.foreign_model import ForeignModel
 from keras_transformer.importing.foreign_model import Weight
+from keras_transformer.importing.foreign_model import held
 from keras_transformer.importing.foreign_model import kept
 from keras_transformer.importing.reading import TensorFile
 from keras_transformer.importing.source import Source
@@ -55,7 +55,7 @@ def read(source: Source, tensors: TensorFile) -> ForeignModel:
     groups = _embeddings(config.tie_embeddings)
     weights = layer_weights(config)
     for path, names in groups.items():
-        weights[path] = kept(_held(names, tensors))
+        weights[path] = kept(held(names, tensors))
     matrix = [path for path in weights if path.endswith("/embeddings")][-1]
     weights[matrix.replace("/embeddings", "/bias")] = _bias(config, tensors)
     source_tokenizer, target_tokenizer = _tokenizers(source, config)
@@ -82,64 +82,23 @@ def languages_of(tokenizer: Tokenizer) -> Languages | None:
 
 
 def _config(source: Source) -> TransformerConfig:
-    given: dict[str, Any] = {
-        "activation_function": "gelu",
-        "scale_embedding": False,
-        "share_encoder_decoder_embeddings": True,
-        "tie_word_embeddings": True,
-        "max_position_embeddings": 1024,
-        **source.config,
-    }
-    shared = given["share_encoder_decoder_embeddings"]
-    tied = given["tie_word_embeddings"]
-    try:
-        fields = {
-            "source_vocabulary_size": given["vocab_size"],
-            "target_vocabulary_size": given.get("decoder_vocab_size")
-            or given["vocab_size"],
-            "hidden_dim": given["d_model"],
-            "num_encoder_layers": given["encoder_layers"],
-            "num_decoder_layers": given["decoder_layers"],
-            "num_heads": given["encoder_attention_heads"],
-            "decoder_num_heads": given["decoder_attention_heads"],
-            "intermediate_dim": given["encoder_ffn_dim"],
-            "decoder_intermediate_dim": given["decoder_ffn_dim"],
-            "pad_id": given["pad_token_id"],
-            "start_id": given["decoder_start_token_id"],
-            "end_id": given["eos_token_id"],
-        }
-    except KeyError as error:
-        raise InputError(
-            f"{source.folder / 'config.json'} lacks {error}; get the file again"
-        ) from None
-    if fields["decoder_num_heads"] == fields["num_heads"]:
-        del fields["decoder_num_heads"]
-    if fields["decoder_intermediate_dim"] == fields["intermediate_dim"]:
-        del fields["decoder_intermediate_dim"]
-    try:
-        return TransformerConfig.from_dict(
-            {
-                **fields,
-                "tie_embeddings": {
-                    (True, True): "all",
-                    (False, True): "target",
-                    (True, False): "inputs",
-                    (False, False): "none",
-                }[bool(shared), bool(tied)],
-                "scale_embeddings": bool(given["scale_embedding"]),
-                "activation": given["activation_function"],
-                "use_bias": True,
-                "output_bias": True,
-                "layer_norm_epsilon": 1e-5,
-                "position": "sinusoidal_halves",
-                "max_sequence_length": given["max_position_embeddings"],
-                "dropout": given.get("dropout", 0.1),
-                "attention_dropout": given.get("attention_dropout", 0.0),
-                "activation_dropout": given.get("activation_dropout", 0.0),
-            }
-        )
-    except InputError as error:
-        raise InputError(f"{source.folder / 'config.json'}: {error}") from None
+    given = source.config
+    shared = bool(given.get("share_encoder_decoder_embeddings", True))
+    tied = bool(given.get("tie_word_embeddings", True))
+    return architecture(
+        source,
+        target_vocabulary_size=given.get("decoder_vocab_size")
+        or given.get("vocab_size"),
+        tie_embeddings={
+            (True, True): "all",
+            (False, True): "target",
+            (True, False): "inputs",
+            (False, False): "none",
+        }[shared, tied],
+        output_bias=True,
+        position="sinusoidal_halves",
+        max_sequence_length=given.get("max_position_embeddings", 1024),
+    )
 
 
 def _embeddings(tied: str) -> dict[str, tuple[str, ...]]:
@@ -164,11 +123,6 @@ def _embeddings(tied: str) -> dict[str, tuple[str, ...]]:
     return groups[tied]
 
 
-def _held(names: Sequence[str], tensors: TensorFile) -> str:
-    """The first of the names that the file has; else the first, which it lacks."""
-    return next((name for name in names if name in tensors.tensors), names[0])
-
-
 def _bias(config: TransformerConfig, tensors: TensorFile) -> Weight:
     def forbidding(values: np.ndarray) -> np.ndarray:
         bias = np.array(values, np.float32).ravel()
@@ -182,9 +136,7 @@ def _bias(config: TransformerConfig, tensors: TensorFile) -> Weight:
 
 
 def _tokenizers(source: Source, config: TransformerConfig) -> tuple[Tokenizer, ...]:
-    separate = source.has("tokenizer_config.json") and source.json(
-        "tokenizer_config.json"
-    ).get("separate_vocabs")
+    separate = source.tokenizer_config.get("separate_vocabs")
     sides = {
         "source": ("source.spm", "vocab.json", config.source_vocabulary_size),
         "target": (

@@ -15,13 +15,14 @@ from keras_transformer.importing.families import fairseq_pieces
 from keras_transformer.importing.families import language_codes
 from keras_transformer.importing.families.encoder_decoder import EMBEDDINGS
 from keras_transformer.importing.families.encoder_decoder import architecture
-from keras_transformer.importing.families.encoder_decoder import held
 from keras_transformer.importing.families.encoder_decoder import learned_positions
 from keras_transformer.importing.families.encoder_decoder import output_bias
 from keras_transformer.importing.families.generation import decoding_of
 from keras_transformer.importing.families.transformer_layers import layer_weights
 from keras_transformer.importing.families.transformer_layers import norm_weights
 from keras_transformer.importing.foreign_model import ForeignModel
+from keras_transformer.importing.foreign_model import held
+from keras_transformer.importing.foreign_model import kept
 from keras_transformer.importing.reading import TensorFile
 from keras_transformer.importing.source import Source
 
@@ -46,13 +47,13 @@ def read(source: Source, tensors: TensorFile) -> ForeignModel:
         **learned_positions(source),
     )
     weights = {
-        "embedding/embeddings": held(EMBEDDINGS, tensors),
+        "embedding/embeddings": kept(held(EMBEDDINGS, tensors)),
         "embedding/bias": output_bias(config, tensors),
         **layer_weights(config),
     }
     for side, stack in (("source", "encoder"), ("target", "decoder")):
         prefix = f"model.{stack}"
-        positions = held((f"{prefix}.embed_positions.weight",), tensors)
+        positions = kept(held((f"{prefix}.embed_positions.weight",), tensors))
         weights[f"{side}_position/embeddings"] = positions
         weights |= norm_weights(f"{stack}_norm", f"{prefix}.layer_norm")
         weights |= norm_weights(
@@ -82,9 +83,7 @@ def read(source: Source, tensors: TensorFile) -> ForeignModel:
 
 def _codes(source: Source, num_rows: int) -> tuple[str, ...]:
     """The languages, by the tokenizer's class, else by the rows that are no pieces."""
-    name = "tokenizer_config.json"
-    tokenizer = source.json(name) if source.has(name) else {}
-    kind = str(tokenizer.get("tokenizer_class"))
+    kind = str(source.tokenizer_config.get("tokenizer_class"))
     if kind.startswith("MBart50"):
         return language_codes.MBART_50
     if kind.startswith("MBart"):

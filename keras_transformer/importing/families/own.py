@@ -14,13 +14,13 @@ from keras_transformer.config.decoding import DecodingOptions
 from keras_transformer.config.languages import Languages
 from keras_transformer.config.transformers_layout import OWN_KEY
 from keras_transformer.config.transformers_layout import Layout
-from keras_transformer.config.transformers_layout import Placement
 from keras_transformer.data.known_words import KNOWN_WORDS
 from keras_transformer.data.known_words import KnownWords
 from keras_transformer.data.tokenizer_bounds import load_within_bounds
 from keras_transformer.errors import InputError
 from keras_transformer.importing.foreign_model import ForeignModel
 from keras_transformer.importing.foreign_model import Weight
+from keras_transformer.importing.foreign_model import held
 from keras_transformer.importing.reading import TensorFile
 from keras_transformer.importing.source import Source
 
@@ -46,7 +46,10 @@ def read(source: Source, tensors: TensorFile) -> ForeignModel:
             f"model again"
         )
     layout = _layout(source, own, tensors)
-    names = {place: _held(place, tensors) for place in layout.placements}
+    names = {
+        place: held(place.tensors + place.others, tensors)
+        for place in layout.placements
+    }
     by_first = {place.tensors[0]: name for place, name in names.items()}
     if all(name in tensors.tensors for name in names.values()):
         layout = layout.of_file(lambda name: tensors.read(by_first[name]))
@@ -122,9 +125,3 @@ def _layout(source: Source, own: dict[str, Any], tensors: TensorFile) -> Layout:
 
 def _is_learned(config: TransformerConfig) -> bool:
     return config.position == "learned"
-
-
-def _held(placement: Placement, tensors: TensorFile) -> str:
-    """The first of its names that the file has; else the first, which it lacks."""
-    names = placement.tensors + placement.others
-    return next((name for name in names if name in tensors.tensors), names[0])

@@ -18,10 +18,10 @@ from keras_transformer.data.foreign_pieces import pieces_of
 from keras_transformer.data.foreign_pieces import with_pieces
 from keras_transformer.data.tokenizer import Tokenizer
 from keras_transformer.errors import InputError
-from keras_transformer.importing.families.encoder_decoder import held
 from keras_transformer.importing.families.generation import decoding_of
 from keras_transformer.importing.foreign_model import ForeignModel
 from keras_transformer.importing.foreign_model import Weight
+from keras_transformer.importing.foreign_model import held
 from keras_transformer.importing.foreign_model import kept
 from keras_transformer.importing.foreign_model import transposed
 from keras_transformer.importing.reading import TensorFile
@@ -73,9 +73,9 @@ def read(source: Source, tensors: TensorFile) -> ForeignModel:
     config = _config(source, tied)
     weights = dict(_weights(config))
     if tied:
-        weights["embedding/embeddings"] = held((*_INPUTS, _OUTPUT), tensors)
+        weights["embedding/embeddings"] = kept(held((*_INPUTS, _OUTPUT), tensors))
     else:
-        weights["input_embedding/embeddings"] = held(_INPUTS, tensors)
+        weights["input_embedding/embeddings"] = kept(held(_INPUTS, tensors))
         weights["output_embedding/embeddings"] = kept(_OUTPUT)
     tokenizer = _tokenizer(source, config)
     languages = _languages(source, config, tokenizer)
@@ -224,15 +224,13 @@ def _tokenizer(source: Source, config: TransformerConfig) -> Tokenizer:
 
 
 def _num_sentinels(source: Source) -> int:
-    name = "tokenizer_config.json"
-    given = source.json(name) if source.has(name) else {}
+    given = source.tokenizer_config
     count = given.get("extra_ids", 100)
     return count if isinstance(count, int) and 0 <= count <= 10_000 else 100
 
 
 def _is_of_bytes(source: Source) -> bool:
-    name = "tokenizer_config.json"
-    given = source.json(name) if source.has(name) else {}
+    given = source.tokenizer_config
     return (given.get("tokenizer_class") or source.config.get("tokenizer_class")) in (
         "ByT5Tokenizer",
         "ByT5TokenizerFast",

@@ -7,8 +7,14 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Any
 
+from keras_transformer.config import TransformerConfig
 from keras_transformer.config.decoding import DecodingOptions
+from keras_transformer.config.languages import Languages
+from keras_transformer.control_characters import escaped
 from keras_transformer.errors import InputError
+from keras_transformer.importing.source import Source
+
+_SHOWN = 60  # characters of a name or a value from a file
 
 #: Keys that change no hypothesis, or that say what a model's own config says.
 _WITHOUT_EFFECT = """
@@ -53,6 +59,58 @@ _TAKEN = """
 """
 
 
+def decoding_of(
+    source: Source,
+    config: TransformerConfig,
+    languages: Languages | None = None,
+    *,
+    longest: int | None = None,
+) -> tuple[DecodingOptions, tuple[str, ...]]:
+    """The search that a folder of `transformers` asks for, and what is lost of it.
+
+    The end that is forced where a translation reaches its limit is left out: a
+    translation that is cut off shall be seen. So is a forced first token that stands
+    for a language, which whoever translates gives.
+
+    Args:
+        source: the folder.
+        config: of its model.
+        languages: of its model.
+        longest: the most tokens that the model takes. A `max_length` that says no more
+            than this is left out: a search makes room for all of it, however short its
+            line.
+
+    Returns:
+        The options, and sentences for the report of the import.
+
+    Raises:
+        InputError: where an option is not of the kind that it should be.
+    """
+    try:
+        options, notes = options_of_generation_config(
+            source.generation_config,
+            source.config,
+            pad_id=config.pad_id,
+            end_id=config.end_id,
+            longest=None if longest is None else longest - 1,
+        )
+    except InputError as error:
+        raise InputError(f"{source.folder}: {error}") from None
+    options.pop("forced_end", None)
+    codes = {} if languages is None else languages.codes
+    if "forced_start" in options and options["forced_start"] in codes.values():
+        del options["forced_start"]
+    size = config.target_vocabulary_size
+    for key in ("suppressed_tokens", "forced_start"):
+        ids = options.get(key, ())
+        if any(i >= size for i in (ids if isinstance(ids, tuple) else [ids])):
+            raise InputError(
+                f"{source.folder}: generation config: an id of {key} is not one of "
+                f"the {size} of the model; use the files that belong together"
+            )
+    return DecodingOptions.of(options), tuple(notes)
+
+
 def options_of_generation_config(
     generation: Mapping[str, Any],
     config: Mapping[str, Any] | None = None,
@@ -68,7 +126,7 @@ def options_of_generation_config(
         config: the content of `config.json`, which holds the same keys in folders of
             before 2023; those of `generation` go first.
         pad_id: of the padding, which no search here writes anyway.
-        end_id: of the end; default: `eos_token_id`.
+        end_id: of the model's end; default: `eos_token_id`.
         longest: the most tokens that the model can write. A `max_length` as large as
             that is no limit, and is left out: a translation has then at most 50 tokens
             more than its source.
@@ -135,7 +193,10 @@ class _Values:
     def number(self, key: str, default: float) -> float:
         """A number."""
         value = self._of(key, default, "a number", lambda v: isinstance(v, int | float))
-        return float(value)
+        try:
+            return float(value)
+        except OverflowError:
+            raise _wrong(key, value, "a number") from None
 
     def ids(self, key: str) -> list[int]:
         """A list of ids; one by itself is such a list."""
@@ -160,8 +221,8 @@ def _is_id(value: Any) -> bool:
 
 def _wrong(key: str, value: Any, kind: str) -> InputError:
     return InputError(
-        f"generation config: {key} is {value!r:.60}, not {kind}; correct it, or leave "
-        f"it out"
+        f"generation config: {key} is {value!r:.{_SHOWN}}, not {kind}; correct it, or "
+        f"leave it out"
     )
 
 
@@ -263,10 +324,12 @@ def _forced(
     if starts:
         options["forced_start"] = starts[0]
     ends = values.ids("forced_eos_token_id")
-    known = values.ids("eos_token_id") if end_id is None else [end_id]
-    if len(known) > 1:
+    named = values.ids("eos_token_id")
+    known = named if end_id is None else [end_id]
+    if len(named) > 1 or (named and named != known):
         notes.append(
-            f"eos_token_id: of the ends {known} only the model's own ends here"
+            f"eos_token_id: of the ends {named!s:.{_SHOWN}} only the model's own ends "
+            f"a translation here"
         )
     if ends and (not known or ends[0] in known):
         options["forced_end"] = True
@@ -278,7 +341,9 @@ def _forced(
 def _lost(given: Mapping[str, Any]) -> Iterator[str]:
     """A sentence about each key that has no place here."""
     if given.get("do_sample") is True:
-        drawn = [f"{key} {given[key]}" for key in _OF_SAMPLES if key in given]
+        drawn = [
+            f"{key} {given[key]!r:.{_SHOWN}}" for key in _OF_SAMPLES if key in given
+        ]
         yield (
             f"do_sample{', '.join(['', *drawn])}: nothing is drawn here unless the "
             f"options sampling, temperature, top_k and top_p say so"
@@ -290,4 +355,4 @@ def _lost(given: Mapping[str, Any]) -> Iterator[str]:
         if key in _WITHOUT_A_PLACE:
             yield f"{key}: searches here have no such rule; unused"
         else:
-            yield f"{key}: unknown; unused"
+            yield f"{escaped(key)[:_SHOWN]}: unknown; unused"

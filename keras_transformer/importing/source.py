@@ -45,9 +45,14 @@ class Source:
         return self._json_if_there("tokenizer_config.json")
 
     @functools.cached_property
+    def generation_config(self) -> dict[str, Any]:
+        """What `generation_config.json` says; nothing where there is none."""
+        return self._json_if_there("generation_config.json")
+
+    @property
     def search_config(self) -> dict[str, Any]:
         """`generation_config.json` over `config.json`, which had its keys before it."""
-        return {**self.config, **self._json_if_there("generation_config.json")}
+        return {**self.config, **self.generation_config}
 
     @property
     def model_type(self) -> str | None:

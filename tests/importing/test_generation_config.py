@@ -67,6 +67,9 @@ TABLE = [
     ({"forced_bos_token_id": 250004}, AVERAGE | {"forced_start": 250004}, []),
     ({"forced_eos_token_id": 2}, AVERAGE | {"forced_end": True}, []),
     ({"forced_eos_token_id": [2]}, AVERAGE | {"forced_end": True}, []),
+    ({"eos_token_id": 2}, AVERAGE, []),
+    ({"eos_token_id": [2, 7]}, AVERAGE, ["eos_token_id: of the ends [2, 7]"]),
+    ({"eos_token_id": 7}, AVERAGE, ["eos_token_id: of the ends [7]"]),
     ({"forced_eos_token_id": 5}, AVERAGE, ["forced_eos_token_id 5"]),
     (
         {"early_stopping": True, "num_beams": 4},
@@ -138,6 +141,7 @@ def test_configs_of_real_layouts_are_read(shared_data):
         ({"num_beams": "four"}, "num_beams is 'four', not a whole number"),
         ({"num_beams": True}, "num_beams is True, not a whole number"),
         ({"num_beams": 0}, "beam_size: Input should be greater than or equal to 1"),
+        ({"length_penalty": 10**400}, "length_penalty is 1000.* not a number"),
         ({"length_penalty": "1"}, "length_penalty is '1', not a number"),
         ({"length_penalty": 11}, "length_penalty: Input should be less than"),
         ({"bad_words_ids": [3]}, "bad_words_ids is .* not a list of lists"),

@@ -115,10 +115,14 @@ REFUSALS = {
         tensors(lambda held: held.update({INNER: np.zeros((9, 16), "float32")})),
         r"holds \d+ weights, but its config declares \d+",
     ),
-    "search": (text("generation_config.json", '{"num_beams": 0}'), "its search: "),
+    "search": (text("generation_config.json", '{"num_beams": 0}'), "beam_size: "),
     "search of another kind": (
         text("generation_config.json", '{"bad_words_ids": 3}'),
-        "search defaults are damaged",
+        "bad_words_ids is 3, not a list of lists of ids; correct it",
+    ),
+    "search of another model": (
+        text("generation_config.json", '{"bad_words_ids": [[999]]}'),
+        "an id of suppressed_tokens is not one of the .*belong together",
     ),
 }
 
@@ -131,6 +135,16 @@ def test_a_folder_is_refused_in_one_sentence(name, folder):
         importing.inspect(folder)
     assert "\n" not in str(error.value)
     assert len(str(error.value)) < 1000
+
+
+def test_what_a_search_here_lacks_is_mentioned(folder):
+    rules = {"num_beams": 2, "do_sample": True, "constraints": [1], "a\x1b": 2}
+    path = folder / "generation_config.json"
+    path.write_text(json.dumps(rules), encoding="utf-8")
+    drawn, searched, unknown = importing.inspect(folder).left_out
+    assert drawn.startswith("do_sample: nothing is drawn here")
+    assert searched.startswith("constraints: searches here have no such rule")
+    assert unknown == r"a\x1b: unknown; unused"
 
 
 def test_code_of_a_known_model_is_left_out_and_mentioned(folder):

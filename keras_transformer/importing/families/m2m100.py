@@ -16,12 +16,12 @@ from keras_transformer.importing.families import fairseq_pieces
 from keras_transformer.importing.families import language_codes
 from keras_transformer.importing.families.encoder_decoder import EMBEDDINGS
 from keras_transformer.importing.families.encoder_decoder import architecture
-from keras_transformer.importing.families.generation import decoding_of
 from keras_transformer.importing.families.transformer_layers import layer_weights
 from keras_transformer.importing.families.transformer_layers import norm_weights
 from keras_transformer.importing.foreign_model import ForeignModel
 from keras_transformer.importing.foreign_model import held
 from keras_transformer.importing.foreign_model import kept
+from keras_transformer.importing.generation_config import decoding_of
 from keras_transformer.importing.reading import TensorFile
 from keras_transformer.importing.source import Source
 
@@ -53,15 +53,18 @@ def read(source: Source, tensors: TensorFile) -> ForeignModel:
     is_nllb = not source.has("vocab.json")
     read_vocabulary = _nllb_vocabulary if is_nllb else _m2m_vocabulary
     tokenizer, codes = read_vocabulary(source, config.source_vocabulary_size)
+    languages = _languages(source, codes)
+    decoding, lost = decoding_of(source, config, languages)
     return ForeignModel(
         family="NLLB" if is_nllb else "M2M100",
         config=config,
         weights=weights,
         source_tokenizer=tokenizer,
         target_tokenizer=tokenizer,
-        decoding=decoding_of(source, config.pad_id),
-        languages=_languages(source, codes),
+        decoding=decoding,
+        languages=languages,
         licence=source.licence or (_NLLB_LICENCE if is_nllb else None),
+        left_out=lost,
         ignorable=_IGNORABLE,
         equal=(EMBEDDINGS,),
     )

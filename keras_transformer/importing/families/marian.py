@@ -16,12 +16,12 @@ from keras_transformer.data.foreign_pieces import with_pieces
 from keras_transformer.data.tokenizer import Tokenizer
 from keras_transformer.errors import InputError
 from keras_transformer.importing.families.encoder_decoder import architecture
-from keras_transformer.importing.families.generation import decoding_of
 from keras_transformer.importing.families.transformer_layers import layer_weights
 from keras_transformer.importing.foreign_model import ForeignModel
 from keras_transformer.importing.foreign_model import Weight
 from keras_transformer.importing.foreign_model import held
 from keras_transformer.importing.foreign_model import kept
+from keras_transformer.importing.generation_config import decoding_of
 from keras_transformer.importing.reading import TensorFile
 from keras_transformer.importing.source import Source
 
@@ -59,14 +59,19 @@ def read(source: Source, tensors: TensorFile) -> ForeignModel:
     matrix = [path for path in weights if path.endswith("/embeddings")][-1]
     weights[matrix.replace("/embeddings", "/bias")] = _bias(config, tensors)
     source_tokenizer, target_tokenizer = _tokenizers(source, config)
+    languages = languages_of(source_tokenizer)
+    decoding, lost = decoding_of(
+        source, config, languages, longest=config.max_sequence_length
+    )
     return ForeignModel(
         family=FAMILY,
         config=config,
         weights=weights,
         source_tokenizer=source_tokenizer,
         target_tokenizer=target_tokenizer,
-        decoding=decoding_of(source, config.pad_id, config.max_sequence_length),
-        languages=languages_of(source_tokenizer),
+        decoding=decoding,
+        languages=languages,
+        left_out=lost,
         ignorable=_IGNORABLE,
         equal=tuple(groups.values()),
     )

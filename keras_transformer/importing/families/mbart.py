@@ -17,12 +17,12 @@ from keras_transformer.importing.families.encoder_decoder import EMBEDDINGS
 from keras_transformer.importing.families.encoder_decoder import architecture
 from keras_transformer.importing.families.encoder_decoder import learned_positions
 from keras_transformer.importing.families.encoder_decoder import output_bias
-from keras_transformer.importing.families.generation import decoding_of
 from keras_transformer.importing.families.transformer_layers import layer_weights
 from keras_transformer.importing.families.transformer_layers import norm_weights
 from keras_transformer.importing.foreign_model import ForeignModel
 from keras_transformer.importing.foreign_model import held
 from keras_transformer.importing.foreign_model import kept
+from keras_transformer.importing.generation_config import decoding_of
 from keras_transformer.importing.reading import TensorFile
 from keras_transformer.importing.source import Source
 
@@ -62,21 +62,21 @@ def read(source: Source, tensors: TensorFile) -> ForeignModel:
     size = config.source_vocabulary_size
     own = pieces_of(fairseq_pieces.model_of(source))
     pieces = [*fairseq_pieces.SPECIAL, *own[_NUM_SPECIAL - 1 :]]
-    languages = _codes(source, size - len(pieces))
-    tokenizer = fairseq_pieces.tokenizer_of(
-        source, pieces, [*languages, "<mask>"], size
-    )
-    codes = {code: number for number, code in enumerate(languages, len(pieces))}
+    listed = _codes(source, size - len(pieces))
+    tokenizer = fairseq_pieces.tokenizer_of(source, pieces, [*listed, "<mask>"], size)
+    codes = {code: number for number, code in enumerate(listed, len(pieces))}
     defaults = fairseq_pieces.defaults(source, codes)
+    languages = _languages(listed, codes, defaults)
+    decoding, lost = decoding_of(source, config, languages)
     return ForeignModel(
-        family="mBART-50" if languages is language_codes.MBART_50 else "mBART-25",
+        family="mBART-50" if listed is language_codes.MBART_50 else "mBART-25",
         config=config,
         weights=weights,
         source_tokenizer=tokenizer,
         target_tokenizer=tokenizer,
-        decoding=decoding_of(source, config.pad_id),
-        languages=_languages(languages, codes, defaults),
-        left_out=() if defaults else (_NOT_TRAINED,),
+        decoding=decoding,
+        languages=languages,
+        left_out=lost if defaults else (_NOT_TRAINED, *lost),
         equal=(EMBEDDINGS,),
     )
 

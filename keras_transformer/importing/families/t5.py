@@ -18,12 +18,12 @@ from keras_transformer.data.foreign_pieces import pieces_of
 from keras_transformer.data.foreign_pieces import with_pieces
 from keras_transformer.data.tokenizer import Tokenizer
 from keras_transformer.errors import InputError
-from keras_transformer.importing.families.generation import decoding_of
 from keras_transformer.importing.foreign_model import ForeignModel
 from keras_transformer.importing.foreign_model import Weight
 from keras_transformer.importing.foreign_model import held
 from keras_transformer.importing.foreign_model import kept
 from keras_transformer.importing.foreign_model import transposed
+from keras_transformer.importing.generation_config import decoding_of
 from keras_transformer.importing.reading import TensorFile
 from keras_transformer.importing.source import Source
 
@@ -79,15 +79,16 @@ def read(source: Source, tensors: TensorFile) -> ForeignModel:
         weights["output_embedding/embeddings"] = kept(_OUTPUT)
     tokenizer = _tokenizer(source, config)
     languages = _languages(source, config, tokenizer)
+    decoding, lost = decoding_of(source, config, languages)
     return ForeignModel(
         family="T5",
         config=config,
         weights=weights,
         source_tokenizer=tokenizer,
         target_tokenizer=tokenizer,
-        decoding=decoding_of(source, config.pad_id),
+        decoding=decoding,
         languages=languages,
-        left_out=() if languages else (_NOT_TRAINED,),
+        left_out=lost if languages else (_NOT_TRAINED, *lost),
         ignorable=_IGNORABLE,
         equal=((*_INPUTS, _OUTPUT) if tied else _INPUTS,),
     )

@@ -10,25 +10,28 @@ from keras_transformer.decoding_options import OPTIONS
 from keras_transformer.errors import InputError
 from keras_transformer.models import Ensemble
 from keras_transformer.models.kinds import refuse_int8
+from keras_transformer.models.translation_model import TranslationModel
 from keras_transformer.models.word_attention import require_attention
+from keras_transformer.translator import Translator
 
 
-def check_translator(translator: Any) -> None:
-    """Refuses an ensemble, and an int8 model.
+def exportable_model(translator: Translator) -> TranslationModel:
+    """The model of a translator, one float model.
 
     Raises:
-        InputError: with what to do instead.
+        InputError: an ensemble, or an int8 model, with what to do instead.
     """
     if isinstance(translator.model, Ensemble):
         raise InputError(
             "an ensemble cannot be exported; export its members, each by itself"
         )
     refuse_int8(translator.model, "an export takes")
+    return translator.model
 
 
 def decoding_options(
     form: str,
-    translator: Any,
+    translator: Translator,
     given: Mapping[str, Any],
     *,
     own_search: bool = True,

@@ -66,22 +66,22 @@ def export(
     """
     what = "the export to CTranslate2"
     checks.check_quantization(what, quantization, QUANTIZATIONS)
-    checks.check_translator(translator)
-    checks.require_transformer(what, translator.model)
-    refuse_subclass(translator.model, f"{what} takes")
+    model = checks.exportable_model(translator)
+    checks.require_transformer(what, model)
+    refuse_subclass(model, f"{what} takes")
     # Its coverage penalty counts padding, and so depends on other lines of a batch.
     decoding = checks.decoding_options(
         "ctranslate2", translator, options, own_search=False
     )
     checks.require_packages(what, "ctranslate2")
-    config = translator.model.config
+    config = model.config
     check_config(config)
-    pieces = [
-        its.pieces(range(its.vocabulary_size))
-        for its in (translator.tokenizer, translator.target_tokenizer)
-    ]
+    source_pieces, target_pieces = (
+        tokenizer.pieces(range(tokenizer.vocabulary_size))
+        for tokenizer in (translator.tokenizer, translator.target_tokenizer)
+    )
     unknown_id = translator.target_tokenizer.unknown_id
-    weights = weight_values(translator.model)
+    weights = weight_values(model)
     direction = translator.direction()
     spec = specification(
         config.model_copy(
@@ -91,7 +91,8 @@ def export(
             }
         ),
         weights,
-        *pieces,
+        source_pieces,
+        target_pieces,
         unknown_id,
     )
     spec.optimize(quantization=quantization)

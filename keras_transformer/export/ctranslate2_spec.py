@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from keras_transformer.config import TransformerConfig
+from keras_transformer.config.transformer import StackSizes
 from keras_transformer.errors import InputError
 from keras_transformer.hiding import hidden
 from keras_transformer.layers import sinusoidal_table
@@ -101,7 +102,7 @@ def specification(
     return spec
 
 
-def _options(config, stack):
+def _options(config: TransformerConfig, stack: str) -> dict[str, Any]:
     """What the library wants to know of a stack before it has the weights."""
     from ctranslate2.specs import Activation
 
@@ -128,12 +129,12 @@ def _options(config, stack):
     return options
 
 
-def _head_size(sizes):
+def _head_size(sizes: StackSizes) -> int:
     """The library has one size for keys and values."""
     return max(sizes.head_dim, sizes.value_dim)
 
 
-def _fill(spec, config, weights):
+def _fill(spec: Any, config: TransformerConfig, weights: dict[str, np.ndarray]) -> None:
     """Puts `{path: array}` of a model where CTranslate2 wants it."""
     encoder = _Filling(config, weights, "encoder")
     decoder = _Filling(config, weights, "decoder")
@@ -151,7 +152,9 @@ def _fill(spec, config, weights):
 class _Filling:
     """Puts the weights of one stack, `"encoder"` or `"decoder"`, into its part."""
 
-    def __init__(self, config, weights, stack):
+    def __init__(
+        self, config: TransformerConfig, weights: dict[str, np.ndarray], stack: str
+    ) -> None:
         self.config = config
         self.weights = weights
         self.stack = stack
@@ -159,7 +162,7 @@ class _Filling:
         self.sizes = config.sizes(stack)
         self.size = _head_size(self.sizes)
 
-    def fill(self, part):
+    def fill(self, part: Any) -> None:
         config = self.config
         part.pre_norm = config.normalize_first
         part.scale_embeddings = config.scale_embeddings
@@ -172,7 +175,7 @@ class _Filling:
         for index, layer in enumerate(part.layer):
             self._layer(layer, f"{self.stack}_{index}")
 
-    def embedding(self, side, name="embeddings"):
+    def embedding(self, side: str, name: str = "embeddings") -> np.ndarray:
         tied = self.config.tie_embeddings
         if tied == "all":
             return self.weights[f"embedding/{name}"]
@@ -182,7 +185,7 @@ class _Filling:
             side = "input"
         return self.weights[f"{side}_embedding/{name}"]
 
-    def _positions(self):
+    def _positions(self) -> np.ndarray:
         """The table of positions (longest sequence, D)."""
         config = self.config
         if config.position == "learned":
@@ -197,7 +200,7 @@ class _Filling:
             config.position_offset,
         )
 
-    def _layer(self, layer, path):
+    def _layer(self, layer: Any, path: str) -> None:
         self._attention(layer.self_attention, f"{path}/self_attention")
         if self.config.position == "relative_buckets":
             self._relative_buckets(layer.self_attention)
@@ -211,11 +214,11 @@ class _Filling:
         self._linear(layer.ffn.linear_1, *self._inner(path, "outer"))
         self._norm(layer.ffn.layer_norm, f"{path}/feed_forward_residual/norm")
 
-    def _inner(self, path, name):
+    def _inner(self, path: str, name: str) -> tuple[np.ndarray, np.ndarray | None]:
         path = f"{path}/feed_forward/{name}"
         return self.weights[f"{path}_kernel"], self.weights.get(f"{path}_bias")
 
-    def _attention(self, attention, path):
+    def _attention(self, attention: Any, path: str) -> None:
         projections = [
             (self._heads(path, name, "kernel"), self._heads(path, name, "bias"))
             for name in ("query", "key", "value")
@@ -237,7 +240,7 @@ class _Filling:
         scale = self.sizes.head_dim**-0.5 if scaled else 1.0
         attention.queries_scale = np.float32(scale)
 
-    def _relative_buckets(self, attention):
+    def _relative_buckets(self, attention: Any) -> None:
         """A bucket for each distance, up to that from which on all share the last.
 
         The library's own rounding at the ends of ranges then decides nothing: the
@@ -245,35 +248,35 @@ class _Filling:
         """
         config, causal = self.config, self.stack == "decoder"
         size = config.num_relative_buckets // (1 if causal else 2)  # of a direction
-        most = min(config.max_relative_distance, config.longest_sequence)
+        largest = min(config.max_relative_distance, config.longest_sequence)
         starts = bucket_starts(size, config.max_relative_distance)[1:]
-        distances = np.minimum(np.arange(2 * most), most)
+        distances = np.minimum(np.arange(2 * largest), largest)
         buckets = np.searchsorted(starts, distances, side="right")
         if not causal:  # and the same of what comes later
             buckets = np.concatenate([buckets, buckets + size])
         table = self.weights[f"{self.side}_position/embeddings"]
         attention.relative_attention_bias = table[buckets]
-        attention.relative_attention_max_distance = np.int32(2 * most)
+        attention.relative_attention_max_distance = np.int32(2 * largest)
 
-    def _heads(self, path, name, part):
+    def _heads(self, path: str, name: str, part: str) -> np.ndarray | None:
         """A kernel (D, heads * size) or bias of a projection; None: no bias."""
         array = self.weights.get(f"{path}/{name}_{part}")
         size = self.sizes.value_dim if name == "value" else self.sizes.head_dim
         return None if array is None else self._pad(array, size)
 
-    def _pad(self, array, size):
+    def _pad(self, array: np.ndarray, size: int) -> np.ndarray:
         """(..., heads * size) -> (..., heads * self.size); zeros change no product."""
         leading = array.shape[:-1]
         array = array.reshape(*leading, -1, size)
         padding = [(0, 0)] * (array.ndim - 1) + [(0, self.size - size)]
         return np.pad(array, padding).reshape(*leading, -1)
 
-    def _linear(self, linear, kernel, bias):
+    def _linear(self, linear: Any, kernel: np.ndarray, bias: np.ndarray | None) -> None:
         linear.weight = np.ascontiguousarray(kernel.T)
         if bias is not None:
             linear.bias = bias
 
-    def _norm(self, norm, path):
+    def _norm(self, norm: Any, path: str) -> None:
         if self.config.normalization_layer == "rms":
             norm.gamma = self.weights[f"{path}/scale"]
             return

@@ -7,6 +7,9 @@ B batch, S source positions, W beam width, L length of the cache, V vocabulary, 
 continuations asked for, G heads of keys and values, K head_dim.
 """
 
+from collections.abc import Callable
+from collections.abc import Sequence
+
 import tensorflow as tf
 
 from keras_transformer import backends
@@ -15,7 +18,10 @@ from keras_transformer.decoding.logits_processors import suppress
 from keras_transformer.decoding.search_result import nan_of
 from keras_transformer.export.description import cache_shapes
 from keras_transformer.export.description import suppressed_ids
+from keras_transformer.models.translation_model import TranslationModel
 from keras_transformer.models.word_attention import word_attention
+from keras_transformer.tensors import Tensor
+from keras_transformer.tensors import Tensors
 
 
 class DecodingGraph:
@@ -23,23 +29,25 @@ class DecodingGraph:
 
     Args:
         model: of this package, on TensorFlow, in float32.
-        options: `DecodingOptions` of the search, with ids in place of pieces.
+        options: of the search, with ids in place of pieces.
     """
 
-    def __init__(self, model, options=None):
+    def __init__(
+        self, model: TranslationModel, options: DecodingOptions | None = None
+    ) -> None:
         self.model = model
         self.config = model.config
         self.options = options or DecodingOptions()
         self.layers = range(self.config.num_decoder_layers)
 
-    def encoder(self):
+    def encoder(self) -> tuple[Callable[..., dict[str, Tensor]], list[tf.TensorSpec]]:
         """What stays the same in all steps of a search, of source ids (B, S).
 
         Gives `memory_bias` (B, 1, 1, S) and, of each layer, `memory_key_i`
         (B, G, S, K) and `memory_value_i` (B, G, S, value_dim).
         """
 
-        def encode(source):
+        def encode(source: Tensor) -> dict[str, Tensor]:
             length = self.config.longest_sequence
             encoded = self.model.encode(source, length=length)
             constants, _ = self.model.start(encoded.memory, encoded.source_mask, 1, 1)
@@ -50,7 +58,7 @@ class DecodingGraph:
 
         return encode, [tf.TensorSpec((None, None), tf.int32, name="source")]
 
-    def step(self):
+    def step(self) -> tuple[Callable[..., dict[str, Tensor]], list[tf.TensorSpec]]:
         """One more token of each hypothesis: tokens (B, W) and caches -> logits.
 
         `beams` (B, W) says which hypothesis of its row each one continues: the caches
@@ -62,10 +70,17 @@ class DecodingGraph:
         attends = self.options.coverage_penalty > 0
         shapes = cache_shapes(self.config)
 
-        def step(tokens, position, beams, count, memory_bias, *state):
+        def step(
+            tokens: Tensor,
+            position: Tensor,
+            beams: Tensor,
+            count: Tensor,
+            memory_bias: Tensor,
+            *state: Tensor,
+        ) -> dict[str, Tensor]:
             size = 2 * len(self.layers)
             constants = {"memory": _pairs(state[:size]), "bias": memory_bias}
-            cache = [_reorder(part, beams) for part in state[size:]]
+            cache: Tensors = [_reorder(part, beams) for part in state[size:]]
             if self.config.decoder == "attention":
                 cache = _pairs(cache)
             output = self.model.decode_step(
@@ -107,18 +122,18 @@ class DecodingGraph:
             signature.append(tf.TensorSpec(shape, tf.float32, f"cache_{name}"))
         return step, signature
 
-    def _log_probabilities(self, logits):
+    def _log_probabilities(self, logits: Tensor) -> Tensor:
         """(B, W, V), minus infinity where an id is never chosen."""
         log_probabilities = tf.nn.log_softmax(logits, axis=-1)
         return suppress(log_probabilities, suppressed_ids(self.config, self.options))
 
 
-def _pairs(tensors):
+def _pairs(tensors: Sequence[Tensor]) -> list[tuple[Tensor, Tensor]]:
     """Keys and values of each layer."""
     return list(zip(tensors[::2], tensors[1::2], strict=True))
 
 
-def _reorder(cache, beams):
+def _reorder(cache: Tensor, beams: Tensor) -> Tensor:
     """The cache (B, W, ...) of the hypotheses that `beams` (B, W) continue."""
     shape = tf.shape(cache)
     rows, width = shape[0], shape[1]

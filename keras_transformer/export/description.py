@@ -7,10 +7,12 @@ read it, and so can anything else: nothing in it is about Python.
 import contextlib
 import json
 import shutil
+from collections.abc import Mapping
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
+from typing import TypeAlias
 
 from keras_transformer.config import TransformerConfig
 from keras_transformer.config.decoding import DecodingOptions
@@ -21,6 +23,9 @@ from keras_transformer.decoding_options import OPTIONS
 from keras_transformer.files.output_folder import new_folder
 from keras_transformer.models.search import EXTRA_LENGTH
 from keras_transformer.translator import Translator
+
+#: The dtype and the shape, sizes or letters, of each tensor by its name.
+_Tensors: TypeAlias = Mapping[str, tuple[str, Sequence[object]]]
 
 FORMAT_VERSION = 1
 #: Of models of several languages, which an earlier reader would leave out unseen.
@@ -152,7 +157,7 @@ _BEAM = [
 
 def suppressed_ids(config: TransformerConfig, options: DecodingOptions) -> list[int]:
     """Target ids that are never chosen, by the model and by the search."""
-    return sorted({*config.suppressed_ids, *options.suppressed_tokens})
+    return sorted({*config.suppressed_ids, *map(int, options.suppressed_tokens)})
 
 
 def n_best_options(options: DecodingOptions) -> DecodingOptions:
@@ -253,7 +258,7 @@ def describe_graphs(
     hypotheses = ("int32", ["B", "W"])
     cache = {name: ("float32", shape) for name, shape in cache_shapes(config).items()}
     grows = config.decoder == "attention"
-    step_inputs = {
+    step_inputs: _Tensors = {
         "tokens": hypotheses,
         "position": ("int32", []),
         "beams": hypotheses,
@@ -261,7 +266,7 @@ def describe_graphs(
         **memory,
         **{f"cache_{name}": value for name, value in cache.items()},
     }
-    step_outputs = {
+    step_outputs: _Tensors = {
         "logits": ("float32", ["B", "W", config.target_vocabulary_size]),
         "best_log_probabilities": ("float32", ["B", "W", "C"]),
         "best_ids": ("int32", ["B", "W", "C"]),
@@ -315,19 +320,20 @@ def describe_searches(
     return described
 
 
-def _graph(name: str, file: str, inputs: dict, outputs: dict) -> dict[str, Any]:
-    def named(tensors):
-        return [
-            {"name": name, "dtype": dtype, "shape": shape}
-            for name, (dtype, shape) in tensors.items()
-        ]
-
+def _graph(name: str, file: str, inputs: _Tensors, outputs: _Tensors) -> dict[str, Any]:
     return {
         "file": file,
         "signature": name,
-        "inputs": named(inputs),
-        "outputs": named(outputs),
+        "inputs": _described(inputs),
+        "outputs": _described(outputs),
     }
+
+
+def _described(tensors: _Tensors) -> list[dict[str, Any]]:
+    return [
+        {"name": name, "dtype": dtype, "shape": shape}
+        for name, (dtype, shape) in tensors.items()
+    ]
 
 
 def export_folder(
@@ -343,8 +349,8 @@ def export_folder(
     """
     markers = ("model.json", files[0])
     # Python leaves its cache beside the programs when they run.
-    others = (*files[1:], *TOKENIZER_FILES, *programs.values(), "__pycache__")
-    return new_folder(output, f"an export to {name}", markers, others)
+    other_files = (*files[1:], *TOKENIZER_FILES, *programs.values(), "__pycache__")
+    return new_folder(output, f"an export to {name}", markers, other_files)
 
 
 def write_common(
@@ -366,7 +372,7 @@ def write_common(
     translator.target_tokenizer.save(folder / files["target_tokenizer"])
     text = json.dumps(description, indent=2, ensure_ascii=False) + "\n"
     (folder / "model.json").write_text(text, encoding="utf-8")
-    here = resources.files("keras_transformer.export.programs")
+    sources = resources.files("keras_transformer.export.programs")
     for program, name in programs.items():
-        with resources.as_file(here / program) as path:
+        with resources.as_file(sources / program) as path:
             shutil.copyfile(path, folder / name)

@@ -4,6 +4,7 @@ B batch, S source positions, L most tokens.
 """
 
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,9 @@ from keras_transformer.export.description import describe_translator
 from keras_transformer.export.description import export_folder
 from keras_transformer.export.description import write_common
 from keras_transformer.models.search import search
+from keras_transformer.models.translation_model import TranslationModel
+from keras_transformer.tensors import Tensor
+from keras_transformer.tensors import Tensors
 from keras_transformer.translator import Translator
 
 QUANTIZATIONS = ("float16", "int8")
@@ -67,22 +71,21 @@ def export(
     """
     what = "the export to LiteRT"
     checks.check_quantization(what, quantization, QUANTIZATIONS)
-    checks.check_translator(translator)
-    checks.require_transformer(what, translator.model)
+    model = checks.exportable_model(translator)
+    checks.require_transformer(what, model)
     decoding = checks.decoding_options("litert", translator, options)
     checks.require_packages(what, "tensorflow")
-    if backends.name != "tensorflow" or translator.model.dtype_policy.name != "float32":
+    if backends.name != "tensorflow" or model.dtype_policy.name != "float32":
         given = {"quantization": quantization, **options}
         return process.export(__name__, translator, output, **given)
     with export_folder(output, "LiteRT", [_FILE], _PROGRAMS) as folder:
         description = describe_translator(translator, "litert", decoding)
         description["quantization"] = quantization
         attention = decoding.coverage_penalty > 0
-        config = translator.model.config
-        graphs = describe_graphs(config, _FILE, attention=attention)
+        graphs = describe_graphs(model.config, _FILE, attention=attention)
         graphs["graphs"] |= describe_searches(_searches(decoding), _FILE)
         start = translator.direction().start_id
-        content = _convert(translator.model, decoding, quantization, start)
+        content = _convert(model, decoding, quantization, start)
         (folder / _FILE).write_bytes(content)
         write_common(translator, description | graphs, _PROGRAMS, folder)
     return Path(output)
@@ -97,7 +100,10 @@ def _searches(options: DecodingOptions) -> dict[str, DecodingOptions]:
 
 
 def _convert(
-    model: Any, options: DecodingOptions, quantization: str | None, start_id: int
+    model: TranslationModel,
+    options: DecodingOptions,
+    quantization: str | None,
+    start_id: int,
 ) -> bytes:
     import tensorflow as tf
 
@@ -120,8 +126,10 @@ def _convert(
         return converter.convert()
 
 
-def _functions(model: Any, options: DecodingOptions, start_id: int) -> dict[str, Any]:
-    """Functions and what they take, by the name of their signature."""
+def _functions(
+    model: TranslationModel, options: DecodingOptions, start_id: int
+) -> dict[str, tuple[Callable[..., Tensors], list[Any]]]:
+    """Functions and their `tf.TensorSpec`s, by the name of their signature."""
     import tensorflow as tf
 
     from keras_transformer.export.decoding_graph import DecodingGraph
@@ -133,8 +141,10 @@ def _functions(model: Any, options: DecodingOptions, start_id: int) -> dict[str,
         tf.TensorSpec((), tf.int32, name="length"),
     ]
 
-    def searching(chosen):
-        def run(source, limits, length):
+    def searching(
+        chosen: DecodingOptions,
+    ) -> tuple[Callable[..., Tensors], list[Any]]:
+        def run(source: Tensor, limits: Tensor, length: Tensor) -> dict[str, Tensor]:
             first = {"start": tf.zeros_like(limits) + start_id}
             result = search(
                 model,

@@ -65,22 +65,22 @@ def export(
     packages = ["tensorflow", "tf2onnx", "onnx"]
     if quantization is not None:
         packages.append("onnxruntime")
-    checks.check_translator(translator)
-    checks.require_transformer(what, translator.model)
+    model = checks.exportable_model(translator)
+    checks.require_transformer(what, model)
     decoding = checks.decoding_options("onnx", translator, options)
     checks.require_packages(what, *packages)
-    if backends.name != "tensorflow" or translator.model.dtype_policy.name != "float32":
+    if backends.name != "tensorflow" or model.dtype_policy.name != "float32":
         given = {"quantization": quantization, **options}
         return process.export(__name__, translator, output, **given)
     from keras_transformer.export import onnx_graph
     from keras_transformer.export.decoding_graph import DecodingGraph
 
-    graphs = DecodingGraph(translator.model, decoding)
+    graphs = DecodingGraph(model, decoding)
     description = describe_translator(translator, "onnx", decoding)
     description |= {"quantization": quantization, "opset": onnx_graph.OPSET}
     attention = decoding.coverage_penalty > 0
-    config = translator.model.config
-    description |= describe_graphs(config, *_FILES.values(), attention=attention)
+    files = _FILES.values()
+    description |= describe_graphs(model.config, *files, attention=attention)
     write = onnx_graph.write_int8 if quantization == "int8" else onnx_graph.write
     with export_folder(output, "ONNX", [*_FILES.values()], _PROGRAMS) as folder:
         for name, file in _FILES.items():

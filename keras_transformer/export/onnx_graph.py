@@ -98,12 +98,12 @@ def _reshapes_apart() -> Iterator[None]:
         steps.update(every_step)
 
 
-def _select(context, node, name, arguments):
+def _select(context: Any, node: Any, name: str, arguments: Any) -> None:
     """`tf.where` is ONNX's; tf2onnx's own way multiplies with zeros and ones."""
     node.type = "Where"
 
 
-def _erfc(context, node, name, arguments):
+def _erfc(context: Any, node: Any, name: str, arguments: Any) -> None:
     """1 - erf(x), of which gelu is made; ONNX has erf alone."""
     dtypes, shapes = node.output_dtypes, node.output_shapes
     one = context.make_const(f"{name}/one", np.ones((), np.float32)).output[0]

@@ -16,11 +16,14 @@ from typing import Any
 
 from keras_transformer.errors import InputError
 from keras_transformer.models.positions import position_module
+from keras_transformer.translator import Translator
 
 _CHILD = "import sys; sys.path[:] = {path!r}; from {module} import main; main()"
 
 
-def export(module: str, translator: Any, output: str | Path, **options: Any) -> Path:
+def export(
+    module: str, translator: Translator, output: str | Path, **options: Any
+) -> Path:
     """`module.export(translator, output, **options)` in a fresh TensorFlow process.
 
     Args:
@@ -40,17 +43,18 @@ def export(module: str, translator: Any, output: str | Path, **options: Any) -> 
     imports = _imports(translator.model.config)
     with tempfile.TemporaryDirectory(prefix="keras-transformer-") as temporary:
         translator.save(Path(temporary) / "model")
+        result_path = Path(temporary) / "result.json"
         task = {
             "module": module,
             "imports": imports,
             "model": str(Path(temporary) / "model"),
             "output": str(output),
             "options": options,
-            "result": str(Path(temporary) / "result.json"),
+            "result": str(result_path),
         }
         code, messages = _run(json.dumps(task))
         try:
-            result = json.loads(Path(task["result"]).read_text(encoding="utf-8"))
+            result = json.loads(result_path.read_text(encoding="utf-8"))
         except OSError:
             raise RuntimeError(
                 f"the TensorFlow process of the export ended with code {code}:\n"
@@ -100,8 +104,6 @@ def main() -> None:
     """What the child runs: the task is on standard input, the result goes to a file."""
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     task = json.load(sys.stdin)
-    from keras_transformer.translator import Translator
-
     try:
         for name in task["imports"]:
             importlib.import_module(name)

@@ -5,12 +5,15 @@ tokenizers and searches, warm-up requests and parameters of batching.
 """
 
 import os
+from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from keras_transformer import backends
+from keras_transformer.config.decoding import DecodingOptions
 from keras_transformer.errors import InputError
 from keras_transformer.export import checks
 from keras_transformer.export import process
@@ -95,7 +98,7 @@ def export(
     Reference: Olston et al., 2017, TensorFlow-Serving: Flexible, High-Performance ML
     Serving, https://arxiv.org/abs/1712.06139.
     """
-    checks.check_translator(translator)
+    checks.exportable_model(translator)
     decoding = checks.decoding_options("saved_model", translator, options)
     packages = ("tensorflow", "tensorflow_text")
     checks.require_packages("the export to SavedModel", *packages)
@@ -170,7 +173,9 @@ def _version(output: Path, version: int | None) -> int:
     return version
 
 
-def _write(translator, folder, options, lines):
+def _write(
+    translator: Translator, folder: Path, options: DecodingOptions, lines: list[str]
+) -> dict[str, Any]:
     """All but the card; returns what `serving_default` says of the first line."""
     import tensorflow as tf
 
@@ -200,21 +205,23 @@ def _write(translator, folder, options, lines):
     }
 
 
-def _first(lines, is_empty):
+def _first(lines: Sequence[str], is_empty: Callable[[str], bool]) -> list[str]:
     """Eight lines with text, or as many as there are."""
-    if found := [line for line in lines if not is_empty(line)][:8]:
-        return found
+    if filled := [line for line in lines if not is_empty(line)][:8]:
+        return filled
     raise InputError("no line for the warm-up requests has text; give at least one")
 
 
-def _samples(translator):
+def _samples(translator: Translator) -> list[str]:
     """A short and a long line of the vocabulary: what they say does not matter."""
     size = translator.tokenizer.vocabulary_size
     ids = range(size // 2, min(size // 2 + 24, size))
     return translator.tokenizer.decode([list(ids)[:6], list(ids)])
 
 
-def _requests(translator, lines):
+def _requests(
+    translator: Translator, lines: list[str]
+) -> Iterator[tuple[str, dict[str, Any]]]:
     """A request for each signature, and one of a full batch for the first."""
     ids = translator.tokenizer.encode(lines)
     width = max(map(len, ids))

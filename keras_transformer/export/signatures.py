@@ -11,20 +11,27 @@ requests of the batch.
 
 import functools
 import sys
+from collections.abc import Callable
 from typing import Any
+from typing import TypeAlias
 
 import tensorflow as tf
 import tensorflow_text
 
 from keras_transformer.config.decoding import GREEDY
 from keras_transformer.config.decoding import DecodingOptions
+from keras_transformer.data.tokenizer import Tokenizer
+from keras_transformer.decoding.search_result import SearchResult
 from keras_transformer.export.description import longest_source
 from keras_transformer.export.description import n_best_options
 from keras_transformer.models.scoring import token_scores
 from keras_transformer.models.search import EXTRA_LENGTH
 from keras_transformer.models.search import search
 from keras_transformer.models.weights import named_weights
+from keras_transformer.tensors import Tensor
 from keras_transformer.translator import Translator
+
+_Function: TypeAlias = Callable[..., dict[str, Tensor]]
 
 #: The score where there is no hypothesis: JSON has no infinity.
 NO_SCORE = tf.float32.min
@@ -75,7 +82,7 @@ class Signatures:
         """`{name of a signature: concrete function}`."""
         text, ids, lengths = _TEXT, _IDS, _LENGTHS
         greedy = self._options.updated(GREEDY)
-        functions = {
+        functions: dict[str, tuple[_Function, dict[str, tf.TensorSpec]]] = {
             "serving_default": (self._translate(self._options), {"text": text}),
             "translate_greedy": (self._translate(greedy), {"text": text}),
             "translate_n_best": (self._translate_n_best, {"text": text}),
@@ -92,8 +99,8 @@ class Signatures:
 
     # === Signatures ===
 
-    def _translate(self, options):
-        def translate(text):
+    def _translate(self, options: DecodingOptions) -> _Function:
+        def translate(text: Tensor) -> dict[str, Tensor]:
             source, lengths, truncated, blank = self._read(text, self._longest)
             result = self._search(source, lengths, blank, options)
             return {
@@ -105,7 +112,7 @@ class Signatures:
 
         return translate
 
-    def _translate_n_best(self, text):
+    def _translate_n_best(self, text: Tensor) -> dict[str, Tensor]:
         source, lengths, truncated, blank = self._read(text, self._longest)
         options = n_best_options(self._options)
         result = self._search(source, lengths, blank, options)
@@ -118,10 +125,9 @@ class Signatures:
             "truncated": truncated,
         }
 
-    def _translate_ids(self, ids, lengths):
+    def _translate_ids(self, ids: Tensor, lengths: Tensor) -> dict[str, Tensor]:
         ids, replaced = self._known(ids, lengths)
-        arguments = ids, lengths, "source", self._longest
-        source, lengths, truncated = self._close(*arguments)
+        source, lengths, truncated = self._close(ids, lengths, "source", self._longest)
         blank = lengths == 0
         result = self._search(source, lengths, blank, self._options)
         longest = tf.reduce_max(tf.concat([[0], result.lengths[:, 0]], 0))
@@ -134,7 +140,7 @@ class Signatures:
             "replaced": replaced,
         }
 
-    def _encode(self, text):
+    def _encode(self, text: Tensor) -> dict[str, Tensor]:
         longest = self._model.config.longest_sequence
         source, _, truncated, _ = self._read(text, longest)
         encoded = self._model.encode(source)
@@ -144,7 +150,7 @@ class Signatures:
             "truncated": truncated,
         }
 
-    def _score(self, source, target):
+    def _score(self, source: Tensor, target: Tensor) -> dict[str, Tensor]:
         ids, _, source_truncated = self._tokenize(source, "source")
         labels, lengths, target_truncated = self._tokenize(target, "target")
         if self._num_forced:
@@ -158,7 +164,7 @@ class Signatures:
             "truncated": tf.logical_or(source_truncated, target_truncated),
         }
 
-    def _first(self, rows):
+    def _first(self, rows: Tensor) -> dict[str, Tensor]:
         """The first inputs of the decoder, where they are not the model's."""
         if self._start_id == self._model.config.start_id:
             return {}
@@ -166,7 +172,7 @@ class Signatures:
 
     # === Text to ids ===
 
-    def _known(self, ids, lengths):
+    def _known(self, ids: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         """Ids (B, S), unknown where they were no piece of text, and where so (B,)."""
         config = self._model.config
         known = tf.logical_and(ids >= 0, ids < config.source_vocabulary_size)
@@ -176,19 +182,23 @@ class Signatures:
         foreign = tf.logical_and(counts, tf.logical_not(known))
         return tf.where(foreign, self._unknown_id, ids), tf.reduce_any(foreign, 1)
 
-    def _read(self, text, longest):
+    def _read(
+        self, text: Tensor, longest: int
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Ids (B, S), tokens (B,) without the end, cut (B,), blank (B,) of sources."""
         tokenizer = self.module.source_tokenizer
         ids = tokenizer.tokenize(text)
         # What the tokenizer's own normalization leaves, as `Tokenizer.is_empty` has it.
-        left = tokenizer.detokenize(ids)
-        blank = tf.strings.regex_full_match(left, f"[{_white_space()}{_NOTHING}]*")
+        kept = tokenizer.detokenize(ids)
+        blank = tf.strings.regex_full_match(kept, f"[{_white_space()}{_NOTHING}]*")
         if self._prefix:
             ids = tokenizer.tokenize(tf.strings.join([self._prefix, text]))
         lengths = tf.where(blank, 0, tf.cast(ids.row_lengths(), tf.int32))
-        return *self._close(ids.to_tensor(), lengths, "source", longest), blank
+        arguments = ids.to_tensor(), lengths, "source", longest
+        source, lengths, truncated = self._close(*arguments)
+        return source, lengths, truncated, blank
 
-    def _tokenize(self, text, side):
+    def _tokenize(self, text: Tensor, side: str) -> tuple[Tensor, Tensor, Tensor]:
         """Ids (B, S), tokens (B,) without the end, cut (B,)."""
         tokenizer = getattr(self.module, f"{side}_tokenizer")
         if self._prefix and side == "source":
@@ -199,7 +209,9 @@ class Signatures:
         longest -= self._num_forced if side == "target" else 0
         return self._close(ids.to_tensor(), lengths, side, longest)
 
-    def _close(self, ids, lengths, side, longest):
+    def _close(
+        self, ids: Tensor, lengths: Tensor, side: str, longest: int
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """Cuts ids (B, S) to at most `longest`, and writes what stands around them."""
         config = self._model.config
         before, after = self._around[side]
@@ -208,31 +220,38 @@ class Signatures:
         lengths = tf.clip_by_value(lengths, 0, tf.shape(ids)[1])
         truncated = whole != lengths  # a client's may be above the width, or below 0
         ids = tf.pad(ids, [[0, 0], [len(before), max(len(after), 1)]])[:, :longest]
-        here = tf.range(tf.shape(ids)[1])[tf.newaxis]  # (1, S)
+        positions = tf.range(tf.shape(ids)[1])[tf.newaxis]  # (1, S)
         ends = len(before) + lengths[:, tf.newaxis]
-        ids = tf.where(here < ends, ids, config.pad_id)
+        ids = tf.where(positions < ends, ids, config.pad_id)
         for place, token in enumerate(before):
-            ids = tf.where(here == place, token, ids)
+            ids = tf.where(positions == place, token, ids)
         for place, token in enumerate(after):
-            ids = tf.where(here == ends + place, token, ids)
+            ids = tf.where(positions == ends + place, token, ids)
         if not (before or after):
             # A row without any token would be fully masked: it gets an end instead.
-            ids = tf.where(tf.logical_and(here == 0, ends == 0), config.end_id, ids)
+            is_bare = tf.logical_and(positions == 0, ends == 0)
+            ids = tf.where(is_bare, config.end_id, ids)
         return ids, lengths, truncated
 
     # === Search ===
 
-    def _search(self, source, lengths, blank, options):
+    def _search(
+        self, source: Tensor, lengths: Tensor, blank: Tensor, options: DecodingOptions
+    ) -> SearchResult:
         """`SearchResult`; an empty translation for each blank row."""
         if options not in self._searches:  # signatures share one: a smaller file
             self._searches[options] = tf.function(
-                lambda *rows: self._searched(*rows, options),
+                lambda ids, lengths, blank: self._searched(
+                    ids, lengths, blank, options
+                ),
                 autograph=False,
                 input_signature=(_IDS, _LENGTHS, _BLANK),
             )
         return self._searches[options](source, lengths, blank)
 
-    def _searched(self, source, lengths, blank, options):
+    def _searched(
+        self, source: Tensor, lengths: Tensor, blank: Tensor, options: DecodingOptions
+    ) -> SearchResult:
         limits = lengths + EXTRA_LENGTH
         if options.max_length is not None:
             limits = tf.ones_like(lengths) * options.max_length
@@ -244,21 +263,21 @@ class Signatures:
         arguments = self._model, source, limits, first
         result = search(*arguments, length=length, options=options)
         is_nan = tf.math.is_nan(result.scores)
-        here = tf.logical_and(result.lengths > 0, tf.logical_not(is_nan))
-        first = tf.range(options.top_beams) == 0
-        empty = tf.logical_and(blank[:, tf.newaxis], first)  # (B, R)
+        is_filled = tf.logical_and(result.lengths > 0, tf.logical_not(is_nan))
+        is_best = tf.range(options.top_beams) == 0
+        empty = tf.logical_and(blank[:, tf.newaxis], is_best)  # (B, R)
         missing = tf.where(empty, 0.0, NO_SCORE)
         missing = tf.where(is_nan, result.scores, missing)
         return result._replace(
             lengths=tf.where(is_nan, 0, result.lengths),
-            log_probabilities=tf.where(here, result.log_probabilities, missing),
-            scores=tf.where(here, result.scores, missing),
+            log_probabilities=tf.where(is_filled, result.log_probabilities, missing),
+            scores=tf.where(is_filled, result.scores, missing),
             finished=tf.logical_or(
                 tf.logical_and(result.finished, tf.logical_not(is_nan)), empty
             ),
         )
 
-    def _text(self, result):
+    def _text(self, result: SearchResult) -> Tensor:
         """The hypotheses (B, R) as text of one line each."""
         shape, length = tf.shape(result.lengths), tf.shape(result.tokens)[2]
         tokens = tf.reshape(result.tokens, (shape[0] * shape[1], length))
@@ -272,13 +291,15 @@ class Signatures:
         return tf.reshape(tf.strings.regex_replace(text, "\n", " "), shape)
 
 
-def _filled(function):
+def _filled(
+    function: Callable[..., dict[str, Tensor]],
+) -> _Function:
     """The function, with one row in place of none: which its outputs lose again.
 
     TensorFlow's convolution with oneDNN gives no rows a wrong shape.
     """
 
-    def run(**inputs):
+    def run(**inputs: Tensor) -> dict[str, Tensor]:
         rows = tf.shape(next(iter(inputs.values())))[0]
         missing = tf.cast(rows == 0, tf.int32)
         for name, value in inputs.items():
@@ -289,11 +310,11 @@ def _filled(function):
     return run
 
 
-def _tokenizer(tokenizer):
+def _tokenizer(tokenizer: Tokenizer) -> tensorflow_text.SentencepieceTokenizer:
     return tensorflow_text.SentencepieceTokenizer(tokenizer.model, out_type=tf.int32)
 
 
-def _named(spec, name):
+def _named(spec: tf.TensorSpec, name: str) -> tf.TensorSpec:
     return tf.TensorSpec(spec.shape, spec.dtype, name=name)
 
 

@@ -94,9 +94,9 @@ def export(
     library is https://github.com/huggingface/transformers.
     """
     what = "the export to transformers"
-    checks.check_translator(translator)
-    checks.require_transformer(what, translator.model)
-    refuse_subclass(translator.model, f"{what} takes")
+    model = checks.exportable_model(translator)
+    checks.require_transformer(what, model)
+    refuse_subclass(model, f"{what} takes")
     decoding = checks.decoding_options(
         "transformers", translator, options, own_search=False
     )
@@ -105,7 +105,7 @@ def export(
             f"the format transformers has no patience {decoding.patience:g}; give "
             f"--patience 1 or --patience none to export without it"
         )
-    layout = Layout(translator.model.config)
+    layout = Layout(model.config)
     languages = translator.languages
     _check_languages(languages)
     direction = translator.direction()
@@ -115,15 +115,15 @@ def export(
     differences = list(_differences(layout, decoding, languages))
     for difference in differences:
         warnings.warn(difference, stacklevel=2)
-    own = _own_config(translator, translator.decoding.updated(options))
+    own_config = _own_config(translator, translator.decoding.updated(options))
     contents = {
-        "config.json": files.model_config(layout, direction) | {OWN_KEY: own},
+        "config.json": files.model_config(layout, direction) | {OWN_KEY: own_config},
         "generation_config.json": files.generation_config(
             layout.config, decoding, direction
         ),
         **files.tokenizer_files(translator, decoding, direction),
     }
-    tensors = dict(layout.tensors(weight_values(translator.model)))
+    tensors = dict(layout.tensors(weight_values(model)))
     tensors.update(_tables(layout))
     name = Path(output).resolve().name
     notes = [*differences, *_notes(translator, direction)]

@@ -25,10 +25,10 @@ def model_config(layout: Layout, direction: Direction) -> dict[str, Any]:
         direction: of its translations.
     """
     config = layout.config
-    its = layout.model_class
+    model_class = layout.model_class
     fields = {
-        "architectures": [its.name],
-        "model_type": its.model_type,
+        "architectures": [model_class.name],
+        "model_type": model_class.model_type,
         "is_encoder_decoder": True,
         "torch_dtype": "float32",
         "vocab_size": config.source_vocabulary_size,
@@ -38,8 +38,9 @@ def model_config(layout: Layout, direction: Direction) -> dict[str, Any]:
         "eos_token_id": config.end_id,
         "tie_word_embeddings": config.tie_embeddings in ("all", "target"),
     }
-    its_own = _t5_config if its.model_type == "t5" else _bart_config
-    return fields | its_own(layout)
+    if model_class.model_type == "t5":
+        return fields | _t5_config(layout)
+    return fields | _bart_config(layout)
 
 
 def _bart_config(layout: Layout) -> dict[str, Any]:
@@ -171,7 +172,7 @@ def tokenizer_files(
         "bos_token": source[config.start_id],
         "eos_token": source[config.end_id],
         "unk_token": source[sides[0].unknown_id],
-        "additional_special_tokens": sorted(codes, key=codes.get),
+        "additional_special_tokens": sorted(codes, key=codes.__getitem__),
         "model_max_length": options.max_source_length or config.longest_sequence,
         "split_special_tokens": True,  # a text that spells one is text
         "clean_up_tokenization_spaces": False,

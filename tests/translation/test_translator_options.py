@@ -258,7 +258,7 @@ def test_an_ensemble_is_loaded_from_folders_and_is_none(translator, tmp_path):
     ensemble = kt.Translator.load(FOLDER, FOLDER)
     assert [m.config for m in ensemble.model.models] == [translator.model.config] * 2
     with pytest.raises(InputError, match="an ensemble cannot be exported"):
-        checks.check_translator(ensemble)
+        checks.exportable_model(ensemble)
     with pytest.raises(InputError, match="cannot hold an ensemble"):
         ensemble.save(tmp_path / "model")
     with pytest.raises(InputError, match="this is an ensemble"):

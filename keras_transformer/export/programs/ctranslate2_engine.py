@@ -16,6 +16,10 @@ import json
 import math
 import os
 import platform
+from collections.abc import Mapping
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 from typing import NamedTuple
 
 if platform.system() != "Darwin" and platform.machine() in ("x86_64", "AMD64"):
@@ -29,7 +33,7 @@ import ctranslate2
 class Hypothesis(NamedTuple):
     """One translation of one row."""
 
-    ids: list  # without the end
+    ids: list[int]  # without the end
     score: float  # by the rules of CTranslate2
 
 
@@ -46,10 +50,16 @@ class Engine:
 
     makes_batches = True  # and hands them to its workers
 
-    def __init__(self, folder, description, threads=0, **options):
+    def __init__(
+        self,
+        folder: Path,
+        description: Mapping[str, Any],
+        threads: int = 0,
+        **options: Any,
+    ) -> None:
         workers = threads or os.cpu_count()
-        options = {"inter_threads": workers, "intra_threads": 1, **options}
-        self.translator = ctranslate2.Translator(str(folder), **options)
+        settings = {"inter_threads": workers, "intra_threads": 1, **options}
+        self.translator = ctranslate2.Translator(str(folder), **settings)
         names = ("source_vocabulary", "target_vocabulary")
         self.source, self.target = (self._pieces(folder, name) for name in names)
         self.ids = {piece: number for number, piece in enumerate(self.target)}
@@ -59,13 +69,19 @@ class Engine:
         self.start = None if start is None else [self.target[start]]
         self.suppressed = [[self.target[i]] for i in description["ids"]["suppressed"]]
 
-    def search(self, sources, limits, options, batch_size):
+    def search(
+        self,
+        sources: Sequence[Sequence[int]],
+        limits: Sequence[int],
+        options: Mapping[str, Any],
+        batch_size: int,
+    ) -> list[list[Hypothesis]]:
         """Hypotheses of each row of source ids, which end with the end token."""
         cut = -1 if self.source_end else None  # the library adds it
         rows = [[self.source[i] for i in ids[:cut]] for ids in sources]
         longest = max(limits, default=0)
 
-        def translate(rows, limit):
+        def translate(rows: list[list[str]], limit: int) -> list[Any]:
             return self.translator.translate_batch(
                 rows,
                 target_prefix=self.start and [self.start] * len(rows),
@@ -78,7 +94,7 @@ class Engine:
                 **library_options(options),
             )
 
-        found = []
+        hypotheses = []
         for row, limit, result in zip(
             rows, limits, translate(rows, longest), strict=True
         ):
@@ -92,10 +108,14 @@ class Engine:
                     "the way are too large; export a model that works"
                 )
             pairs = zip(result.hypotheses, result.scores, strict=True)
-            found.append([Hypothesis([self.ids[p] for p in h], s) for h, s in pairs])
-        return found
+            hypotheses.append(
+                [Hypothesis([self.ids[p] for p in h], score) for h, score in pairs]
+            )
+        return hypotheses
 
-    def score(self, sources, targets):
+    def score(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+    ) -> list[float]:
         """Log-probabilities of each row of target ids, which end with the end token."""
         cut = -1 if self.source_end else None
         results = self.translator.score_batch(
@@ -105,13 +125,13 @@ class Engine:
         )
         return [sum(result.log_probs) for result in results]
 
-    def _pieces(self, folder, name):
+    def _pieces(self, folder: Path, name: str) -> list[str]:
         path = folder / f"{name}.json"
         path = path if path.exists() else folder / "shared_vocabulary.json"
         return json.loads(path.read_text("utf-8"))
 
 
-def library_options(options):
+def library_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """The options of `search` in `model.json` as the library names them."""
     width, count = options["beam_size"], options["top_beams"]
     patience = 1

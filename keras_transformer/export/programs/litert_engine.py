@@ -3,6 +3,11 @@
 B batch, S source positions, W beam width, L length of the cache.
 """
 
+from collections.abc import Mapping
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 from ai_edge_litert.interpreter import Interpreter
 from rules import require_numbers
@@ -24,7 +29,13 @@ class Engine:
 
     makes_batches = False
 
-    def __init__(self, folder, description, threads=0, whole_searches=True):
+    def __init__(
+        self,
+        folder: Path,
+        description: Mapping[str, Any],
+        threads: int = 0,
+        whole_searches: bool = True,
+    ) -> None:
         self.graphs = description["graphs"]
         self.ids = description["ids"]
         self.whole_searches = whole_searches
@@ -35,7 +46,13 @@ class Engine:
             for name, graph in self.graphs.items()
         }
 
-    def search(self, sources, limits, options, batch_size=None):
+    def search(
+        self,
+        sources: Sequence[Sequence[int]],
+        limits: Sequence[int],
+        options: Mapping[str, Any],
+        batch_size: int | None = None,
+    ) -> list[list[Hypothesis]]:
         """Hypotheses of each row of source ids, which end with the end token."""
         source = padded(sources, self.ids["pad"])
         for name in ("greedy", "beam") if self.whole_searches else ():
@@ -45,7 +62,9 @@ class Engine:
         decoder = Decoder(self, source, options["beam_size"], max(limits))
         return search(decoder, limits, self.ids, options)
 
-    def _search(self, runner, source, limits):
+    def _search(
+        self, runner: Any, source: np.ndarray, limits: Sequence[int]
+    ) -> list[list[Hypothesis]]:
         """The loop is in the file."""
         limits = np.array(limits, np.int32)
         result = runner(source=source, limits=limits, length=limits.max())
@@ -72,14 +91,23 @@ class Decoder:
         length: L.
     """
 
-    def __init__(self, engine, source, beam_size, length):
+    def __init__(
+        self, engine: Engine, source: np.ndarray, beam_size: int, length: int
+    ) -> None:
         self.step = engine.runners["step"]
         self.mask = source != engine.ids["pad"]
         self.memory = engine.runners["encoder"](source=source)
         sizes = {"B": len(source), "W": beam_size, "L": length}
         self.cache = empty_caches(engine.graphs["step"], **sizes)
 
-    def __call__(self, tokens, position, beams, count, names):
+    def __call__(
+        self,
+        tokens: np.ndarray,
+        position: int,
+        beams: np.ndarray,
+        count: int,
+        names: Sequence[str],
+    ) -> list[np.ndarray]:
         outputs = self.step(
             tokens=tokens.astype(np.int32),
             position=np.int32(position),

@@ -3,8 +3,14 @@
 B batch, S source positions, W beam width, L length of the cache.
 """
 
+from collections.abc import Mapping
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import onnxruntime
+from search import Hypothesis
 from search import empty_caches
 from search import padded
 from search import search
@@ -24,7 +30,9 @@ class Engine:
 
     makes_batches = False
 
-    def __init__(self, folder, description, threads=0):
+    def __init__(
+        self, folder: Path, description: Mapping[str, Any], threads: int = 0
+    ) -> None:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
         options.log_severity_level = 3  # errors
@@ -38,7 +46,13 @@ class Engine:
             for name in ("encoder", "step")
         )
 
-    def search(self, sources, limits, options, batch_size=None):
+    def search(
+        self,
+        sources: Sequence[Sequence[int]],
+        limits: Sequence[int],
+        options: Mapping[str, Any],
+        batch_size: int | None = None,
+    ) -> list[list[Hypothesis]]:
         """Hypotheses of each row of source ids, which end with the end token."""
         ids = self.description["ids"]
         source = padded(sources, ids["pad"])
@@ -56,7 +70,9 @@ class Decoder:
         limit: the largest L.
     """
 
-    def __init__(self, engine, source, beam_size, limit):
+    def __init__(
+        self, engine: Engine, source: np.ndarray, beam_size: int, limit: int
+    ) -> None:
         self.step = engine.step
         self.mask = source != engine.description["ids"]["pad"]
         self.limit = limit
@@ -72,7 +88,14 @@ class Decoder:
         shapes = {tensor["name"]: tensor["shape"] for tensor in graph["inputs"]}
         self.growing = [name for name in self.cache if "L" in shapes[name]]
 
-    def __call__(self, tokens, position, beams, count, names):
+    def __call__(
+        self,
+        tokens: np.ndarray,
+        position: int,
+        beams: np.ndarray,
+        count: int,
+        names: Sequence[str],
+    ) -> list[np.ndarray]:
         if position == self.length:
             self._grow()
         inputs = {
@@ -83,18 +106,18 @@ class Decoder:
         }
         inputs = {name: _value(array) for name, array in inputs.items()}
         feed = inputs | self.memory | self.cache
-        found = self.step.run_with_ort_values([*names, *self.new], feed)
-        caches = found[len(names) :]
+        outputs = self.step.run_with_ort_values([*names, *self.new], feed)
+        caches = outputs[len(names) :]
         self.cache = dict(zip(self.cache, caches, strict=True))
-        return [value.numpy() for value in found[: len(names)]]
+        return [value.numpy() for value in outputs[: len(names)]]
 
-    def _grow(self):
-        more = min(self.length, self.limit - self.length)
-        self.length += more
-        padding = [(0, 0), (0, 0), (0, 0), (0, more), (0, 0)]
+    def _grow(self) -> None:
+        growth = min(self.length, self.limit - self.length)
+        self.length += growth
+        padding = [(0, 0), (0, 0), (0, 0), (0, growth), (0, 0)]
         for name in self.growing:
             self.cache[name] = _value(np.pad(self.cache[name].numpy(), padding))
 
 
-def _value(array):
+def _value(array: np.ndarray) -> onnxruntime.OrtValue:
     return onnxruntime.OrtValue.ortvalue_from_numpy(array)

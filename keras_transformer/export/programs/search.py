@@ -3,34 +3,32 @@
 B batch, W beam width, G groups of beams, M = W / G, C continuations, L most tokens, S
 source positions, V vocabulary.
 
-`decoder(tokens, position, beams, count, names)` takes the newest token of each
-hypothesis (B, W), where it stands, and which hypothesis of the step before each one
-continues (B, W). It gives those outputs of the step that `names` names:
-`best_log_probabilities` and `best_ids` (B, W, count) of the best continuations, best
-first, ties in order of the ids, `logits` (B, W, V) and `attention` (B, W, S).
-`decoder.mask` (B, S) is true where the source is no padding.
-
-`options` are the section `search` of `model.json`, which says in words what they do.
+The `Decoder` of `rules.py` is the step. `options` are the section `search` of
+`model.json`, which says in words what they do.
 """
 
 import math
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
 from typing import NamedTuple
 
 import numpy as np
 from rules import NEVER
+from rules import Decoder
 from rules import Rules
 
 
 class Hypothesis(NamedTuple):
     """One translation of one row."""
 
-    ids: list  # with the end, where it has one
+    ids: list[int]  # with the end, where it has one
     log_probability: float
     score: float  # see `Rules.score`, less a coverage penalty
     finished: bool  # False where the limit cut it
 
 
-def padded(sources, pad):
+def padded(sources: Sequence[Sequence[int]], pad: int) -> np.ndarray:
     """Rows of ids as one array (B, S), filled up with `pad`."""
     array = np.full((len(sources), max(map(len, sources))), pad, np.int32)
     for row, tokens in zip(array, sources, strict=True):
@@ -38,7 +36,7 @@ def padded(sources, pad):
     return array
 
 
-def empty_caches(step, **sizes):
+def empty_caches(step: Mapping[str, Any], **sizes: int) -> dict[str, np.ndarray]:
     """The caches before the first step, zeros.
 
     Args:
@@ -54,11 +52,16 @@ def empty_caches(step, **sizes):
     }
 
 
-def search(decoder, limits, ids, options):
+def search(
+    decoder: Decoder,
+    limits: Sequence[int],
+    ids: Mapping[str, Any],
+    options: Mapping[str, Any],
+) -> list[list[Hypothesis]]:
     """The hypotheses of each row, best first.
 
     Args:
-        decoder: see above.
+        decoder: the step.
         limits: (B,), the most tokens of each row, the end included, at least 1.
         ids: those of `start`, `end` and `suppressed`.
         options: see above. Of `beam_size` 1 it is greedy search.
@@ -70,7 +73,9 @@ def search(decoder, limits, ids, options):
     return beam_search(decoder, limits, rules)
 
 
-def greedy_search(decoder, limits, rules):
+def greedy_search(
+    decoder: Decoder, limits: np.ndarray, rules: Rules
+) -> list[list[Hypothesis]]:
     """The most probable token, again and again: one hypothesis a row.
 
     None of a row where the rules forbid every token.
@@ -104,7 +109,9 @@ def greedy_search(decoder, limits, rules):
     ]
 
 
-def beam_search(decoder, limits, rules):
+def beam_search(
+    decoder: Decoder, limits: np.ndarray, rules: Rules
+) -> list[list[Hypothesis]]:
     """The best hypotheses by score; fewer than `top_beams` where fewer ended.
 
     Finished and live hypotheses are kept apart; of all continuations of the live ones
@@ -115,26 +122,27 @@ def beam_search(decoder, limits, rules):
     """
     options, rows = rules.options, len(limits)
     groups, width = options["num_beam_groups"], options["beam_size"]
-    each = width // groups
-    wanted = min(options["top_beams"], each)
+    group_width = width // groups
+    wanted = min(options["top_beams"], group_width)
     enough = np.inf
     if options["patience"]:
-        enough = max(math.ceil(options["patience"] * each), wanted)
+        enough = max(math.ceil(options["patience"] * group_width), wanted)
     state = _Beams(decoder, limits.repeat(groups), rules)
-    offsets = np.tile(np.arange(groups, dtype=np.int32)[:, None] * each, (rows, 1))
+    offsets = np.arange(groups, dtype=np.int32)[:, None] * group_width
+    offsets = np.tile(offsets, (rows, 1))
     for position in range(max(limits)):
         best, ids, attention = rules.continuations(
             decoder,
             state.last.reshape(rows, width),
             (state.beams + offsets).reshape(rows, width),
-            2 * each,
+            2 * group_width,
             state.tokens[:, :, :position].reshape(rows, width, -1),
             ~state.done.reshape(rows, -1).all(axis=1),
             limits,
         )
         if attention is not None:
-            attention = attention.reshape(rows * groups, each, -1)
-        best = best.reshape(rows * groups, each, -1)
+            attention = attention.reshape(rows * groups, group_width, -1)
+        best = best.reshape(rows * groups, group_width, -1)
         ids = None if ids is None else ids.reshape(best.shape)
         state.extend(position, best, ids, attention)
         bound = rules.score(state.totals[:, 0], state.limits)
@@ -152,7 +160,7 @@ def beam_search(decoder, limits, rules):
 class _Beams:
     """Live and finished hypotheses of all groups (B * G, M), each best first."""
 
-    def __init__(self, decoder, limits, rules):
+    def __init__(self, decoder: Decoder, limits: np.ndarray, rules: Rules) -> None:
         rows, length = len(limits), max(limits)
         self.limits = limits
         self.rules = rules
@@ -175,7 +183,13 @@ class _Beams:
         shape = rows, width, decoder.mask.shape[1]
         self.attention = np.zeros(shape, np.float32)  # the sum over the steps
 
-    def extend(self, position, best, ids, attention):
+    def extend(
+        self,
+        position: int,
+        best: np.ndarray,
+        ids: np.ndarray | None,
+        attention: np.ndarray | None,
+    ) -> None:
         """The next token of every row that is not done."""
         scores = self.totals[:, :, None] + best
         ranks, scores, last, beams = self._choose(scores, ids)
@@ -188,9 +202,10 @@ class _Beams:
         lengths = np.full(ending.shape, position + 1)
         self._keep(tokens, ending, lengths, coverage)
 
-        going = np.where(ends, NEVER, ranks)
-        places = _best_places(going, self.width)
-        totals = np.where(_pick(going, places) > NEVER, _pick(scores, places), NEVER)
+        live_ranks = np.where(ends, NEVER, ranks)
+        places = _best_places(live_ranks, self.width)
+        is_live = _pick(live_ranks, places) > NEVER
+        totals = np.where(is_live, _pick(scores, places), NEVER)
         alive = ~self.done
         self.tokens[alive] = _pick(tokens, places)[alive]
         self.totals[alive] = totals[alive]
@@ -199,7 +214,7 @@ class _Beams:
         self.last = _pick(last, places)
         self.beams = _pick(beams, places).astype(np.int32)
 
-    def _covered(self, attention):
+    def _covered(self, attention: np.ndarray | None) -> np.ndarray:
         """What the score of each hypothesis loses for the source it left out: (B, W).
 
         `attention` is that of this step, or None.
@@ -211,7 +226,9 @@ class _Beams:
         logs = np.where(self.mask, np.log(covered), np.float32(0)).sum(axis=2)
         return np.float32(self.rules.options["coverage_penalty"]) * logs
 
-    def _choose(self, scores, ids):
+    def _choose(
+        self, scores: np.ndarray, ids: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Ranks, scores, tokens and beams of the best 2M continuations of a group.
 
         Ranks are what they are chosen by: a group shuns, by `diversity_penalty` each,
@@ -226,26 +243,35 @@ class _Beams:
         done = self.done.reshape(-1, self.groups)
         taken = np.zeros((len(grouped), scores.shape[2]), np.float32)  # (B, V)
         rows = np.arange(len(grouped))[:, None]
-        found = []
+        chosen = []
         for group in range(self.groups):
-            own = grouped[:, group]
-            ranks, last, beams = _best(own - penalty * taken[:, None], None, count)
-            found.append((ranks, own[rows, beams, last], last, beams))
-            going = np.where(last == self.rules.end, NEVER, ranks)
-            places = _best_places(going, self.width)
-            goes = (_pick(going, places) > NEVER) & ~done[:, group, None]
-            np.add.at(taken, (rows, _pick(last, places)), goes)
-        stacked = (np.stack(parts, axis=1) for parts in zip(*found, strict=True))
-        return tuple(part.reshape(-1, part.shape[2]) for part in stacked)
+            group_scores = grouped[:, group]
+            ranks, last, beams = _best(
+                group_scores - penalty * taken[:, None], None, count
+            )
+            chosen.append((ranks, group_scores[rows, beams, last], last, beams))
+            live_ranks = np.where(last == self.rules.end, NEVER, ranks)
+            places = _best_places(live_ranks, self.width)
+            continued = (_pick(live_ranks, places) > NEVER) & ~done[:, group, None]
+            np.add.at(taken, (rows, _pick(last, places)), continued)
+        stacked = [np.stack(parts, axis=1) for parts in zip(*chosen, strict=True)]
+        ranks, scores, last, beams = (s.reshape(-1, s.shape[2]) for s in stacked)
+        return ranks, scores, last, beams
 
-    def cut(self):
+    def cut(self) -> None:
         """What the limit cuts is among the finished ones if its score is as good."""
-        there = (self.lengths >= self.limits)[:, None]
+        at_limit = (self.lengths >= self.limits)[:, None]
         lengths = np.repeat(self.lengths[:, None], self.width, axis=1)
-        totals = np.where(there, self.totals, NEVER)
+        totals = np.where(at_limit, self.totals, NEVER)
         self._keep(self.tokens, totals, lengths, self.coverage)
 
-    def _keep(self, tokens, totals, lengths, coverage):
+    def _keep(
+        self,
+        tokens: np.ndarray,
+        totals: np.ndarray,
+        lengths: np.ndarray,
+        coverage: np.ndarray,
+    ) -> None:
         """The best of the finished ones and of these, equal ones in order of age."""
         scores = self.rules.score(totals, lengths) + coverage
         scores = np.concatenate([self.finished_scores, scores], 1)
@@ -256,21 +282,23 @@ class _Beams:
             joined = np.concatenate([old, new], axis=1)
             setattr(self, f"finished_{name}", _pick(joined, places))
 
-    def hypotheses(self, row, count):
+    def hypotheses(self, row: int, count: int) -> list[Hypothesis]:
         """Of all groups of a row; what several have found is one hypothesis."""
-        found: dict = {}
+        by_ids: dict[bytes, Hypothesis] = {}
         for i in range(row * self.groups, (row + 1) * self.groups):
             for place in np.flatnonzero(self.finished_totals[i] > NEVER):
                 ids = self.finished_tokens[i, place, : self.finished_lengths[i, place]]
                 total = self.finished_totals[i, place]
                 score = self.finished_scores[i, place]
-                found.setdefault(
+                by_ids.setdefault(
                     ids.tobytes(), _hypothesis(ids, total, score, self.rules.end)
                 )
-        return sorted(found.values(), key=lambda h: -h.score)[:count]
+        return sorted(by_ids.values(), key=lambda h: -h.score)[:count]
 
 
-def _best(scores, ids, count):
+def _best(
+    scores: np.ndarray, ids: np.ndarray | None, count: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The highest of scores (B, W, C): values, tokens and beams, (B, count) each."""
     rows, _, size = scores.shape
     scores = scores.reshape(rows, -1)
@@ -279,7 +307,7 @@ def _best(scores, ids, count):
     return _pick(scores, places), last, places // size
 
 
-def _best_places(scores, count):
+def _best_places(scores: np.ndarray, count: int) -> np.ndarray:
     """Places of the `count` largest of each row (B, N), ties in order."""
     rows, size = scores.shape
     if size <= 8 * count:
@@ -294,11 +322,13 @@ def _best_places(scores, count):
     return _pick(places, order)
 
 
-def _pick(array, places):
+def _pick(array: np.ndarray, places: np.ndarray) -> np.ndarray:
     """(B, N, ...) at places (B, M) of each row: (B, M, ...)."""
     return array[np.arange(len(places))[:, None], places]
 
 
-def _hypothesis(ids, total, score, end):
-    ids = [int(token) for token in ids]
-    return Hypothesis(ids, float(total), float(score), ids[-1] == end)
+def _hypothesis(
+    ids: np.ndarray, total: np.floating, score: np.floating, end: int
+) -> Hypothesis:
+    tokens = [int(token) for token in ids]
+    return Hypothesis(tokens, float(total), float(score), tokens[-1] == end)

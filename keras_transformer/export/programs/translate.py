@@ -7,10 +7,13 @@ that trained the model. `model.json` says what happens here in words.
 """
 
 import argparse
+import io
 import json
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import sentencepiece
@@ -51,7 +54,7 @@ class Translator:
         threads: how many the engine may use; 0 leaves it to the engine.
     """
 
-    def __init__(self, folder, threads=0):
+    def __init__(self, folder: str | Path, threads: int = 0) -> None:
         folder = Path(folder)
         self.description = described(folder)
         files = self.description["files"]
@@ -65,19 +68,25 @@ class Translator:
         )
         self.engine = Engine(folder, self.description, threads)
 
-    def translate(self, lines, beam_size=None, length_penalty=None, batch_size=64):
+    def translate(
+        self,
+        lines: Sequence[str],
+        beam_size: int | None = None,
+        length_penalty: float | None = None,
+        batch_size: int = 64,
+    ) -> list[str]:
         """The translation of each line, in order; options are `hypotheses`'."""
         rows = self.hypotheses(lines, beam_size, length_penalty, batch_size)
         return [self.text(hypotheses[0]) if hypotheses else "" for hypotheses in rows]
 
     def hypotheses(
         self,
-        lines,
-        beam_size=None,
-        length_penalty=None,
-        batch_size=64,
-        top_beams=None,
-    ):
+        lines: Sequence[str],
+        beam_size: int | None = None,
+        length_penalty: float | None = None,
+        batch_size: int = 64,
+        top_beams: int | None = None,
+    ) -> list[list[Any]]:
         """The hypotheses of each line, best first; none for an empty line.
 
         Args:
@@ -91,7 +100,7 @@ class Translator:
         options = self._options(beam_size, length_penalty, top_beams)
         filled = [n for n, line in enumerate(lines) if not self._is_empty(line)]
         sources = [self._encode(lines[number], number + 1) for number in filled]
-        found: list[list] = [[] for _ in lines]
+        hypotheses: list[list[Any]] = [[] for _ in lines]
         # Lines of similar length share a batch.
         order = np.argsort([-len(ids) for ids in sources], kind="stable")
         size = max(len(order), 1) if self.engine.makes_batches else batch_size
@@ -102,17 +111,17 @@ class Translator:
             results = self.engine.search(
                 batch, limits, options=options, batch_size=batch_size
             )
-            for row, hypotheses in zip(rows, results, strict=True):
-                if not hypotheses:
+            for row, result in zip(rows, results, strict=True):
+                if not result:
                     raise ValueError(
                         f"line {filled[row] + 1}: the options in model.json forbid "
                         f"every token before a translation can end; suppress fewer, or "
                         f"allow repetitions"
                     )
-                found[filled[row]] = hypotheses
-        return found
+                hypotheses[filled[row]] = result
+        return hypotheses
 
-    def text(self, hypothesis):
+    def text(self, hypothesis: Any) -> str:
         """The text of a hypothesis, on one line."""
         end = self.description["ids"]["end"]
         ids = hypothesis.ids
@@ -121,12 +130,17 @@ class Translator:
         ids = [token for token in ids if token != end]
         return self.target.decode(ids).replace("\n", " ")
 
-    def _is_empty(self, line):
+    def _is_empty(self, line: str) -> bool:
         """Whether the tokenizer's normalization leaves nothing of a line."""
-        left = self.source.normalize(line).replace("\u2581", " ")
-        return re.fullmatch(r"[\s\0\u200c\u200d]*", left) is not None
+        text = self.source.normalize(line).replace("\u2581", " ")
+        return re.fullmatch(r"[\s\0\u200c\u200d]*", text) is not None
 
-    def _options(self, beam_size, length_penalty, top_beams):
+    def _options(
+        self,
+        beam_size: int | None,
+        length_penalty: float | None,
+        top_beams: int | None,
+    ) -> dict[str, Any]:
         """What `search` in `model.json` says, with what is given in its place."""
         options = dict(self.description["search"])
         if beam_size is not None:
@@ -145,7 +159,7 @@ class Translator:
             )
         return options
 
-    def _encode(self, line, number):
+    def _encode(self, line: str, number: int) -> list[int]:
         around = self._around()
         ids = self.source.encode(around["prefix"] + line)
         start, end = around["before"], around["after"]
@@ -168,13 +182,13 @@ class Translator:
             f"split it into sentences"
         )
 
-    def _around(self):
+    def _around(self) -> dict[str, Any]:
         """What stands around a line: text before it, ids before and after its own."""
         end = [self.description["ids"]["end"]] * self.description["source_end"]
         plain = {"prefix": "", "before": [], "after": end}
         return self.description.get("languages", plain)
 
-    def _limit(self, ids):
+    def _limit(self, ids: list[int]) -> int:
         """The most ids of the translation, the end included."""
         limits, search = self.description["limits"], self.description["search"]
         around = self._around()
@@ -184,7 +198,7 @@ class Translator:
         return min(limit, limits["longest_sequence"])
 
 
-def described(folder):
+def described(folder: Path) -> dict[str, Any]:
     """What `model.json` says, with what one of an earlier version leaves out."""
     description = json.loads(file_of(folder, "model.json").read_text("utf-8"))
     description["search"] = DEFAULTS | description["search"]
@@ -194,7 +208,7 @@ def described(folder):
     return description
 
 
-def file_of(folder, name):
+def file_of(folder: Path, name: str) -> Path:
     """The path of a file of a folder, which may come from anybody.
 
     Raises ValueError where the file lies elsewhere, as `..`, an absolute path or a link
@@ -210,7 +224,7 @@ def file_of(folder, name):
     return path
 
 
-def main():
+def main() -> None:
     """Reads lines, writes translations."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--beam-size", type=int)
@@ -221,8 +235,10 @@ def main():
     arguments = parser.parse_args()
     translator = Translator(Path(__file__).parent, arguments.threads)
     # As the command line of the toolkit: without a byte order mark.
-    sys.stdin.reconfigure(encoding="utf-8-sig", newline="\n")
-    sys.stdout.reconfigure(encoding="utf-8", newline="\n")
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(encoding="utf-8-sig", newline="\n")
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8", newline="\n")
     rows = translator.hypotheses(
         [line.removesuffix("\n").removesuffix("\r") for line in sys.stdin],
         arguments.beam_size,

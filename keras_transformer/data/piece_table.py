@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from numbers import Integral
+from typing import TypedDict
 
 import sentencepiece
 
@@ -11,6 +12,14 @@ from keras_transformer.errors import InputError
 
 #: SentencePiece writes a space as this character, so in a text it becomes a space.
 SPACE_MARK = "\u2581"
+
+
+class SpecialIds(TypedDict):
+    """Ids that source and target of a model share, as arguments."""
+
+    pad_id: int
+    start_id: int
+    end_id: int
 
 
 class PieceTable:
@@ -166,7 +175,7 @@ class PieceTable:
         return row
 
 
-def common_special_ids(tokenizers: Sequence[PieceTable]) -> dict[str, int]:
+def common_special_ids(tokenizers: Sequence[PieceTable]) -> SpecialIds:
     """`pad_id`, `start_id` and `end_id` of both source and target tokenizer.
 
     Raises:
@@ -180,4 +189,6 @@ def common_special_ids(tokenizers: Sequence[PieceTable]) -> dict[str, int]:
                 f"{target[name]}, but a model has only one; train both with the same "
                 "special ids, padding included"
             )
-    return source
+    return SpecialIds(
+        pad_id=source["pad_id"], start_id=source["start_id"], end_id=source["end_id"]
+    )

@@ -16,6 +16,9 @@ from collections.abc import Iterable
 from collections.abc import Sequence
 from importlib import resources
 from typing import Any
+from typing import Literal
+from typing import TypeAlias
+from typing import get_args
 
 import sentencepiece
 
@@ -23,7 +26,8 @@ from keras_transformer.config import UNKNOWN_ID
 from keras_transformer.data.utf8_lines import utf8_lines
 from keras_transformer.errors import InputError
 
-NORMALIZATIONS = ("whitespace", "identity", "nfkc", "nmt_nfkc")
+Normalization: TypeAlias = Literal["whitespace", "identity", "nfkc", "nmt_nfkc"]
+NORMALIZATIONS = get_args(Normalization)
 #: SentencePiece takes no less.
 LEAST_COVERAGE = 0.98
 

@@ -28,11 +28,12 @@ def of_bleu(values: Sequence[float | None], is_done: bool, is_warm: bool) -> str
         is_done: whether the training has ended.
         is_warm: whether the warm-up is over.
     """
-    known = [value for value in values if value is not None]
-    if not known or any(known) or not (is_done or (is_warm and len(known) == _MANY)):
+    scores = [value for value in values if value is not None]
+    is_time = is_done or (is_warm and len(scores) == _MANY)
+    if not scores or any(scores) or not is_time:
         return None
     return (
-        f"BLEU was 0 in all {len(known)} validations; look at the translations in "
+        f"BLEU was 0 in all {len(scores)} validations; look at the translations in "
         "logs/, check that source and target lines match, and check "
         "training.learning_rate and training.warmup_steps"
     )

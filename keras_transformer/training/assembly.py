@@ -7,22 +7,26 @@ import functools
 import math
 from collections.abc import Callable
 from collections.abc import Iterator
-from typing import Any
 from typing import NamedTuple
 
 import keras
 
 from keras_transformer import backends
+from keras_transformer.backends.distribution import Distribution
+from keras_transformer.config.languages import Languages
 from keras_transformer.data.batching import TokenBatches
 from keras_transformer.data.encoding import encode_pairs
 from keras_transformer.data.parallel_text import ParallelText
 from keras_transformer.data.piece_table import common_special_ids
+from keras_transformer.data.tokenizer import Tokenizer
 from keras_transformer.errors import InputError
 from keras_transformer.evaluation import check_options
+from keras_transformer.models.translation_model import TranslationModel
 from keras_transformer.training import batch_rule
 from keras_transformer.training import run_folder
 from keras_transformer.training.config import RunConfig
 from keras_transformer.training.corpora import Corpora
+from keras_transformer.training.corpora import TrainingPairs
 from keras_transformer.training.corpora import languages_of
 from keras_transformer.training.corpora import load_tokenizers
 from keras_transformer.training.corpora import make_tokenizers
@@ -43,8 +47,8 @@ class Parts(NamedTuple):
 
 
 def build_parts(
-    config: RunConfig, distribution: Any, say: Callable[[str], None]
-) -> Any:
+    config: RunConfig, distribution: Distribution, say: Callable[[str], None]
+) -> Parts:
     """The `Parts` of a run, with fresh weights.
 
     The chief creates tokenizers and encoded text once and keeps them in the run folder.
@@ -65,7 +69,7 @@ def build_parts(
         say("training.jit_compile: PyTorch has no XLA, its steps are not compiled")
     rule = batch_rule.batch_rule(config.output)
 
-    def make_model() -> Any:
+    def make_model() -> TranslationModel:
         keras.utils.set_random_seed(training.seed)
         model = compiled_model(config, tokenizers)
         model.draws_by_row = rule > 1
@@ -103,9 +107,12 @@ def build_parts(
     known_words = None
     if distribution.is_chief:  # the chief saves models
         known_words = run_folder.keep_known_words(config, corpora)
-    options = config.decoding.model_dump()
     translator = Translator(
-        model, *tokenizers, known_words=known_words, languages=languages, **options
+        model,
+        *tokenizers,
+        known_words=known_words,
+        languages=languages,
+        **config.decoding.model_dump(),
     )
     _check_texts(config, corpora, translator)
     validation = None
@@ -125,7 +132,9 @@ def build_parts(
     return Parts(batches, translator, validation, corpora.test, text.digest)
 
 
-def _encoded(config: RunConfig, distribution: Any, say: Callable[[str], None]) -> Any:
+def _encoded(
+    config: RunConfig, distribution: Distribution, say: Callable[[str], None]
+) -> tuple[Corpora, tuple[Tokenizer, Tokenizer], TrainingPairs, Languages | None]:
     """The corpora of a run, its two tokenizers, the training text, the languages."""
     folder = config.output
     if not distribution.is_chief:
@@ -159,7 +168,7 @@ def _encoded(config: RunConfig, distribution: Any, say: Callable[[str], None]) -
 
 
 def _keep_batches(
-    config: RunConfig, distribution: Any, say: Callable[[str], None]
+    config: RunConfig, distribution: Distribution, say: Callable[[str], None]
 ) -> None:
     """Records the batch rule of a new run; reports changes of an older run."""
     path = config.output / batch_rule.FILE
@@ -170,19 +179,19 @@ def _keep_batches(
     batch_rule.tell_changes(config.output, *shares, say)
 
 
-def _check_texts(config: RunConfig, corpora: Any, translator: Translator) -> None:
+def _check_texts(config: RunConfig, corpora: Corpora, translator: Translator) -> None:
     """Refuses validation and test lines that could not be translated later."""
-    for part in ("validation", "test"):
-        text = getattr(corpora, part)
+    for part, text, corpus in (
+        ("validation", corpora.validation, config.data.validation),
+        ("test", corpora.test, config.data.test),
+    ):
         if text is not None:
             with _about(part):
-                translator.check(
-                    text.source, **languages_of(getattr(config.data, part))
-                )
+                translator.check(text.source, **languages_of(corpus))
 
 
 @contextlib.contextmanager
-def _about(part: Any) -> Iterator[None]:
+def _about(part: str) -> Iterator[None]:
     """Adds the name of the text to its faults."""
     try:
         yield
@@ -192,12 +201,12 @@ def _about(part: Any) -> Iterator[None]:
 
 def _validation(
     config: RunConfig,
-    translator: Any,
-    text: Any,
-    batch_tokens: int | None,
-    distribution: Any,
+    translator: Translator,
+    text: ParallelText,
+    batch_tokens: int,
+    distribution: Distribution,
     say: Callable[[str], None],
-) -> Any:
+) -> Validation:
     tokenizers = (translator.tokenizer, translator.target_tokenizer)
     with _about("validation"):
         codes = languages_of(config.data.validation)

@@ -6,16 +6,17 @@ Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 6.1.
 from __future__ import annotations
 
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from keras_transformer.errors import InputError
 from keras_transformer.files.plain_file import plain_file
+from keras_transformer.models.translation_model import TranslationModel
 from keras_transformer.models.weights import assign
 from keras_transformer.models.weights import merged
 from keras_transformer.models.weights import read_arrays
@@ -26,13 +27,16 @@ from keras_transformer.training.checkpoints import check_checkpoint
 from keras_transformer.training.checkpoints import has_digests
 from keras_transformer.training.checkpoints import read_checkpoint
 from keras_transformer.training.checkpoints import restore_snapshot
+from keras_transformer.training.config import TrainingSection
 from keras_transformer.training.config import load_config
 from keras_transformer.training.corpora import load_tokenizers
 from keras_transformer.training.model import compiled_model
 from keras_transformer.training.model import new_model
 from keras_transformer.training.moving_average import averaged
+from keras_transformer.training.run_state import State
 from keras_transformer.training.run_state import newest_state
 from keras_transformer.training.run_state import regular_checkpoints
+from keras_transformer.training.validation import Scores
 from keras_transformer.training.validation import best_steps
 from keras_transformer.translator import Translator
 
@@ -43,7 +47,7 @@ def average(
     output: str | Path,
     best: int | None = None,
     say: Callable[[str], None] = report.say,
-) -> list[Any]:
+) -> list[int]:
     """Averages checkpoints of a run folder, finished or not, into a model folder.
 
     With `training.ema`, it averages the moving averages. A damaged checkpoint is
@@ -93,14 +97,15 @@ def average(
 
 
 def _paths_to_average(
-    run_folder: str | Path,
-    training: Any,
+    run_folder: Path,
+    training: TrainingSection,
     last: int,
     best: int | None,
     say: Callable[[str], None],
 ) -> dict[int, Path]:
     """`{step: path}` of the complete checkpoints to average, in rising order."""
-    checkpoints, scores = {}, []
+    checkpoints: dict[int, Path] = {}
+    scores: Scores = []
     if (state := newest_state(run_folder, say)) is not None:
         interval, scores = training.checkpoint_every, state.scores
         checkpoints = regular_checkpoints(run_folder, state, interval)
@@ -127,9 +132,9 @@ def _paths_to_average(
 
 def without_damaged(
     checkpoints: Mapping[int, Path],
-    choose: Callable[..., list[int]],
+    choose: Callable[[Mapping[int, Path]], list[int]],
     say: Callable[[str], None],
-) -> Any:
+) -> dict[int, Path]:
     """The checkpoints without damaged ones that would be chosen.
 
     Args:
@@ -137,7 +142,8 @@ def without_damaged(
         choose: a function of checkpoints that returns the steps to use.
         say: a function that receives a message for each damaged one.
     """
-    remaining, intact = dict(checkpoints), set()
+    remaining = dict(checkpoints)
+    intact: set[int] = set()
     while unknown := [step for step in choose(remaining) if step not in intact]:
         for step in unknown:
             try:
@@ -150,7 +156,10 @@ def without_damaged(
 
 
 def steps_to_average(
-    checkpoints: Mapping[int, Path], scores: Any, last: int, best: int | None
+    checkpoints: Mapping[int, Path],
+    scores: Scores,
+    last: int | None,
+    best: int | None,
 ) -> list[int]:
     """The steps of the checkpoints to average, in rising order.
 
@@ -161,13 +170,13 @@ def steps_to_average(
         best: the number of best checkpoints with a score; None for `last`.
     """
     if best is None:
-        return list(checkpoints)[-last:]
-    known = [(step, score) for step, score in scores if step in checkpoints]
-    return sorted(best_steps(known, best))
+        return list(checkpoints)[-(last or 0) :]
+    stored = [(step, score) for step, score in scores if step in checkpoints]
+    return sorted(best_steps(stored, best))
 
 
 def steps_to_deliver(
-    checkpoints: Mapping[int, Path], state: Any, training: Any
+    checkpoints: Mapping[int, Path], state: State, training: TrainingSection
 ) -> tuple[list[int], str]:
     """The steps that a run averages at its end, and a warning or "".
 
@@ -196,7 +205,7 @@ def steps_to_deliver(
     return steps, f"checkpoints are missing: {_listed(lost)}; averaged/ {content}"
 
 
-def _listed(steps: Any) -> str:
+def _listed(steps: Iterable[int]) -> str:
     return ", ".join(map(str, steps))
 
 
@@ -204,7 +213,9 @@ def _weights(path: Path) -> dict[str, np.ndarray]:
     return read_arrays(path / "model.weights.h5")
 
 
-def weights_reader(training: Any) -> Callable[[Path], dict[str, np.ndarray]]:
+def weights_reader(
+    training: TrainingSection,
+) -> Callable[[Path], dict[str, np.ndarray]]:
     """What reads the weights of a checkpoint, for `average_checkpoints`.
 
     Args:
@@ -217,7 +228,7 @@ def weights_reader(training: Any) -> Callable[[Path], dict[str, np.ndarray]]:
     return lambda path: merged(_weights(path), scale)
 
 
-def _running_mean(model: Any, path: Path) -> dict[str, np.ndarray]:
+def _running_mean(model: TranslationModel, path: Path) -> dict[str, np.ndarray]:
     """The moving average of a checkpoint, which a run with `training.ema` validates."""
     snapshot, _ = read_checkpoint(path)
     restore_snapshot(snapshot, model, path)

@@ -48,12 +48,12 @@ def tell_changes(
     folder: Path, devices: int, micro_batches: int, say: Callable[[str], None]
 ) -> None:
     """Reports where a run continues with other numbers than it began with."""
-    begun = _read(folder)
-    for name, now in (("devices", devices), ("micro_batches", micro_batches)):
-        if begun[name] == now:
+    record = _read(folder)
+    for name, number in (("devices", devices), ("micro_batches", micro_batches)):
+        if record[name] == number:
             continue
-        text = f"the run was begun with {name} {begun[name]}, now it is {now}"
-        if begun["rule"] == 1:
+        text = f"the run was begun with {name} {record[name]}, now it is {number}"
+        if record["rule"] == 1:
             say(f"warning: {text}, which changes its batches")
         else:
             say(f"{text}; batches and results are the same, but for rounding")
@@ -71,10 +71,10 @@ def _read(folder: Path) -> dict[str, int]:
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
         numbers = [record[key] for key in ("rule", "devices", "micro_batches")]
-        known = all(type(n) is int and n > 0 for n in numbers)
+        is_valid = all(type(n) is int and n > 0 for n in numbers)
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
-        known = False
-    if not known or record["rule"] > RULE:
+        is_valid = False
+    if not is_valid or record["rule"] > RULE:
         raise InputError(
             f"{path} has no valid batch rule, or a later version wrote it; copy it "
             "again, use that version, or choose another output"

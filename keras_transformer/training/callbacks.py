@@ -55,11 +55,12 @@ class Progress(keras.callbacks.Callback):
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         self.step += 1
-        now = self._seconds + time.monotonic() - self._began
-        before, step = self._seen
-        if now - before < self.interval and self.step < self.steps:
+        seconds = self._seconds + time.monotonic() - self._began
+        last_seconds, step = self._seen
+        duration = seconds - last_seconds
+        if duration < self.interval and self.step < self.steps:
             return
-        speed = (self.step - step) / max(now - before, 1e-9)
+        speed = (self.step - step) / max(duration, 1e-9)
         remaining = datetime.timedelta(seconds=int((self.steps - self.step) / speed))
         values = "  ".join(f"{name} {float(v):.4g}" for name, v in (logs or {}).items())
         say(
@@ -67,7 +68,7 @@ class Progress(keras.callbacks.Callback):
             f"{speed * self.tokens_per_step:,.0f} tokens/s  "
             f"{remaining} left"
         )
-        self._seen = (now, self.step)
+        self._seen = (seconds, self.step)
 
 
 class TranslationScores(keras.callbacks.Callback):
@@ -129,12 +130,12 @@ class StopOnSignal(keras.callbacks.Callback):
         if self.agreed():
             self.model.stop_training = True
 
-    def agreed(self) -> bool:
-        """Whether any process received a signal, which is then `signal` in all."""
-        told = self.agree(self.signal is not None)
-        if told:
+    def agreed(self) -> int | None:
+        """The `signal` of all processes, where any of them received one."""
+        if self.agree(self.signal is not None):
             self.signal = self.signal or signal.SIGTERM
-        return told
+            return self.signal
+        return None
 
     def __enter__(self) -> Self:
         numbers = [signal.SIGINT, signal.SIGTERM]

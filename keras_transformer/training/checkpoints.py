@@ -13,6 +13,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Collection
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from typing import NamedTuple
@@ -25,6 +26,7 @@ from keras_transformer.files.digest import sha256_of
 from keras_transformer.files.digest import sha256_of_json
 from keras_transformer.files.plain_file import plain_file
 from keras_transformer.files.removal import remove
+from keras_transformer.models.translation_model import TranslationModel
 from keras_transformer.models.weights import assign_separate
 from keras_transformer.models.weights import check_fit
 from keras_transformer.models.weights import named_weights
@@ -49,11 +51,12 @@ def list_checkpoints(folder: Path) -> dict[int, Path]:
 class Snapshot(NamedTuple):
     """All values of a model in training, `{name: array}`."""
 
-    weights: dict  # adapters (LoRA) apart from their matrices
-    others: dict  # optimizer, seed generators, metrics and random state
+    weights: dict[str, np.ndarray]  # adapters (LoRA) apart from their matrices
+    # Of optimizer, seed generators, metrics and random state.
+    others: dict[str, np.ndarray]
 
 
-def take_snapshot(model: Any) -> Any:
+def take_snapshot(model: TranslationModel) -> Snapshot:
     """The values of a compiled model.
 
     With several training processes, all must call it: some values are sums over all.
@@ -64,7 +67,9 @@ def take_snapshot(model: Any) -> Any:
     return Snapshot(separate_values(model), others)
 
 
-def save_checkpoint(folder: Path, snapshot: Any, step: int, state: Any) -> None:
+def save_checkpoint(
+    folder: Path, snapshot: Snapshot, step: int, state: Mapping[str, Any]
+) -> None:
     """Writes `checkpoints/step-NNNNNNN`, whole or not at all.
 
     Args:
@@ -85,7 +90,7 @@ def save_checkpoint(folder: Path, snapshot: Any, step: int, state: Any) -> None:
         new = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
         write_arrays(snapshot.weights, new / _WEIGHTS)
         write_arrays(snapshot.others, new / _OTHERS)
-        content = {"step": step, **state}
+        content: dict[str, Any] = {"step": step, **state}
         digests = {name: sha256_of(new / name) for name in (_WEIGHTS, _OTHERS)}
         content[_DIGESTS] = {**digests, _STATE: sha256_of_json(content)}
         (new / _STATE).write_text(json.dumps(content))
@@ -113,14 +118,15 @@ def _flush(path: Path) -> None:
         os.close(descriptor)
 
 
-def read_checkpoint(path: Path) -> Any:
+def read_checkpoint(path: Path) -> tuple[Snapshot, dict[str, Any]]:
     """The `Snapshot` and `state` of a checkpoint.
 
     Raises:
         InputError: where a file is missing or damaged.
     """
     state = check_checkpoint(path)
-    return Snapshot(*(read_arrays(path / name) for name in (_WEIGHTS, _OTHERS))), state
+    snapshot = Snapshot(read_arrays(path / _WEIGHTS), read_arrays(path / _OTHERS))
+    return snapshot, state
 
 
 def check_checkpoint(path: Path) -> dict[str, Any]:
@@ -187,7 +193,7 @@ def _read_state(path: Path) -> tuple[dict[str, Any], dict[str, str] | None]:
 
 
 def restore_snapshot(
-    snapshot: Any, model: Any, path: Path
+    snapshot: Snapshot, model: TranslationModel, path: Path
 ) -> list[tuple[Any, np.ndarray]]:
     """Assigns the values of a snapshot to a model.
 
@@ -251,14 +257,14 @@ def _remove(path: Path) -> None:
     remove(hidden)
 
 
-def metric_variables(model: Any) -> list[Any]:
+def metric_variables(model: TranslationModel) -> list[Any]:
     """The variables of the loss and of the metrics, in a stable order."""
     # Not `model.metrics_variables`: before the first step Keras has no metrics.
     metrics = [model.metrics[0], *model.fed_metrics]
     return [variable for metric in metrics for variable in metric.variables]
 
 
-def _other_variables(model: Any) -> dict[str, Any]:
+def _other_variables(model: TranslationModel) -> dict[str, Any]:
     """Optimizer, seed generators, metrics: `{name: variable}` in a stable order."""
     weights = {id(weight) for weight in model.weights}
     groups = {

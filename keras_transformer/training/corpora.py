@@ -8,6 +8,10 @@ from collections.abc import Callable
 from collections.abc import Hashable
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+from typing import TypeAlias
+from typing import TypedDict
+from typing import cast
 
 from keras_transformer.config.languages import Direction
 from keras_transformer.config.languages import Languages
@@ -15,6 +19,7 @@ from keras_transformer.data import phrasebook
 from keras_transformer.data.bpe_dropout import BPEDropout
 from keras_transformer.data.buckets import Share
 from keras_transformer.data.columns import FORMATS
+from keras_transformer.data.columns import Columns
 from keras_transformer.data.corpus import CorpusFiles
 from keras_transformer.data.corpus import read_shards
 from keras_transformer.data.encoded_corpus import encode_corpora
@@ -35,13 +40,23 @@ from keras_transformer.data.tokenizer_files import tokenizer_files
 from keras_transformer.errors import InputError
 from keras_transformer.files.plain_file import MOST_BYTES
 from keras_transformer.files.plain_file import plain_file
+from keras_transformer.training.config.data_section import TRAINING_OPTIONS
+from keras_transformer.training.config.data_section import VOCABULARY_SIZE
 from keras_transformer.training.config.data_section import Corpus
 from keras_transformer.training.config.data_section import DataSection
 from keras_transformer.training.config.data_section import TokenizerSection
 
 _SAMPLE = 1_000_000  # maximum number of pairs to train a tokenizer on
 
-Fingerprint = dict[str, list[dict[str, str | int]]]
+#: The fields of the `FileRecord`s of each text.
+Fingerprint: TypeAlias = dict[str, list[dict[str, Any]]]
+
+
+class LanguageCodes(TypedDict, total=False):
+    """The languages of a text, where it has them, as arguments."""
+
+    source_language: str
+    target_language: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,9 +103,9 @@ class Corpora:
         if data.phrasebook is None:
             self.validation, self.test = _read(data.validation), _read(data.test)
         else:
-            languages = data.phrasebook.split("-")
+            source, target = data.phrasebook.split("-")
             self._phrases, self.validation, self.test = (
-                ParallelText(*phrasebook.load(*languages, split))
+                ParallelText(*phrasebook.load(source, target, split))
                 for split in phrasebook.SPLITS
             )
 
@@ -173,8 +188,8 @@ class Corpora:
         if len(self._train) > 1:
             for files, report in zip(self._train, encoded.reports, strict=True):
                 say(f"{files}: {report}")
-        kept = [report.kept for report in encoded.reports]
-        shares = list(zip(kept, self._weights(kept), strict=True))
+        counts = [report.kept for report in encoded.reports]
+        shares = list(zip(counts, self._weights(counts), strict=True))
         return TrainingPairs(
             encoded.pairs, encoded.report, shares, encoded.digest, dropout
         )
@@ -195,14 +210,17 @@ class Corpora:
             directions.append(direction)
         return directions
 
-    def _weights(self, kept: Sequence[int]) -> list[float]:
-        """The sampling weight of each corpus, by `weight` and `temperature`."""
+    def _weights(self, counts: Sequence[int]) -> list[float]:
+        """The sampling weight of each corpus, by `weight` and `temperature`.
+
+        `counts` are the numbers of their pairs, without those that were filtered out.
+        """
         corpora, temperature = self._data.train or (), self._data.temperature
         weights = [corpus.weight for corpus in corpora]
         if temperature is None:
             return weights
         pairs = [(c.source_language, c.target_language) for c in corpora]
-        sizes = [count * weight for count, weight in zip(kept, weights, strict=True)]
+        sizes = [count * weight for count, weight in zip(counts, weights, strict=True)]
         factors = temperature_factors(pairs, sizes, temperature)
         return [w * factor for w, factor in zip(weights, factors, strict=True)]
 
@@ -220,21 +238,22 @@ class Corpora:
             FileRecord(**file) for part in (known or {}).values() for file in part
         ]
         untouched = {record.path: record for record in records if record.is_untouched()}
-        now = {
+        current = {
             part: [untouched.get(str(path)) or record_of(path) for path in paths]
             for part, paths in self._paths().items()
         }
-        self._records = {file.path: file for file in now.get("train", ())}
+        self._records = {file.path: file for file in current.get("train", ())}
         return {
-            part: list(map(dataclasses.asdict, files)) for part, files in now.items()
+            part: [dataclasses.asdict(file) for file in files]
+            for part, files in current.items()
         }
 
     def _paths(self) -> dict[str, list[Path]]:
         if self._data.phrasebook is not None:
             return {split: [phrasebook.path(split)] for split in phrasebook.SPLITS}
-        others = {"validation": self._data.validation, "test": self._data.test}
+        held_out = {"validation": self._data.validation, "test": self._data.test}
         parts = {"train": self._train} | {
-            part: (_files(corpus),) for part, corpus in others.items() if corpus
+            part: (_files(corpus),) for part, corpus in held_out.items() if corpus
         }
         return {
             part: [path for files in corpora for path in files.paths]
@@ -271,11 +290,16 @@ def temperature_factors(
     return [scale * shares[group] / totals[group] for group in groups]
 
 
-def languages_of(corpus: Corpus | None) -> dict[str, str]:
+def languages_of(corpus: Corpus | None) -> LanguageCodes:
     """The languages that a corpus names, as arguments."""
-    names = ("source_language", "target_language")
-    given = {name: getattr(corpus, name, None) for name in names}
-    return {name: code for name, code in given.items() if code is not None}
+    codes = LanguageCodes()
+    if corpus is None:
+        return codes
+    if corpus.source_language is not None:
+        codes["source_language"] = corpus.source_language
+    if corpus.target_language is not None:
+        codes["target_language"] = corpus.target_language
+    return codes
 
 
 def changes(before: Fingerprint, now: Fingerprint) -> list[str]:
@@ -283,11 +307,11 @@ def changes(before: Fingerprint, now: Fingerprint) -> list[str]:
     lines = []
     for part in {**before, **now}:
         files = itertools.zip_longest(before.get(part, ()), now.get(part, ()))
-        for old, new in files:
-            was, is_now = (file and FileRecord(**file) for file in (old, new))
-            if not (was and is_now and was.same_content(is_now)):
-                path = (new or old)["path"]
-                lines.append(f"data.{part}: {path}: {was} -> {is_now}")
+        for pair in files:
+            old, new = (FileRecord(**file) if file else None for file in pair)
+            if not (old and new and old.same_content(new)):
+                path = (pair[1] or pair[0])["path"]
+                lines.append(f"data.{part}: {path}: {old} -> {new}")
     return lines
 
 
@@ -314,8 +338,8 @@ def make_tokenizers(
     """
     paths = _tokenizer_paths(section, folder)
     if not all(path.exists() for path in paths):
-        made = _make(section, sample, tags)
-        for tokenizer, path in zip(made, paths, strict=True):
+        new_tokenizers = _make(section, sample, tags)
+        for tokenizer, path in zip(new_tokenizers, paths, strict=True):
             tokenizer.save(path)
     tokenizers = load_tokenizers(section, folder)
     # One origin for a shared vocabulary, none for trained tokenizers.
@@ -342,7 +366,7 @@ def load_tokenizers(section: TokenizerSection, folder: Path) -> list[Tokenizer]:
 
 
 def _tokenizer_paths(section: TokenizerSection, folder: Path) -> list[Path]:
-    names = dict.fromkeys(tokenizer_files(section.shared))
+    names = dict.fromkeys(tokenizer_files(bool(section.shared)))
     return [folder / name for name in names]
 
 
@@ -371,15 +395,13 @@ def _train(
 ) -> Tokenizer:
     """A tokenizer of one side, or of both where `side` is empty."""
     key = "vocabulary_size"
-    side_size = side and getattr(section, f"{side}_{key}")
-    options = {"normalization": section.normalization} if section.normalization else {}
+    side_size = getattr(section, f"{side}_{key}") if side else None
+    keys = {"normalization", *TRAINING_OPTIONS}
+    options = section.model_dump(include=keys, exclude_none=True)
     try:
         return Tokenizer.train(
             lines,
-            side_size or section.vocabulary_size,
-            split_digits=section.split_digits,
-            character_coverage=section.character_coverage,
-            user_defined_symbols=section.user_defined_symbols,
+            side_size or section.vocabulary_size or VOCABULARY_SIZE,
             reserved_symbols=[
                 tag for tag in tags if tag not in (section.user_defined_symbols or ())
             ],
@@ -394,7 +416,8 @@ def _train(
 def _files(corpus: Corpus) -> CorpusFiles:
     sides = ("source", "target", *FORMATS)
     paths = {side: getattr(corpus, side) or () for side in sides}
-    return CorpusFiles(**paths, columns=corpus.columns)
+    columns = cast(Columns | None, corpus.columns)  # the section has checked them
+    return CorpusFiles(**paths, columns=columns)
 
 
 def _read(corpus: Corpus | None) -> ParallelText | None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any
 
 from keras_transformer import backends
+from keras_transformer.backends.distribution import Devices
 from keras_transformer.backends.distribution import Distribution
 from keras_transformer.errors import InputError
 from keras_transformer.training.config.training_section import DISTRIBUTIONS
@@ -30,7 +30,9 @@ class WorkerLost(Exception):
 
 
 @contextlib.contextmanager
-def open_distribution(kind: str = "none", devices: Any = "all") -> Iterator[Any]:
+def open_distribution(
+    kind: str = "none", devices: Devices = "all"
+) -> Iterator[Distribution]:
     """Everything inside runs on these devices: model, `compile`, `fit`, `evaluate`.
 
     To be opened before anything of the backend has run: before seeds and variables.

@@ -179,7 +179,7 @@ def _keep_lines(path: Path, step: int) -> list[dict[str, Any]]:
     if not path.exists():
         return []
     content = path.read_bytes()
-    kept, lines = b"", []
+    new_content, lines = b"", []
     for number, text in enumerate(content.splitlines(keepends=True), 1):
         if not text.endswith(b"\n"):
             break
@@ -192,10 +192,10 @@ def _keep_lines(path: Path, step: int) -> list[dict[str, Any]]:
                 f"line"
             ) from None
         if is_kept:
-            kept += text
+            new_content += text
             lines.append(line)
-    if kept != content:
-        write_whole(path, kept)
+    if new_content != content:
+        write_whole(path, new_content)
     return lines
 
 

@@ -11,7 +11,9 @@ import keras
 
 from keras_transformer import backends
 from keras_transformer import model_folder
+from keras_transformer.config import TranslationConfig
 from keras_transformer.data.piece_table import common_special_ids
+from keras_transformer.data.tokenizer import Tokenizer
 from keras_transformer.errors import InputError
 from keras_transformer.losses import LabelSmoothedCrossEntropy
 from keras_transformer.metrics import GradientNorm
@@ -20,7 +22,9 @@ from keras_transformer.metrics import TokenAccuracy
 from keras_transformer.model_folder import load_weights
 from keras_transformer.models import KINDS
 from keras_transformer.models.new_vocabulary import begin_from
+from keras_transformer.models.translation_model import TranslationModel
 from keras_transformer.training.config import RunConfig
+from keras_transformer.training.config import TrainingSection
 from keras_transformer.training.config.training_section import ADAFACTOR_RATE
 from keras_transformer.training.config.training_section import LoraSection
 from keras_transformer.training.corpora import load_tokenizers
@@ -35,7 +39,9 @@ _OPTIMIZERS = {
 }
 
 
-def compiled_model(config: RunConfig, tokenizers: Any) -> Any:
+def compiled_model(
+    config: RunConfig, tokenizers: Sequence[Tokenizer]
+) -> TranslationModel:
     """The compiled model of a `RunConfig`, with fresh weights.
 
     Args:
@@ -72,7 +78,9 @@ def compiled_model(config: RunConfig, tokenizers: Any) -> Any:
 
 
 def begin_from_trained(
-    model: Any, config: RunConfig, say: Callable[[str], None] = lambda text: None
+    model: TranslationModel,
+    config: RunConfig,
+    say: Callable[[str], None] = lambda text: None,
 ) -> None:
     """Assigns the weights of `model.folder` to a new run's model, if the config has it.
 
@@ -94,14 +102,16 @@ def begin_from_trained(
         load_weights(Path(folder), model)
 
 
-def new_model(config: RunConfig, tokenizers: Any, precision: str = "float32") -> Any:
+def new_model(
+    config: RunConfig, tokenizers: Sequence[Tokenizer], precision: str = "float32"
+) -> TranslationModel:
     """The model of a `RunConfig` with fresh weights, not compiled."""
     sizes = [tokenizer.vocabulary_size for tokenizer in tokenizers]
     model_config = config.translation_config(*sizes, **common_special_ids(tokenizers))
     return KINDS[model_config.kind](model_config, dtype=precision)
 
 
-def make_optimizer(training: Any, model: Any) -> Any:
+def make_optimizer(training: TrainingSection, model: TranslationModel) -> Any:
     """The optimizer of the `training` section of a `RunConfig`, not built.
 
     Args:
@@ -120,9 +130,9 @@ def make_optimizer(training: Any, model: Any) -> Any:
         ema_momentum=training.ema or 0.99,
     )
     variables = model.trainable_variables
-    left_alone = [variable for variable in variables if not _decays(variable)]
-    optimizer.exclude_from_weight_decay(left_alone)
-    if len(left_alone) == len(variables):
+    exempt = [variable for variable in variables if not _decays(variable)]
+    optimizer.exclude_from_weight_decay(exempt)
+    if len(exempt) == len(variables):
         optimizer.weight_decay = None
     return optimizer
 
@@ -132,7 +142,7 @@ def _decays(variable: Any) -> bool:
     return len(variable.shape) > 1 and "bias" not in variable.name
 
 
-def schedule(training: Any, model_config: Any) -> Any:
+def schedule(training: TrainingSection, model_config: TranslationConfig) -> Any:
     """The learning rate schedule of the `training` section of a `RunConfig`."""
     hidden_dim, warmup = model_config.hidden_dim, training.warmup_steps
     curve, peak = InverseSquareRoot(hidden_dim, warmup), training.learning_rate
@@ -155,7 +165,7 @@ def schedule(training: Any, model_config: Any) -> Any:
     )
 
 
-def _adapt(model: Any, lora: LoraSection) -> None:
+def _adapt(model: TranslationModel, lora: LoraSection) -> None:
     """Gives what is not frozen adapters, which alone learn."""
     kernels = model.projection_kernels
     if lora.kernels is not None:
@@ -168,7 +178,7 @@ def _adapt(model: Any, lora: LoraSection) -> None:
         ) from None
 
 
-def _freeze(model: Any, parts: Sequence[str]) -> None:
+def _freeze(model: TranslationModel, parts: Sequence[str]) -> None:
     for part in parts:
         for layer in model.layer_groups[part]:
             if layer is not None:

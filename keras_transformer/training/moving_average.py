@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from keras_transformer import backends
+from keras_transformer.models.translation_model import TranslationModel
 
 
 def keep_weights(optimizer: Any) -> Any:
@@ -23,7 +24,7 @@ def keep_weights(optimizer: Any) -> Any:
 
 
 @contextlib.contextmanager
-def averaged(model: Any) -> Iterator[None]:
+def averaged(model: TranslationModel) -> Iterator[None]:
     """Context in which the model has the moving average as its weights, if any."""
     optimizer = model.optimizer
     if not optimizer.use_ema:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from collections.abc import Iterable
 from collections.abc import Sequence
-from typing import Any
 
 from keras_transformer import backends
 from keras_transformer import model_folder
 from keras_transformer.control_characters import escaped
+from keras_transformer.data.known_words import KnownWords
+from keras_transformer.data.parallel_text import ParallelText
 from keras_transformer.errors import InputError
+from keras_transformer.evaluation import Score
 from keras_transformer.training.config import RunConfig
 
 _SAMPLES = 5  # number of translations printed
@@ -22,7 +25,9 @@ def say(text: str) -> None:
         print(escaped(text), file=sys.stderr, flush=True)
 
 
-def print_test(text: Any, hypotheses: Sequence[str], scores: Any) -> None:
+def print_test(
+    text: ParallelText, hypotheses: Sequence[str], scores: Iterable[Score]
+) -> None:
     """Prints some translations, the number of exact matches and scores.
 
     On a terminal, control characters are escaped.
@@ -44,7 +49,10 @@ def print_test(text: Any, hypotheses: Sequence[str], scores: Any) -> None:
 
 
 def model_card(
-    config: RunConfig, step: int, lines: Any, known_words: Any = None
+    config: RunConfig,
+    step: int,
+    lines: Iterable[str],
+    known_words: KnownWords | None = None,
 ) -> str:
     """The README.md of a model folder.
 
@@ -58,10 +66,10 @@ def model_card(
     facts = known_words.info() if known_words else {}
     words = "".join(f"* {name}: {fact}\n" for name, fact in facts.items())
     words = f"## Words\n\n{words}\n" if words else ""
-    begun = _begun_from(config.model.get("folder"))
+    origin = _begun_from(config.model.get("folder"))
     return (
         f"# A translation model\n\n{step} steps of `keras-transformer train` on the "
-        f"{backends.name} backend.\n\n{words}{begun}## Scores\n\n{scores}\n\n"
+        f"{backends.name} backend.\n\n{words}{origin}## Scores\n\n{scores}\n\n"
         f"## Config\n\n```yaml\n{config.to_yaml()}```\n"
     )
 

@@ -10,17 +10,24 @@ from collections.abc import Callable
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from typing import NamedTuple
+from typing import cast
 
+import numpy as np
 from keras import ops
 
 from keras_transformer import backends
+from keras_transformer.backends.distribution import Distribution
+from keras_transformer.data.parallel_text import ParallelText
 from keras_transformer.errors import InputError
+from keras_transformer.evaluation import Score
 from keras_transformer.evaluation import evaluate
 from keras_transformer.models import weights
 from keras_transformer.training import advice
 from keras_transformer.training import report
 from keras_transformer.training import run_folder
 from keras_transformer.training import run_opening
+from keras_transformer.training.assembly import Parts
 from keras_transformer.training.assembly import build_parts
 from keras_transformer.training.averaging import average_checkpoints
 from keras_transformer.training.averaging import steps_to_deliver
@@ -30,24 +37,35 @@ from keras_transformer.training.callbacks import Progress
 from keras_transformer.training.callbacks import ResumeState
 from keras_transformer.training.callbacks import StopOnNaN
 from keras_transformer.training.callbacks import StopOnSignal
+from keras_transformer.training.checkpoints import Snapshot
 from keras_transformer.training.checkpoints import list_checkpoints
 from keras_transformer.training.checkpoints import metric_variables
 from keras_transformer.training.checkpoints import remove_checkpoints
 from keras_transformer.training.checkpoints import save_checkpoint
 from keras_transformer.training.checkpoints import take_snapshot
 from keras_transformer.training.config import RunConfig
+from keras_transformer.training.config import TrainingSection
 from keras_transformer.training.config import as_begun
 from keras_transformer.training.corpora import languages_of
 from keras_transformer.training.distribution import open_distribution
 from keras_transformer.training.logs import RunLog
 from keras_transformer.training.moving_average import averaged
 from keras_transformer.training.run_state import Before
+from keras_transformer.training.run_state import State
 from keras_transformer.training.run_state import regular_checkpoints
 from keras_transformer.training.run_state import restored
 from keras_transformer.training.validation import best_steps
 from keras_transformer.training.validation import fruitless
 
 _BOOTSTRAP = 1000  # bootstrap samples, for the confidence intervals of the test
+
+
+class _Tested(NamedTuple):
+    """The translations of the test text, and their scores."""
+
+    text: ParallelText
+    hypotheses: list[str]
+    scores: list[Score]
 
 
 class Interrupted(Exception):
@@ -58,12 +76,12 @@ class Interrupted(Exception):
             for SIGHUP.
     """
 
-    def __init__(self, message: Any, number: int) -> None:
+    def __init__(self, message: str, number: int) -> None:
         super().__init__(message)
         self.exit_code = 128 + number
 
 
-def train(config: RunConfig) -> dict[str, Any]:
+def train(config: RunConfig) -> list[Score] | None:
     """Trains a model by a `RunConfig`, or resumes its run folder.
 
     Prints progress to standard error and the scores of the test text to standard
@@ -81,14 +99,16 @@ def train(config: RunConfig) -> dict[str, Any]:
         distribution = stack.enter_context(
             open_distribution(training.distribution, training.devices)
         )
-        say, log, kept = _say_nothing, None, run_opening.begun_with(config)
-        config = as_begun(kept, config)
+        log = None
+        say: Callable[[str], None] = _say_nothing
+        stored = run_opening.begun_with(config)
+        config = as_begun(stored, config)
         if distribution.is_chief:
             say = report.say
             stack.enter_context(run_opening.opened(config, say))
         before = Before(
-            int(distribution.chiefs(kept.training.checkpoint_every)),
-            not distribution.any(kept.evaluation != config.evaluation),
+            int(distribution.chiefs(stored.training.checkpoint_every)),
+            not distribution.any(stored.evaluation != config.evaluation),
         )
         for warning in advice.of_training(training):
             say(f"warning: {warning}")
@@ -102,7 +122,7 @@ def train(config: RunConfig) -> dict[str, Any]:
         return Run(config, distribution, parts, state, metrics, log, say).train()
 
 
-def _say_nothing(text: Any) -> None:
+def _say_nothing(text: str) -> None:
     """Ignores a message, in processes other than the chief."""
 
 
@@ -122,18 +142,18 @@ class Run:
     def __init__(
         self,
         config: RunConfig,
-        distribution: Any,
-        parts: Any,
-        state: Any,
-        metrics: Any,
-        log: Any,
+        distribution: Distribution,
+        parts: Parts,
+        state: State,
+        metrics: list[tuple[Any, np.ndarray]],
+        log: RunLog | None,
         say: Callable[[str], None],
     ) -> None:
         self.config = config
         self.folder = config.output
         self.distribution = distribution
         self.batches, self.translator, self.validation, self.test_text, _ = parts
-        self.model = self.translator.model
+        self.model: Any = self.translator.model  # no ensemble, which does not learn
         self.state = state
         self.metrics = metrics
         self.log = log
@@ -141,7 +161,7 @@ class Run:
         steps = config.training.steps
         self.progress = Progress(state.step, steps, self._tokens_per_step())
 
-    def train(self) -> dict[str, Any]:
+    def train(self) -> list[Score] | None:
         """See the function `train`."""
         if self._done():
             self.say(f"finished already: {self._why_done()}")
@@ -168,11 +188,11 @@ class Run:
 
     # === The loop ===
 
-    def _train_window(self, stop: Any) -> None:
+    def _train_window(self, stop: StopOnSignal) -> None:
         """Trains up to the next validation, checkpoint or log line, then does that."""
         state, training = self.state, self.config.training
-        ends = [_next_multiple(state.step, interval) for interval in training.intervals]
-        end = min(training.steps, *ends)
+        multiples = [_next_multiple(state.step, every) for every in training.intervals]
+        end = min(training.steps, *multiples)
         logs = self._fit(end, stop)
         state.is_cut = state.step < end
         if not state.is_cut:
@@ -184,23 +204,23 @@ class Run:
         else:
             variables = metric_variables(self.model)
             self.metrics = [(v, backends.to_numpy(v)) for v in variables]
-        if self._regular(state.step):
+        if self._regular(state.step) and state.regular is not None:
             state.regular.append(state.step)
-        stopped = stop.agreed()  # or another process got it meanwhile
-        kept = True
-        if stopped or self._done() or self._regular(state.step):
+        number = stop.agreed()  # or another process got it meanwhile
+        is_stored = True
+        if number or self._done() or self._regular(state.step):
             snapshot = take_snapshot(self.model)
-            kept = not self.distribution.is_chief or self._checkpoint(snapshot)
-        if stopped:
+            is_stored = not self.distribution.is_chief or self._checkpoint(snapshot)
+        if number:
             newest = max(list_checkpoints(self.folder), default=0)
             raise Interrupted(
-                f"stopped by {signal.Signals(stop.signal).name} at step "
+                f"stopped by {signal.Signals(number).name} at step "
                 f"{state.step}; run the same command again to go on from "
-                f"{'there' if kept else f'step {newest}'}",
-                stop.signal,
+                f"{'there' if is_stored else f'step {newest}'}",
+                number,
             )
 
-    def _fit(self, end: int, stop: Any) -> dict[str, Any]:
+    def _fit(self, end: int, stop: StopOnSignal) -> dict[str, float]:
         state = self.state
         resume = ResumeState(self.metrics)
         nan = StopOnNaN()
@@ -236,16 +256,16 @@ class Run:
 
     def _refuse_nan(self, index: int, what: str) -> None:
         epoch, batch = divmod(index, len(self.batches))
-        kept = max(list_checkpoints(self.folder), default=None)
+        newest = max(list_checkpoints(self.folder), default=None)
         raise InputError(
             f"{what} step {index + 1} (batch {batch + 1} of epoch {epoch + 1}) is not "
             f"finite; "
-            + (f"the checkpoint of step {kept} is kept; " if kept else "")
+            + (f"the checkpoint of step {newest} is kept; " if newest else "")
             + "lower training.learning_rate, lengthen training.warmup_steps, or set "
             "training.clip_norm, in a new output"
         )
 
-    def _validate(self) -> dict[str, Any]:
+    def _validate(self) -> dict[str, float]:
         if self.validation is None:
             return {}
         state, training = self.state, self.config.training
@@ -256,14 +276,14 @@ class Run:
             # Other hardware may round the score differently, so all processes take the
             # chief's.
             score = self.distribution.chiefs(self.validation.score(logs))
-            state.scores.append([state.step, score])
+            state.scores.append((state.step, score))
             best = best_steps(state.scores, 1)[0]
             if self.log:
                 self.log.add_samples(state.step, *samples)
                 if best == state.step:
                     self._save_best(text)
-        since = fruitless(state.scores, training.warmup_steps)
-        if training.patience is not None and since >= training.patience:
+        count = fruitless(state.scores, training.warmup_steps)
+        if training.patience is not None and count >= training.patience:
             self.say(f"no better validation since step {best}: training ends")
             state.ended = True
         if self.log:
@@ -273,7 +293,7 @@ class Run:
                 self.say(f"warning: {warning}")
         return logs
 
-    def _checkpoint(self, snapshot: Any) -> bool:
+    def _checkpoint(self, snapshot: Snapshot) -> bool:
         """Writes a checkpoint if it can: a full disk does not stop training."""
         state, training = self.state, self.config.training
         try:
@@ -286,18 +306,20 @@ class Run:
         if self._done() or self._regular(state.step):
             last = max(training.keep_checkpoints, training.average_last or 0)
             best = max(training.keep_best, training.average_best or 0)
-            keep = set(list(self._regular_checkpoints())[-last:])
-            remove_checkpoints(self.folder, keep | set(best_steps(state.scores, best)))
+            latest = set(list(self._regular_checkpoints())[-last:])
+            remove_checkpoints(
+                self.folder, latest | set(best_steps(state.scores, best))
+            )
         return True
 
-    def _save_best(self, scores: Any) -> None:
+    def _save_best(self, scores: str) -> None:
         card = self._card([f"Validation, greedy: {scores}"])
         try:
             self.translator.save(self.folder / "best", card)
         except InputError as error:
             self.say(f"warning: {error}; training continues without it")
 
-    def _card(self, lines: Any) -> str:
+    def _card(self, lines: list[str]) -> str:
         known_words = self.translator.known_words
         return report.model_card(self.config, self.state.step, lines, known_words)
 
@@ -310,7 +332,7 @@ class Run:
 
     # === After the last step ===
 
-    def _finish(self, training: Any) -> dict[str, Any]:
+    def _finish(self, training: TrainingSection) -> list[Score] | None:
         self.distribution.wait()  # for the chief's last checkpoint
 
         def choose(checkpoints: Mapping[int, Path]) -> list[int]:
@@ -326,35 +348,32 @@ class Run:
                 paths = [checkpoints[step] for step in steps]
                 mean = average_checkpoints(paths, weights_reader(training))
                 weights.assign(self.model, mean, self.folder)
-            hypotheses, scores = self._test()
+            tested = None if self.test_text is None else self._test(self.test_text)
             if self.distribution.is_chief:
-                lines = [f"Test: {score}" for score in scores or ()]
+                lines = [f"Test: {score}" for score in tested.scores] if tested else []
                 self.translator.save(self.folder / "averaged", self._card(lines))
         self.say(f"model folder: {self.folder / 'averaged'}")
-        if known := self.translator.known_words:
-            self.say(f"the model knows {known.summary}")
-        if scores is not None and self.distribution.is_chief:
+        if words := self.translator.known_words:
+            self.say(f"the model knows {words.summary}")
+        if tested is not None and self.distribution.is_chief:
             output = self.folder / "test.hypotheses.txt"
-            run_folder.write(output, "".join(f"{line}\n" for line in hypotheses))
-            report.print_test(self.test_text, hypotheses, scores)
+            text = "".join(f"{line}\n" for line in tested.hypotheses)
+            run_folder.write(output, text)
+            report.print_test(*tested)
             minutes = self.state.seconds / 60
             print(f"{self.state.step} steps in {minutes:.1f} minutes of training")
-            bleu = scores[0]
+            bleu = tested.scores[0]
             print(f"test BLEU = {bleu.score:.1f} {bleu.signature}", flush=True)
         self.distribution.wait()  # so that all end together
-        return scores
+        return None if tested is None else tested.scores
 
-    def _test(self) -> Any:
-        text = self.test_text
-        if text is None:
-            return None, None
+    def _test(self, text: ParallelText) -> _Tested:
         self.say(f"translating {len(text)} test lines")
         codes = languages_of(self.config.data.test)
-        hypotheses = self.translator.translate(text.source, **codes)
+        hypotheses = cast(list[str], self.translator.translate(text.source, **codes))
         options = self.config.evaluation.model_dump()
-        return hypotheses, evaluate(
-            hypotheses, text.target, confidence=_BOOTSTRAP, **options
-        )
+        scores = evaluate(hypotheses, text.target, confidence=_BOOTSTRAP, **options)
+        return _Tested(text, hypotheses, scores)
 
 
 def _next_multiple(step: int, interval: int) -> int:

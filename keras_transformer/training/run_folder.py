@@ -70,18 +70,18 @@ def keep_corpus(folder: Path, corpora: Corpora) -> None:
         InputError: where a text has changed and there is a checkpoint.
     """
     if (folder / _CORPUS).exists():
-        known = _read_corpus(folder)
-        now = corpora.fingerprint(known)
-        lines = changes(known, now)
+        recorded = _read_corpus(folder)
+        current = corpora.fingerprint(recorded)
+        lines = changes(recorded, current)
         if lines and has_weights(folder):
             raise _other_corpus(folder, lines)
-        if now == known:
+        if current == recorded:
             return
         if lines:
             begin_anew(folder)
     else:
-        now = corpora.fingerprint()
-    write(folder / _CORPUS, json.dumps(now, indent=2) + "\n")
+        current = corpora.fingerprint()
+    write(folder / _CORPUS, json.dumps(current, indent=2) + "\n")
 
 
 def check_corpus(folder: Path, corpora: Corpora) -> None:
@@ -96,8 +96,8 @@ def check_corpus(folder: Path, corpora: Corpora) -> None:
             f"{folder} lacks {_CORPUS}, which the first process wrote; give all "
             f"processes the same folder, on a disk that all hosts share"
         )
-    known = _read_corpus(folder)
-    if lines := changes(known, corpora.fingerprint(known)):
+    recorded = _read_corpus(folder)
+    if lines := changes(recorded, corpora.fingerprint(recorded)):
         raise _other_corpus(folder, lines)
 
 
@@ -168,7 +168,10 @@ def check_files(folder: Path) -> None:
 
 
 def batch_tokens(
-    folder: Path, config: RunConfig, distribution: Distribution, find: Callable
+    folder: Path,
+    config: RunConfig,
+    distribution: Distribution,
+    find: Callable[[], int],
 ) -> int:
     """`data.batch_tokens`; for "auto", measured once and stored.
 
@@ -200,14 +203,14 @@ def keep_known_words(config: RunConfig, corpora: Corpora) -> KnownWords | None:
         config: the config of the run.
         corpora: the texts that the run began with.
     """
-    folder, trained = config.output, config.model.get("folder")
+    folder, origin = config.output, config.model.get("folder")
     if (folder / KNOWN_WORDS).exists():
         return known_words(folder)
     words = corpora.known_words()
     if words is None:
         return None
-    if trained and not (
-        Path(trained).exists() and read_config(Path(trained)).has_known_words
+    if origin and not (
+        Path(origin).exists() and read_config(Path(origin)).has_known_words
     ):
         return None
     write(folder / KNOWN_WORDS, words.to_json())
@@ -238,21 +241,24 @@ def keep_languages(config: RunConfig, tokenizer: Tokenizer) -> Languages | None:
     """
     if (known := languages(config.output)) is not None:
         return known
-    trained, found = config.model.get("folder"), None
-    if trained and Path(trained).exists():
-        found = read_config(Path(trained)).languages
-        if found is None and config.data.has_languages:
+    origin, new = config.model.get("folder"), None
+    if origin and Path(origin).exists():
+        new = read_config(Path(origin)).languages
+        if new is None and config.data.has_languages:
             raise InputError(
-                f"model.folder {trained} has no languages; remove source_language and "
+                f"model.folder {origin} has no languages; remove source_language and "
                 f"target_language from data.train, or choose a multilingual model"
             )
     elif config.data.has_languages:
-        corpora = config.data.train or ()
-        pairs = [(c.source_language, c.target_language) for c in corpora]
-        found = tagged_languages(pairs, tokenizer, config.model["source_end"])
-    if found is not None:
-        write(config.output / _LANGUAGES, found.model_dump_json(indent=1) + "\n")
-    return found
+        pairs = [
+            (corpus.source_language, corpus.target_language)
+            for corpus in config.data.train or ()
+            if corpus.source_language and corpus.target_language
+        ]
+        new = tagged_languages(pairs, tokenizer, config.model["source_end"])
+    if new is not None:
+        write(config.output / _LANGUAGES, new.model_dump_json(indent=1) + "\n")
+    return new
 
 
 def languages(folder: Path) -> Languages | None:
@@ -284,8 +290,8 @@ def check_encoded(folder: Path, digest: str | None) -> None:
         InputError: where the checkpoint has another digest.
     """
     state = newest_state(folder)
-    known = state.files.get(ENCODED) if state and state.files else None
-    if digest and known and digest != known:
+    recorded = state.files.get(ENCODED) if state and state.files else None
+    if digest and recorded and digest != recorded:
         raise InputError(
             f"the encoded text of {folder} is not the one that its checkpoints were "
             f"trained with; copy that again, or choose another output"

@@ -106,13 +106,13 @@ def _refuse_difference(
     path = plain_file(folder, _CONFIG, MOST_BYTES)
     if not path.exists():
         return
-    before = load_config(path)
-    lines, new = difference(before, config), new_bookkeeping(before, config)
-    lines = batch_rule.without_shares(folder, lines)
-    if not lines and new and has_weights(folder):
-        say(f"{folder} goes on with {'; '.join(new)}")
+    stored = load_config(path)
+    lines = batch_rule.without_shares(folder, difference(stored, config))
+    new_lines = new_bookkeeping(stored, config)
+    if not lines and new_lines and has_weights(folder):
+        say(f"{folder} goes on with {'; '.join(new_lines)}")
         curve = {"cosine": "cosine", "linear": "line"}.get(config.training.schedule)
-        if curve and before.training.steps != config.training.steps:
+        if curve and stored.training.steps != config.training.steps:
             say(
                 f"warning: the {curve} now falls until step {config.training.steps}: "
                 f"the learning rate jumps up to that curve"

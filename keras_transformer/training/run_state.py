@@ -10,6 +10,7 @@ from typing import Annotated
 from typing import Any
 from typing import NamedTuple
 
+import numpy as np
 import pydantic
 
 from keras_transformer import backends
@@ -108,7 +109,7 @@ def newest_state(
     return None
 
 
-def regular_checkpoints(folder: Path, state: Any, interval: int) -> dict[int, Path]:
+def regular_checkpoints(folder: Path, state: State, interval: int) -> dict[int, Path]:
     """`{step: path}` of the regular checkpoints up to a `State`, and of the newest.
 
     Checkpoints written at a signal are excluded, and so are later, unreadable ones.
@@ -133,8 +134,11 @@ class Before(NamedTuple):
 
 
 def restored(
-    config: RunConfig, model: Any, say: Callable[[str], None], before: Any = None
-) -> Any:
+    config: RunConfig,
+    model: Any,
+    say: Callable[[str], None],
+    before: Before | None = None,
+) -> tuple[State, list[tuple[Any, np.ndarray]]]:
     """Restores the weights from which a run continues.
 
     They come from the newest readable checkpoint; for a new run from `model.folder`, or
@@ -154,7 +158,7 @@ def restored(
         InputError: where there are checkpoints, but none is complete and fits the
             model.
     """
-    before = before or Before(config.training.checkpoint_every)
+    former = before or Before(config.training.checkpoint_every)
     faults = []
     for path in reversed(list_checkpoints(config.output).values()):
         try:
@@ -175,9 +179,9 @@ def restored(
             )
             state.backend = backends.name
         if state.is_cut is None:
-            every = config.training.intervals
-            state.is_cut = all(state.step % interval for interval in every)
-        _go_on(state, config, before, say)
+            intervals = config.training.intervals
+            state.is_cut = all(state.step % interval for interval in intervals)
+        _go_on(state, config, former, say)
         return state, metrics if state.is_cut else []
     if faults:
         raise InputError(
@@ -189,28 +193,29 @@ def restored(
 
 
 def _go_on(
-    state: Any, config: RunConfig, before: Any, say: Callable[[str], None]
+    state: State, config: RunConfig, before: Before, say: Callable[[str], None]
 ) -> None:
     """Adapts a state to a config whose bookkeeping may have changed."""
     training, options = config.training, config.evaluation.model_dump()
     if state.ended:
         # Earlier versions also counted the validations of the warm-up.
         warmup = 0 if state.regular is None else training.warmup_steps
-        since = fruitless(state.scores, warmup)
-        if training.patience is None or since < training.patience:
+        count = fruitless(state.scores, warmup)
+        if training.patience is None or count < training.patience:
             state.ended = False
     state.regular = state.regular_steps(before.checkpoint_every)
-    alike = before.scored_alike
+    scored_alike = before.scored_alike
     if state.evaluation is not None:
         # An option newer than the checkpoint has its default, the former behaviour.
-        known = {key: options[key] for key in state.evaluation if key in options}
-        alike = known == state.evaluation
+        current = {key: options[key] for key in state.evaluation if key in options}
+        scored_alike = current == state.evaluation
     has_ended = state.ended or state.step >= training.steps
-    if state.scores and not alike and training.best_metric != "loss" and not has_ended:
+    is_outdated = not scored_alike and training.best_metric != "loss" and not has_ended
+    if state.scores and is_outdated:
         state.scores = []
         say(
             "the validations so far were scored with other options (evaluation): "
             "the best one is chosen anew"
         )
-    if not state.scores or alike:
+    if not state.scores or scored_alike:
         state.evaluation = options

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
+from typing import TypeAlias
+from typing import cast
 
 from keras_transformer.config.decoding import GREEDY
+from keras_transformer.data.parallel_text import ParallelText
 from keras_transformer.evaluation import evaluate
+from keras_transformer.training.corpora import LanguageCodes
+from keras_transformer.translator import Translator
+
+#: The step and the score of each validation; higher scores are better.
+Scores: TypeAlias = Sequence[tuple[int, float]]
 
 _SAMPLES = 5  # number of translations shown in the logs
 
@@ -26,13 +35,13 @@ class Validation:
 
     def __init__(
         self,
-        translator: Any,
-        text: Any,
+        translator: Translator,
+        text: ParallelText,
         batches: Any,
-        steps: Any,
+        steps: int,
         metric: str,
         options: Mapping[str, Any],
-        languages: Mapping[str, str] | None = None,
+        languages: LanguageCodes | None = None,
     ) -> None:
         self.translator = translator
         self.text = text
@@ -40,24 +49,28 @@ class Validation:
         self.steps = steps
         self.metric = metric
         self.options = options
-        self.languages = languages or {}
+        self.languages: LanguageCodes = languages or {}
 
-    def run(self) -> Any:
+    def run(self) -> tuple[dict[str, float], tuple[list[str], list[str], list[str]]]:
         """The scores, `{name: float}`, and some sources, translations, references."""
-        model, text = self.translator.model, self.text
-        values = model.evaluate(
+        model: Any = self.translator.model  # no ensemble, which does not learn
+        text = self.text
+        results = model.evaluate(
             self.batches, steps=self.steps, verbose=0, return_dict=True
         )
         # Not `loss`, which is Keras' mean of batch means.
         names = ("nll", "token_accuracy")
-        values = {f"val_{name}": float(values[name]) for name in names}
-        hypotheses = self.translator.translate(text.source, **self.languages, **GREEDY)
+        values = {f"val_{name}": float(results[name]) for name in names}
+        hypotheses = cast(
+            list[str],
+            self.translator.translate(text.source, **self.languages, **GREEDY),
+        )
         metrics = ("bleu", "chrf") if self.metric == "chrf" else ("bleu",)
         scores = evaluate(hypotheses, text.target, metrics=metrics, **self.options)
         for name, score in zip(metrics, scores, strict=True):
             values[f"val_{name}"] = score.score
-        every = slice(None, None, max(len(text) // _SAMPLES, 1))
-        return values, (text.source[every], hypotheses[every], text.target[every])
+        shown = slice(None, None, max(len(text) // _SAMPLES, 1))
+        return values, (text.source[shown], hypotheses[shown], text.target[shown])
 
     def score(self, values: Mapping[str, float]) -> float:
         """The scores of `run` as one number; higher is better."""
@@ -66,7 +79,7 @@ class Validation:
         return values[f"val_{self.metric}"]
 
 
-def fruitless(scores: Any, warmup_steps: int = 0) -> int:
+def fruitless(scores: Scores, warmup_steps: int = 0) -> int:
     """The number of validations since the best one, without those of the warm-up.
 
     Args:
@@ -79,7 +92,7 @@ def fruitless(scores: Any, warmup_steps: int = 0) -> int:
     return sum(step > start for step, _ in scores)
 
 
-def best_steps(scores: Any, count: int) -> list[int]:
+def best_steps(scores: Scores, count: int) -> list[int]:
     """The steps of the `count` best of `[[step, score], ...]`, the best first.
 
     Ties go to the earlier one.

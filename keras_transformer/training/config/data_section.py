@@ -17,7 +17,7 @@ from keras_transformer.data.columns import columns_fault
 from keras_transformer.data.language_tags import tag
 from keras_transformer.data.phrasebook import LANGUAGES
 from keras_transformer.data.tokenizer_training import LEAST_COVERAGE
-from keras_transformer.data.tokenizer_training import NORMALIZATIONS
+from keras_transformer.data.tokenizer_training import Normalization
 from keras_transformer.data.tokenizer_training import check_symbols
 from keras_transformer.training.config.section import Count
 from keras_transformer.training.config.section import Section
@@ -73,7 +73,7 @@ def _pair(value: Any) -> Any:
 File = Annotated[Path, pydantic.BeforeValidator(_absolute)]
 _PATHS = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
 _SIZES = ("vocabulary_size", "source_vocabulary_size", "target_vocabulary_size")
-_TRAINING_OPTIONS = {
+TRAINING_OPTIONS = {
     "split_digits": False,
     "character_coverage": 1.0,
     "user_defined_symbols": (),
@@ -139,7 +139,7 @@ class TokenizerSection(Section):
     shared: bool | None = None
     """Shared vocabulary of source and target; true, unless they have paths or
     vocabulary sizes of their own."""
-    normalization: Literal[NORMALIZATIONS] | None = None
+    normalization: Normalization | None = None
     """Normalization of text: `"whitespace"`, `"identity"`, `"nfkc"` or `"nmt_nfkc"`,
     see `Tokenizer.train`. Left out: `"whitespace"`, or in a run that was begun, its
     tokenizer's own."""
@@ -168,12 +168,12 @@ class TokenizerSection(Section):
         given = {key: value for key, value in fields.items() if value is not None}
         paths = [key for key in ("path", "source_path", "target_path") if key in given]
         if not paths:
-            return {**_resolved_sizes(given), **_TRAINING_OPTIONS, **given}
+            return {**_resolved_sizes(given), **TRAINING_OPTIONS, **given}
         if "path" in paths and len(paths) > 1:
             raise ValueError(f"give either path or {paths[1]}, not both")
         if len(paths) == 1 and "path" not in paths:
             raise ValueError("source_path and target_path belong together; give both")
-        for key in (*_SIZES, "normalization", *_TRAINING_OPTIONS):
+        for key in (*_SIZES, "normalization", *TRAINING_OPTIONS):
             if key in given:
                 raise ValueError(
                     f"{paths[0]} names a trained tokenizer, which {key} cannot "
@@ -233,14 +233,14 @@ class Corpus(Section):
         given = self.model_dump(exclude_none=True).keys() - _NO_FILES
         if given not in _CORPUS_KEYS:
             raise ValueError(f"give source and target, or one of {', '.join(FORMATS)}")
-        if self.source:
-            if self.columns:
-                raise ValueError(
-                    "columns belong to a file with both sides; remove them"
-                )
-        elif fault := columns_fault(*given, self.columns):
-            raise ValueError(fault)
-        if self.source and len(self.source) != len(self.target):
+        if self.source is None or self.target is None:
+            (form,) = given
+            if fault := columns_fault(form, self.columns):
+                raise ValueError(fault)
+            return self
+        if self.columns:
+            raise ValueError("columns belong to a file with both sides; remove them")
+        if len(self.source) != len(self.target):
             raise ValueError(
                 f"{len(self.source)} source files do not pair with "
                 f"{len(self.target)} target files; give one target for each source"

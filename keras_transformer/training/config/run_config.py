@@ -357,7 +357,8 @@ def _flat(content: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]
         if isinstance(value, dict):
             yield from _flat(value, f"{prefix}{key}.")
         elif value and isinstance(value, list) and isinstance(value[0], dict):
-            yield from _flat(dict(enumerate(value)), f"{prefix}{key}.")
+            numbered = {str(number): item for number, item in enumerate(value)}
+            yield from _flat(numbered, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", value
 

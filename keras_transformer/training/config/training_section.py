@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Annotated
 from typing import Any
 from typing import Literal
+from typing import TypeAlias
 
 import pydantic
 
@@ -14,7 +15,7 @@ from keras_transformer.training.config.section import Count
 from keras_transformer.training.config.section import Section
 
 #: Kind -> the backend that has it.
-DISTRIBUTIONS = {
+DISTRIBUTIONS: dict[str, str] = {
     "mirrored": "tensorflow",
     "multi_worker": "tensorflow",
     "data_parallel": "jax",
@@ -22,11 +23,13 @@ DISTRIBUTIONS = {
     "torchrun": "torch",
 }
 
-Part = Literal["embeddings", "encoder", "decoder"]
-Kernel = Literal[
-    *("query", "key", "value", "output"),
-    *("inner", "gate", "outer"),
-    *("input", "forget"),
+#: Names of distributions, and `"none"`.
+DistributionName: TypeAlias = Literal[
+    "none", "mirrored", "multi_worker", "data_parallel", "model_parallel", "torchrun"
+]
+Part: TypeAlias = Literal["embeddings", "encoder", "decoder"]
+Kernel: TypeAlias = Literal[
+    "query", "key", "value", "output", "inner", "gate", "outer", "input", "forget"
 ]
 
 #: Settings and their defaults of each optimizer; None stands for no such thing.
@@ -187,7 +190,7 @@ class TrainingSection(Section):
     or `"auto"` as Keras chooses: always on JAX, on TensorFlow with a GPU. On processors
     TensorFlow takes ten seconds a shape for it, which a long run of a small model wins
     back; a large one does not. PyTorch has no XLA."""
-    distribution: Literal[("none", *DISTRIBUTIONS)] = "none"
+    distribution: DistributionName = "none"
     """Distributed training: how several devices share a batch: `"none"`; on TensorFlow
     `"mirrored"` or `"multi_worker"`, on JAX `"data_parallel"` or `"model_parallel"`, on
     PyTorch `"torchrun"`."""

@@ -89,18 +89,18 @@ def attention(
     """
     choice = _Choice(kind, layer, _head(head))
     codes = {"source_language": source_language, "target_language": target_language}
-    if (text is None) == (source is None):
-        raise InputError("give either --text (a sentence) or --source (a file)")
-    if source is not None:
+    if text is None and source is not None:
         _check_report(translation, choice)
         _report(model, source, target, output, codes)
         return
+    if text is None or source is not None:
+        raise InputError("give either --text (a sentence) or --source (a file)")
     if target is not None:
         raise InputError(
             "--target works with --source only; with --text use --translation"
         )
-    _check_drawing(output, choice)
-    _draw(model, text, translation, output, choice, codes)
+    picture = _checked_output(output, choice)
+    _draw(model, text, translation, picture, choice, codes)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -129,8 +129,8 @@ def _head(text: str | None) -> int | Literal["mean"] | None:
         raise InputError(f"--head {text} is not valid; give a number or mean") from None
 
 
-def _check_drawing(output: Path | None, choice: _Choice) -> None:
-    """Refuses options that cannot be drawn, before the backend loads."""
+def _checked_output(output: Path | None, choice: _Choice) -> Path:
+    """The file to draw; refuses what cannot be drawn, before the backend loads."""
     if output is None or output.suffix not in (".png", ".html"):
         raise InputError(
             f"{output or '--output is missing: it'} must end in .png or .html"
@@ -140,6 +140,7 @@ def _check_drawing(output: Path | None, choice: _Choice) -> None:
             f"--kind alignment draws a picture, but {output} is a page, which shows "
             "alignments anyway; write a .png file, or leave --kind out"
         )
+    return output
 
 
 def _check_report(translation: str | None, choice: _Choice) -> None:

@@ -43,12 +43,12 @@ def compare(
     from keras_transformer import evaluation
     from keras_transformer.data.corpus import read_together
 
-    settings = {
-        "tokenize": tokenize,
-        "lowercase": lowercase,
-        "confidence": confidence,
-        "chrf_word_order": chrf_word_order,
-    }
+    settings = options.ScoreOptions(
+        tokenize=tokenize,
+        lowercase=lowercase,
+        confidence=confidence,
+        chrf_word_order=chrf_word_order,
+    )
     other_systems = systems or []
     texts = read_together([baseline, *other_systems, *references])
     first, answers = texts[0], texts[1 + len(other_systems) :]

@@ -6,6 +6,7 @@ import functools
 from pathlib import Path
 from typing import Annotated
 from typing import Any
+from typing import cast
 
 import typer
 
@@ -54,12 +55,12 @@ def evaluate(
     from keras_transformer import evaluation
     from keras_transformer.data.corpus import read_together
 
-    settings = {
-        "tokenize": tokenize,
-        "lowercase": lowercase,
-        "confidence": confidence,
-        "chrf_word_order": chrf_word_order,
-    }
+    settings = options.ScoreOptions(
+        tokenize=tokenize,
+        lowercase=lowercase,
+        confidence=confidence,
+        chrf_word_order=chrf_word_order,
+    )
     evaluation.check_options(**settings)
     lines, *answers = read_together([source, *references])
     with contextlib.ExitStack() as stack:
@@ -68,7 +69,9 @@ def evaluate(
             model, source_language=source_language, target_language=target_language
         )
         with progress.warnings_reported():
-            hypotheses = translator.translate(lines, **decoding, top_beams=1)
+            hypotheses = cast(
+                list[str], translator.translate(lines, **decoding, top_beams=1)
+            )
         if write:
             write("".join(f"{line}\n" for line in hypotheses))
     scores = evaluation.evaluate(hypotheses, answers, **settings)

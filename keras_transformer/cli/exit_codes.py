@@ -26,7 +26,7 @@ MENDABLE = {
 @contextlib.contextmanager
 def reported() -> Iterator[None]:
     """Turns exceptions into exit codes, and SIGTERM into a clean exit."""
-    before = signal.signal(signal.SIGTERM, _terminate)
+    handler = signal.signal(signal.SIGTERM, _terminate)
     try:
         try:
             yield
@@ -48,7 +48,7 @@ def reported() -> Iterator[None]:
             _exit(2, message)
         _exit_as_fault()
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGTERM, handler)
 
 
 def _terminate(number: int, frame: object) -> None:

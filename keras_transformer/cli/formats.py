@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 from typing import Any
+from typing import TypedDict
 
 from keras_transformer.errors import InputError
 
@@ -20,17 +21,26 @@ class Format(enum.StrEnum):
     jsonl = "jsonl"
 
 
-def asked(format: Format, attention: bool) -> dict[str, bool]:
-    """Arguments of `Translator.translate` that this output needs."""
+class Details(TypedDict):
+    """Arguments of `Translator.translate` that an output needs."""
+
+    return_details: bool
+    return_token_scores: bool
+    return_alignments: bool
+    return_attention_weights: bool
+
+
+def asked(format: Format, attention: bool) -> Details:
+    """The details that an output shows."""
     if attention and format is Format.text:
         raise InputError("--attention needs JSON lines; add --format jsonl")
-    details = format is Format.jsonl
-    return {
-        "return_details": True,
-        "return_token_scores": details,
-        "return_alignments": details,
-        "return_attention_weights": attention,
-    }
+    is_full = format is Format.jsonl
+    return Details(
+        return_details=True,
+        return_token_scores=is_full,
+        return_alignments=is_full,
+        return_attention_weights=attention,
+    )
 
 
 def _as_text(number: int, hypotheses: "list[Hypothesis]", top_beams: int) -> str:

@@ -1,5 +1,6 @@
 """The program `keras-transformer`: its commands, with nothing heavy imported."""
 
+import io
 import os
 import sys
 from typing import Annotated
@@ -107,7 +108,7 @@ def application() -> typer.Typer:
 def main() -> None:
     """Runs the command of `sys.argv` and exits with its code."""
     os.environ.setdefault(allocator.RESTART, "allowed")
-    if sys.stdout is not None:
+    if isinstance(sys.stdout, io.TextIOWrapper):  # not closed
         sys.stdout.reconfigure(encoding="utf-8")  # independent of the locale
     with backend.garbage_left_at_the_end(), exit_codes.reported():
         application()(prog_name="keras-transformer")

@@ -26,8 +26,8 @@ def load(
     from keras_transformer.translator import Translator
 
     codes = {"source_language": source_language, "target_language": target_language}
-    given = {name: code for name, code in codes.items() if code is not None}
-    return Translator.load(folder, *others, **given)
+    set_codes = {name: code for name, code in codes.items() if code is not None}
+    return Translator.load(folder, *others, **set_codes)
 
 
 def check(path: Path, kind: str) -> None:

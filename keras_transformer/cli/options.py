@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from typing import Annotated
+from typing import TypedDict
 
 import typer
 
@@ -101,3 +102,12 @@ WordOrder = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON list.")]
+
+
+class ScoreOptions(TypedDict):
+    """Options of `evaluation.evaluate` that these commands share."""
+
+    tokenize: str
+    lowercase: bool
+    confidence: int
+    chrf_word_order: int

@@ -84,7 +84,7 @@ def with_prefixes(
     """
     with opened(prefixes) if prefixes else contextlib.nullcontext() as file:
         starts: Iterator[str] = repeat("")
-        if prefixes:
+        if prefixes and file:
             starts = decoded(_file_lines(file, prefixes), prefixes)
         for number, text in enumerate(texts, 1):
             if (start := next(starts, None)) is None:

@@ -118,7 +118,6 @@ def serve(
     key = guard.parse_key(os.environ.get(KEY), KEY)
     if not loading.is_ctranslate2(model):
         backend.activate()
-    codes = {"source_language": source_language, "target_language": target_language}
     limits = Limits(
         batch_size=batch_size,
         queue_sentences=queue,
@@ -132,7 +131,8 @@ def serve(
         loading.load_engine(
             model,
             limits,
-            **{name: code for name, code in codes.items() if code is not None},
+            source_language=source_language,
+            target_language=target_language,
             **decoding,
         ),
         name,

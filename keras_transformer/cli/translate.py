@@ -1,8 +1,10 @@
 """`keras-transformer translate`."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 from typing import Annotated
 from typing import Any
+from typing import cast
 
 import typer
 
@@ -13,6 +15,9 @@ from keras_transformer.cli import progress
 from keras_transformer.cli import reading
 from keras_transformer.cli import writing
 from keras_transformer.cli.decoding_flags import with_decoding_flags
+
+if TYPE_CHECKING:
+    from keras_transformer.translation.hypothesis import Hypothesis
 
 _BATCHES_AT_ONCE = 8  # groups lines of similar length, within bounded memory
 
@@ -75,12 +80,15 @@ def translate(
                 if prefixes:
                     decoding["prefixes"] = starts
                 with progress.warnings_reported():
-                    translations = translator.translate(
-                        texts,
-                        batch_size=batch_size,
-                        first_line=first,
-                        **details,
-                        **decoding,
+                    translations = cast(
+                        "list[list[Hypothesis]]",
+                        translator.translate(
+                            texts,
+                            batch_size=batch_size,
+                            first_line=first,
+                            **details,
+                            **decoding,
+                        ),
                     )
                 progress.warn_of_cuts(translations, first)
                 words = unknown.of(texts)

@@ -25,10 +25,14 @@ def writer(path: Path | None) -> Iterator[Callable[[str | bytes], None]]:
         InputError: where the output cannot be written.
     """
     if path is None:
-        output = sys.stdout and sys.stdout.buffer
+        output = None if sys.stdout is None else sys.stdout.buffer
         write = partial(_write, "standard output", output)
-        shown = sys.stdout is not None and sys.stdout.isatty()
-        yield (lambda text: write(escaped(text))) if shown else write
+
+        def write_escaped(text: str | bytes) -> None:
+            write(escaped(text) if isinstance(text, str) else text)
+
+        is_terminal = sys.stdout is not None and sys.stdout.isatty()
+        yield write_escaped if is_terminal else write
         return
     with contextlib.ExitStack() as stack:
         with _reported(path):

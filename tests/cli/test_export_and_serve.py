@@ -161,7 +161,8 @@ def test_serve_obeys_its_options(model, invoke, served, monkeypatch):
     assert limits.answer_seconds == 10
     bounds = (limits.body_bytes, limits.sentences, limits.characters)
     assert bounds == (11, 12, 13)
-    assert options == {"beam_size": 2, "length_penalty": 1.0}
+    languages = {"source_language": None, "target_language": None}
+    assert options == {"beam_size": 2, "length_penalty": 1.0, **languages}
 
 
 @pytest.mark.parametrize("option", ["--name=a/b", "--languages=en_de"])

@@ -85,9 +85,9 @@ class BPEMerges:
         begins = np.append(self._begins[ids], True)
         begins[offsets] = True
         words = np.cumsum(begins[:-1])
-        kept = self._join(ids, words, dropout, random)
-        before = np.append(0, np.cumsum(kept))
-        return TokenRows(ids[kept].astype(np.int32), before[offsets])
+        mask = self._join(ids, words, dropout, random)
+        new_offsets = np.append(0, np.cumsum(mask))[offsets]
+        return TokenRows(ids[mask].astype(np.int32), new_offsets)
 
     def _join(
         self,
@@ -97,11 +97,11 @@ class BPEMerges:
         random: np.random.Generator,
     ) -> np.ndarray:
         """Merges in place; returns a mask of the places that hold an id at the end."""
-        kept = np.ones(len(ids), bool)
+        mask = np.ones(len(ids), bool)
         places = np.arange(len(ids))  # of the unfinished words
         while len(places):
-            now, word = ids[places], words[places]
-            ranks = self._possible(now, word)
+            word = words[places]
+            ranks = self._possible(ids[places], word)
             ranks[random.random(len(ranks), np.float32) < dropout] = self._size
             starts = np.flatnonzero(np.diff(word, prepend=-1))
             lengths = np.diff(starts, append=len(word))
@@ -110,10 +110,10 @@ class BPEMerges:
             merged = np.flatnonzero(active & (ranks == best))
             merged = merged[np.diff(word[merged], prepend=-1) > 0]  # one per word
             ids[places[merged]] = self._by_rank[ranks[merged]]
-            kept[places[merged + 1]] = False
+            mask[places[merged + 1]] = False
             active[merged + 1] = False
             places = places[active]
-        return kept
+        return mask
 
     def _possible(self, ids: np.ndarray, words: np.ndarray) -> np.ndarray:
         """The rank of each id's merge with the next; `self._size` for none."""

@@ -161,8 +161,8 @@ def _buckets(
     least = cost[0]  # with one bucket, up to each length
     first_lengths = []  # of the last of 2, 3, ... buckets
     for _ in range(min(max_buckets, len(ends)) - 1):
-        before = np.append(np.inf, least[:-1])
-        total = before[:, None] + cost
+        previous = np.append(np.inf, least[:-1])
+        total = previous[:, None] + cost
         first_lengths.append(total.argmin(axis=0))
         least = total.min(axis=0)
 

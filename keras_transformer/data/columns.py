@@ -106,10 +106,10 @@ def missing_columns(
     path: str | Path, columns: Columns, names: Sequence[str]
 ) -> InputError:
     """The error of a file that lacks the columns."""
-    known = ", ".join(repr(name[:40]) for name in names[:20])
+    columns_of_file = ", ".join(repr(name[:40]) for name in names[:20])
     return InputError(
         f"{path} has no columns {columns[0]} and {columns[1]}; its {len(names)} "
-        f"columns are: {known}; set 'columns' to two of them"
+        f"columns are: {columns_of_file}; set 'columns' to two of them"
     )
 
 

@@ -251,13 +251,13 @@ def read_pairs(
 def _line_pairs(
     source: LineReader, target: LineReader, chunk: int
 ) -> Iterator[ParallelText]:
-    lines, others = source.read(chunk), target.read(chunk)
-    while count := min(len(lines), len(others)):
-        yield ParallelText(lines[:count], others[:count])
+    sources, targets = source.read(chunk), target.read(chunk)
+    while count := min(len(sources), len(targets)):
+        yield ParallelText(sources[:count], targets[:count])
         # With long lines, one reader returns fewer lines at once than the other.
-        lines = lines[count:] or source.read(chunk)
-        others = others[count:] or target.read(chunk)
-    if lines or others:
+        sources = sources[count:] or source.read(chunk)
+        targets = targets[count:] or target.read(chunk)
+    if sources or targets:
         raise _unequal(source.path, source.count(), target.path, target.count())
 
 

@@ -174,9 +174,9 @@ def _open(
         if manifest.get("sha256", digest) != digest:  # an earlier version wrote none
             return None
         files = _RECORDS.validate_json(json.dumps(manifest["files"]), strict=True)
-        today = (_now(record, records) for record in files)
-        now = [record for record in today if record is not None]
-        if len(now) < len(files):
+        unchanged = (_unchanged(record, records) for record in files)
+        current = [record for record in unchanged if record is not None]
+        if len(current) < len(files):
             return None
         pairs = _map(path, manifest)
         reports = _REPORTS.validate_json(json.dumps(manifest["reports"]), strict=True)
@@ -187,23 +187,25 @@ def _open(
         *(TypeError, ValueError),  # with pydantic's, and `InputError`
     ):
         return None
-    kept = [dataclasses.asdict(record) for record in now]
-    if kept != [dataclasses.asdict(record) for record in files]:
+    fields = [dataclasses.asdict(record) for record in current]
+    if fields != [dataclasses.asdict(record) for record in files]:
         # The time has changed: record it, so that the next start need not read the
         # file.
-        manifest["files"] = kept
+        manifest["files"] = fields
         with contextlib.suppress(OSError):
             write_manifest(path, manifest)
     digest = manifest.get("checksums_sha256")
-    return EncodedCorpora(pairs, reports, tuple(now), digest)
+    return EncodedCorpora(pairs, reports, tuple(current), digest)
 
 
-def _now(then: FileRecord, known: Mapping[str, FileRecord]) -> FileRecord | None:
+def _unchanged(
+    record: FileRecord, records: Mapping[str, FileRecord]
+) -> FileRecord | None:
     """The current record of a file; None where its content has changed."""
-    now = known.get(then.path)
-    if now is None:
-        return same_content_now(then)
-    return now if now.same_content(then) else None
+    current = records.get(record.path)
+    if current is None:
+        return same_content_now(record)
+    return current if current.same_content(record) else None
 
 
 def _map(path: Path, manifest: dict[str, Any]) -> EncodedPairs:

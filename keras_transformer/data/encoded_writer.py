@@ -157,11 +157,11 @@ class _Progress:
 
     def tell(self, pairs: int) -> None:
         self._pairs += pairs
-        now = time.monotonic()
-        if now - self._told >= _INTERVAL:
-            self._told = now
+        seconds = time.monotonic()
+        if seconds - self._told >= _INTERVAL:
+            self._told = seconds
             read = sum(reader.bytes_read for reader in self._readers)
-            speed = self._pairs / (now - self._began)
+            speed = self._pairs / (seconds - self._began)
             self._say(
                 f"encoding: {read / max(self._bytes, 1):.0%}, {self._pairs:,} pairs, "
                 f"{speed:,.0f} a second"

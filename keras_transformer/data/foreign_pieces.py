@@ -85,20 +85,20 @@ def with_pieces(
     """
     _check(pieces, unknown)
     try:
-        own, trainer, others = _parts(model)
+        old_pieces, trainer, other_fields = _parts(model)
     except (UnicodeDecodeError, ValueError, struct.error):
         raise InputError(
             "the tokenizer is not a SentencePiece model, or is cut off; get it again"
         ) from None
-    lowest = min(score for kind, score in own.values()) - _UNKNOWN_PENALTY
-    known = {text for text in own if len(text) == 1}
+    lowest = min(score for kind, score in old_pieces.values()) - _UNKNOWN_PENALTY
+    letters = {text for text in old_pieces if len(text) == 1}
     named = {start, end, pad, *control}
-    written = [*others]
+    written = [*other_fields]
     num_bytes = 0
     for text in pieces:
         # A run of unknown characters is looked up as one piece.
-        looked_up = _UNUSED if known.intersection(text) else _NORMAL
-        kind, score = own.get(text, _Piece(looked_up, lowest))
+        looked_up = _UNUSED if letters.intersection(text) else _NORMAL
+        kind, score = old_pieces.get(text, _Piece(looked_up, lowest))
         if text == unknown:
             kind, score = _UNKNOWN, 0.0
         elif text in named:
@@ -151,23 +151,23 @@ def _check(pieces: Sequence[str], unknown: str) -> None:
 
 def _parts(model: bytes) -> tuple[dict[str, _Piece], bytes, list[bytes]]:
     """Its pieces, its trainer's fields without special pieces, all other fields."""
-    own: dict[str, _Piece] = {}
+    pieces: dict[str, _Piece] = {}
     trainer: list[bytes] = []
-    others: list[bytes] = []
+    other_fields: list[bytes] = []
     for number, content, whole in whole_fields(model):
         if number == _PIECE:
             parts = dict(fields(content))
             (score,) = struct.unpack("<f", parts.get(_SCORE, bytes(4)))
             kind = parts.get(_KIND, b"\1")[0]
-            own.setdefault(parts[_TEXT].decode(), _Piece(kind, score))
+            pieces.setdefault(parts[_TEXT].decode(), _Piece(kind, score))
         elif number == _TRAINER:
-            left = {*_SPECIAL_IDS, *range(_UNKNOWN_PIECE, _PAD_PIECE + 1)}
-            trainer += [raw for n, _, raw in whole_fields(content) if n not in left]
+            special = {*_SPECIAL_IDS, *range(_UNKNOWN_PIECE, _PAD_PIECE + 1)}
+            trainer += [raw for n, _, raw in whole_fields(content) if n not in special]
         elif number != _SELF_TEST:  # texts with the pieces of before
-            others.append(whole)
-    if not own:
+            other_fields.append(whole)
+    if not pieces:
         raise ValueError("a message without pieces")
-    return own, b"".join(trainer), others
+    return pieces, b"".join(trainer), other_fields
 
 
 def of_bytes(size: int) -> bytes:

@@ -155,7 +155,7 @@ def _reads_as_text(beginning: bytes, encoding: str) -> bool:
         text = codecs.getincrementaldecoder(encoding)().decode(beginning + padding)
     except UnicodeDecodeError:
         return False
-    known = sum(letter.isprintable() or letter in "\t\r\n" for letter in text)
-    narrow = sum(letter < "\u0100" for letter in text)
-    spaced = "\n" in text or 2 * narrow > len(text)
-    return spaced and bool(text.strip()) and known > 0.95 * len(text)
+    num_plain = sum(letter.isprintable() or letter in "\t\r\n" for letter in text)
+    num_narrow = sum(letter < "\u0100" for letter in text)
+    is_spaced = "\n" in text or 2 * num_narrow > len(text)
+    return is_spaced and bool(text.strip()) and num_plain > 0.95 * len(text)

@@ -60,10 +60,9 @@ class FileRecord:
             status = os.stat(self.path)
         except OSError:
             return False
-        known = (self.size, self.mtime_ns, self.ctime_ns)
-        if self.ctime_ns is None:
-            known = (*known[:2], status.st_ctime_ns)
-        return known == (status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+        times = (status.st_mtime_ns, status.st_ctime_ns)
+        ctime_ns = times[1] if self.ctime_ns is None else self.ctime_ns
+        return self.size == status.st_size and (self.mtime_ns, ctime_ns) == times
 
     def __str__(self) -> str:
         return f"{self.lines} lines, {self.size} bytes, sha256 {self.sha256[:12]}"
@@ -138,11 +137,11 @@ class LineReader:
     def count(self) -> int:
         """The number of all lines; reads the rest of the file."""
         self.lines += len(self._waiting)
-        begun = bool(self._begun)
+        is_cut = bool(self._begun)  # the last line, by the end of the file
         for block in self.blocks():
             self.lines += block.count(b"\n")
-            begun = not block.endswith(b"\n")
-        self.lines += begun
+            is_cut = not block.endswith(b"\n")
+        self.lines += is_cut
         return self.lines
 
     def _block(self) -> bytes:
@@ -244,10 +243,10 @@ def same_content_now(record: FileRecord) -> FileRecord | None:
     try:
         if os.stat(record.path).st_size != record.size:
             return None
-        now = record_of(record.path)
+        current = record_of(record.path)
     except (OSError, InputError):
         return None
-    return now if now.same_content(record) else None
+    return current if current.same_content(record) else None
 
 
 class _Watched(io.RawIOBase):

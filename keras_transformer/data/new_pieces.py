@@ -42,20 +42,20 @@ def old_rows(old: PieceTable, new: PieceTable) -> list[list[int]]:
     roles = [{**table.special_ids, "unknown": table.unknown_id} for table in (old, new)]
     special = {roles[1][role]: roles[0][role] for role in reversed(roles[0])}
     pieces = old.pieces(range(old.vocabulary_size))
-    known = {
+    old_ids = {
         piece: number
         for number, piece in reversed([*enumerate(pieces)])
         if number not in roles[0].values()
     }
-    longest = max(map(len, known), default=0)
+    longest = max(map(len, old_ids), default=0)
     rows = []
     for number, piece in enumerate(new.pieces(range(new.vocabulary_size))):
         if number in special:
             rows.append([special[number]])
-        elif piece in known or _BYTE.fullmatch(piece):
-            rows.append([known[piece]] if piece in known else [])
+        elif piece in old_ids or _BYTE.fullmatch(piece):
+            rows.append([old_ids[piece]] if piece in old_ids else [])
         else:
-            rows.append(_parts(piece, known, longest))
+            rows.append(_parts(piece, old_ids, longest))
     return rows
 
 

@@ -165,10 +165,10 @@ def tmx_pairs(
             f"{reader.path}, line {units.line}: {fault}; give a TMX file"
         ) from None
     if units.count and not units.complete:
-        known = ", ".join(sorted(units.languages)[:20]) or "none"
+        codes = ", ".join(sorted(units.languages)[:20]) or "none"
         raise InputError(
             f"{reader.path} has no unit in both {columns[0]} and {columns[1]}; its "
-            f"languages are: {known}; choose two of them by columns"
+            f"languages are: {codes}; choose two of them by columns"
         )
     reader.lines = units.count
     yield _of_units(pending)

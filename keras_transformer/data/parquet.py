@@ -84,9 +84,9 @@ class ParquetReader(LineReader):
         Raises:
             InputError: where the file changed while it was read.
         """
-        record, then = record_of(self.path), self._status
-        now = (record.size, record.mtime_ns, record.ctime_ns)
-        if now != (then.st_size, then.st_mtime_ns, then.st_ctime_ns):
+        record, status = record_of(self.path), self._status
+        size_and_times = (status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+        if (record.size, record.mtime_ns, record.ctime_ns) != size_and_times:
             raise InputError(
                 f"{self.path} changed while it was being read; start again once it "
                 "is complete"

@@ -151,12 +151,12 @@ class PieceTable:
         Raises:
             InputError: where size or special ids differ, or there is no end id.
         """
-        found = {"vocabulary_size": self.vocabulary_size, **self.special_ids}
+        actual = {"vocabulary_size": self.vocabulary_size, **self.special_ids}
         wanted = {"pad_id": pad_id, "start_id": start_id, "end_id": end_id}
         for name, expected in {"vocabulary_size": vocabulary_size, **wanted}.items():
-            if found[name] != expected:
+            if actual[name] != expected:
                 raise InputError(
-                    f"{where}: the tokenizer has {name} {found[name]} but the config "
+                    f"{where}: the tokenizer has {name} {actual[name]} but the config "
                     f"says {expected}; use the tokenizer that the model was trained "
                     "with, or build the config with this tokenizer's "
                     "vocabulary_size and special_ids"

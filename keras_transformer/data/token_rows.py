@@ -129,17 +129,17 @@ class EncodedPairs:
                 "pairs with languages and pairs without cannot be combined; encode all "
                 "of them with languages, or none"
             )
-        known = [part.special_ids for part in parts if part.special_ids is not None]
-        for ids in known:
-            if ids != known[0]:
+        dicts = [part.special_ids for part in parts if part.special_ids is not None]
+        for ids in dicts:
+            if ids != dicts[0]:
                 raise InputError(
-                    f"pairs with the special ids {known[0]} and {ids} cannot be "
+                    f"pairs with the special ids {dicts[0]} and {ids} cannot be "
                     "combined; encode all of them with one tokenizer"
                 )
         return cls(
             TokenRows.concatenate([part.source for part in parts]),
             TokenRows.concatenate([part.target for part in parts]),
-            next(iter(known), None),
+            next(iter(dicts), None),
             any(part.is_whole for part in parts),
         )
 

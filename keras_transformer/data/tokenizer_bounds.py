@@ -40,19 +40,19 @@ def _check_cost(path: Path, vocabulary_size: int) -> None:
         model = path.read_bytes()
     except OSError:
         return
-    pieces = others = 0
+    pieces = other_bytes = 0
     try:
         for field, content in fields(model):
             if field == _PIECE:
                 pieces += 1
             else:
-                others += len(content)
+                other_bytes += len(content)
             if pieces > vocabulary_size:
                 raise InputError(
                     f"{path}: the tokenizer has more pieces than the "
                     f"{vocabulary_size} of the model; use the model's own tokenizer"
                 )
-            if others > _MOST_OTHER_BYTES:
+            if other_bytes > _MOST_OTHER_BYTES:
                 raise InputError(
                     f"{path}: the tokenizer has more than {_MOST_OTHER_BYTES} bytes "
                     "besides its pieces; train it again or copy it again"

@@ -74,13 +74,13 @@ def corpus() -> dict[str, list[Sentence]]:
     """All sentences of each split; only fixed phrases come more than once."""
     seen: set[tuple[str, str]] = set()
     known: Counter[str] = Counter()
-    found = {}
+    splits = {}
     for split in SPLITS:  # "train" first
-        found[split] = _sentences(split, seen, known)
+        splits[split] = _sentences(split, seen, known)
         if split == "train":
-            for sentence in found[split]:
+            for sentence in splits[split]:
                 known.update(_words(sentence.texts))
-    return found
+    return splits
 
 
 def table(sentences: Sequence[Sentence]) -> bytes:
@@ -105,13 +105,15 @@ def _sentences(
     # More than are needed: what is held out joins words that "train" has often.
     drawn = everyday.sentences(split, 10 * counts["everyday"], split)
     often = (
-        one
-        for one in drawn
-        if split == "train" or all(known[w] >= _OFTEN for w in _words(one.texts))
+        translation
+        for translation in drawn
+        if split == "train"
+        or all(known[word] >= _OFTEN for word in _words(translation.texts))
     )
-    for one in itertools.islice(often, counts["everyday"]):
-        times = _TIMES if split == "train" and one.kind == "phrase" else 1
-        sentences += [Sentence(one.texts, "everyday", -1, one.marks)] * times
+    for translation in itertools.islice(often, counts["everyday"]):
+        times = _TIMES if split == "train" and translation.kind == "phrase" else 1
+        sentence = Sentence(translation.texts, "everyday", -1, translation.marks)
+        sentences += [sentence] * times
     return _shuffled(sentences, random.Random(split))
 
 

@@ -45,18 +45,19 @@ def nearest(
     holders: dict[str, list[int]] = {}
     sizes = np.zeros(len(sources))
     for index, source in enumerate(sources):
-        found = features(source)
-        sizes[index] = len(found)
-        for feature in found:
+        source_features = features(source)
+        sizes[index] = len(source_features)
+        for feature in source_features:
             holders.setdefault(feature, []).append(index)
     arrays = {feature: np.array(indices) for feature, indices in holders.items()}
     result = []
     for query in queries:
-        found = features(query)
+        query_features = features(query)
         shared = np.zeros(len(sources))
-        for feature in found & arrays.keys():
+        for feature in query_features & arrays.keys():
             shared[arrays[feature]] += 1
-        result.append(int(np.argmax(2 * shared / (sizes + len(found)))))
+        similarities = 2 * shared / (sizes + len(query_features))
+        result.append(int(np.argmax(similarities)))
     return result
 
 

@@ -10,6 +10,7 @@ import datetime
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
+from typing import Literal
 
 import num2words
 from babel import Locale
@@ -103,7 +104,7 @@ def money(value: tuple[str, int], language: str) -> str:
     )
 
 
-def unit_in(unit: str, length: str) -> Rendering:
+def unit_in(unit: str, length: Literal["long", "short"]) -> Rendering:
     """A quantity in a unit of CLDR, `"long"` (kilograms) or `"short"` (kg)."""
     return lambda value, language: units.format_unit(
         value, unit, length, locale=language

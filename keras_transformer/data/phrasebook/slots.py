@@ -19,6 +19,7 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
+from typing import Literal
 
 from keras_transformer.data.phrasebook import rendering
 from keras_transformer.data.phrasebook.held_out import split_by_hash
@@ -94,7 +95,7 @@ def _date(style: str) -> Kind:
     return Kind("date", _DAYS, rendering.date_in(style))
 
 
-def _unit(unit: str, length: str, values: Iterable[Any]) -> Kind:
+def _unit(unit: str, length: Literal["long", "short"], values: Iterable[Any]) -> Kind:
     return Kind(unit, tuple(values), rendering.unit_in(unit, length))
 
 

@@ -39,13 +39,13 @@ def known_words(language: str) -> KnownWords:
         number_words=frozenset(_german_numbers() if language == "de" else ()),
     )
     different = {each for sentence in sentences for each in sentence.split()}
-    found = set(_words(" ".join(different), language))
+    words = set(_words(" ".join(different), language))
     return KnownWords(
         description=f"{_NAMES[language]} words of the embedded phrasebook",
         words=frozenset(
             word
-            for word in found
-            if ((small := word[0].lower() + word[1:]) == word or small not in found)
+            for word in words
+            if ((small := word[0].lower() + word[1:]) == word or small not in words)
             and not numbers.is_number(small)
         ),
         number_words=numbers.number_words,

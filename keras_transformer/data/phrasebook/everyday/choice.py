@@ -9,7 +9,9 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Mapping
 from collections.abc import Sequence
+from typing import TypeGuard
 from typing import TypeVar
 
 from keras_transformer.data.phrasebook.everyday import lexicon
@@ -54,12 +56,12 @@ class Draw:
         """One of the items, all equally likely."""
         return items[int(self._stream.random() * len(items))]
 
-    def weighted(self, weights: dict[Item, float]) -> Item:
+    def weighted(self, weights: Mapping[Item, float]) -> Item:
         """One of the keys, as likely as its weight."""
-        left = self._stream.random() * sum(weights.values())
+        remaining = self._stream.random() * sum(weights.values())
         for item, weight in weights.items():
-            left -= weight
-            if left < 0:
+            remaining -= weight
+            if remaining < 0:
                 return item
         return item
 
@@ -160,9 +162,9 @@ def something(
 
 def _is_too_young(owner: Nominal, thing: NounPhrase) -> bool:
     """Whether this would be the son or daughter of a child."""
-    theirs = thing.determiner in ("a", "his", "her", "their", *SMALL)
+    is_owned = thing.determiner in ("a", "his", "her", "their", *SMALL)
     return (
-        theirs
+        is_owned
         and bool({"son", "daughter", "child"} & thing.noun.kinds)
         and any("adult" not in noun.kinds for noun in nouns_of(owner))
     )
@@ -174,15 +176,15 @@ def is_clear(pronoun: Pronoun, verb: Verb, subject: Nominal) -> bool:
     German has one word for her and them, French one for him and her before a vowel and
     to him and to her.
     """
-    me = {"I": "I", "we": "I"}
-    one, other = pronoun.person, person_of(subject)
+    singular = {"we": "I"}
+    person, subject_person = pronoun.person, person_of(subject)
     if verb.german.preposition or verb.french.preposition not in ("", "à"):
         return False
-    if me.get(one, one) == me.get(other, other):
+    if singular.get(person, person) == singular.get(subject_person, subject_person):
         return False
-    if one == "they":
+    if person == "they":
         return verb.german.case == "dat"
-    if one in ("he", "she"):
+    if person in ("he", "she"):
         return not verb.french.preposition and not is_vowel(verb.french.infinitive)
     return True
 
@@ -193,8 +195,10 @@ def object_phrase(draw: Draw, noun: Noun, verb: Verb, subject: Nominal) -> NounP
         return NounPhrase(noun, "generic", not noun.mass)
     if {"sky", "one"} & noun.kinds:
         return NounPhrase(noun, "the")
-    own = OWNERS.get(person_of(subject))
-    owners = [own] if own and "own" in verb.flags else [*MINE, own or "my"]
+    possessive = OWNERS.get(person_of(subject))
+    owners = [*MINE, possessive or "my"]
+    if possessive and "own" in verb.flags:
+        owners = [possessive]
     if "kin" in noun.kinds and (noun.english != "child" or "own" in verb.flags):
         return _kin(draw, noun, verb, owners)
     if noun.mass:
@@ -269,7 +273,7 @@ def quality(draw: Draw, subject: Nominal) -> Adjective:
     return draw.one(_fitting(kinds))
 
 
-def nouns_of(nominal: Nominal) -> set[Noun]:
+def nouns_of(nominal: Nominal | None) -> set[Noun]:
     """The nouns in a phrase."""
     if isinstance(nominal, Pair):
         return nouns_of(nominal.first) | nouns_of(nominal.second)
@@ -278,11 +282,11 @@ def nouns_of(nominal: Nominal) -> set[Noun]:
 
 def is_known(nominal: Nominal) -> bool:
     """Whether it is clear who is meant: the dog, my dog; not a dog, many dogs."""
-    known = ("the", "this", "whose", *MINE)
-    return not isinstance(nominal, NounPhrase) or nominal.determiner in known
+    determiners = ("the", "this", "whose", *MINE)
+    return not isinstance(nominal, NounPhrase) or nominal.determiner in determiners
 
 
-def owned_by(nominal: Nominal | None, *owners: str) -> bool:
+def owned_by(nominal: Nominal | None, *owners: str) -> TypeGuard[NounPhrase]:
     """Whether it has one of these possessives."""
     return isinstance(nominal, NounPhrase) and nominal.determiner in owners
 

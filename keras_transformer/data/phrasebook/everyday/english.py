@@ -111,7 +111,7 @@ def _determined(meaning: NounPhrase, words: str) -> str:
         return words
     if determiner == "a":
         return with_article(words)
-    if determiner == "whose":
+    if determiner == "whose" and meaning.owner:
         return f"{meaning.owner.english}'s {words}"
     if determiner == "this":
         return f"{'these' if meaning.plural else 'this'} {words}"
@@ -132,7 +132,7 @@ def _relative(antecedent: NounPhrase, relative: Relative) -> str:
 def sentence(meaning: Sentence) -> str:
     """A whole sentence, with its first letter and its last sign."""
     main = MOODS[meaning.mood](meaning)
-    if meaning.subordinate:
+    if meaning.subordinate and meaning.conjunction:
         joint = meaning.conjunction.english
         second = clause(meaning.subordinate)
         if meaning.subordinate_first:
@@ -158,36 +158,40 @@ def _statement(meaning: Sentence) -> str:
 
 
 def _existence(meaning: Sentence) -> str:
-    each = meaning.clause
-    verb = _group(each).auxiliary
-    return _joined("there", verb, nominal(each.subject), each.place.english)
+    main = meaning.clause
+    verb = _group(main).auxiliary
+    place = main.place.english if main.place else ""
+    return _joined("there", verb, nominal(main.subject), place)
 
 
 def _question(meaning: Sentence) -> str:
-    asked, each = meaning.asked, meaning.clause
-    front = nominal(asked) if isinstance(asked, NounPhrase) else asked and asked.english
-    if isinstance(each.subject, Name) and "asked" in each.subject.phrase.kinds:
-        return clause(each)  # who sleeps
-    group = _group(each)
-    auxiliary = group.auxiliary or _do(each)
+    asked, main = meaning.asked, meaning.clause
+    if isinstance(asked, NounPhrase):
+        front = nominal(asked)
+    else:
+        front = asked.english if asked else ""
+    if isinstance(main.subject, Name) and "asked" in main.subject.phrase.kinds:
+        return clause(main)  # who sleeps
+    group = _group(main)
+    auxiliary = group.auxiliary or _do(main)
     rest = group.tail if group.auxiliary else _joined(group.base, group.tail)
-    middle = (_denial(each), _often(each), rest)
+    middle = (_denial(main), _often(main), rest)
     return _joined(
         front,
         auxiliary,
-        nominal(each.subject),
+        nominal(main.subject),
         *middle,
-        *_complements(each, not isinstance(asked, NounPhrase)),
+        *_complements(main, not isinstance(asked, NounPhrase)),
     )
 
 
 def _command(meaning: Sentence) -> str:
-    each = meaning.clause
+    main = meaning.clause
     return _joined(
         "please" if meaning.mood == "request" else "",
-        "do not" if each.negation else "",
-        each.verb.english,
-        *_complements(each),
+        "do not" if main.negation else "",
+        main.verb.english,
+        *_complements(main),
     )
 
 
@@ -310,5 +314,5 @@ def _predicate(meaning: Predicate) -> str:
     return f"very {words}" if meaning.very else words
 
 
-def _joined(*words: str | None) -> str:
+def _joined(*words: str) -> str:
     return " ".join(filter(None, words))

@@ -129,7 +129,7 @@ def _relative(antecedent: NounPhrase, relative: Relative) -> str:
 def sentence(meaning: Sentence) -> str:
     """A whole sentence, with its first letter, its spaces and its last sign."""
     main = MOODS[meaning.mood](meaning)
-    if meaning.subordinate:
+    if meaning.subordinate and meaning.conjunction:
         joint = meaning.conjunction.french
         second = clause(meaning.subordinate)
         if meaning.subordinate_first:
@@ -161,27 +161,28 @@ def _statement(meaning: Sentence) -> str:
 
 
 def _existence(meaning: Sentence) -> str:
-    each = meaning.clause
-    return f"il y a {nominal(each.subject)} {each.place.french}"
+    main = meaning.clause
+    place = main.place.french if main.place else ""
+    return f"il y a {nominal(main.subject)} {place}"
 
 
 def _question(meaning: Sentence) -> str:
-    asked, each = meaning.asked, meaning.clause
-    if isinstance(each.subject, Name) and "asked" in each.subject.phrase.kinds:
-        return clause(each)
+    asked, main = meaning.asked, meaning.clause
+    if isinstance(main.subject, Name) and "asked" in main.subject.phrase.kinds:
+        return clause(main)
     if isinstance(asked, NounPhrase):
-        return f"{nominal(asked)} est-ce que {clause(each, moved=asked)}"
+        return f"{nominal(asked)} est-ce que {clause(main, moved=asked)}"
     if asked and "inverted" in asked.kinds:
-        return _joined(asked.french, *_verb(each, [], None), subject(each.subject))
+        return _joined(asked.french, *_verb(main, [], None), subject(main.subject))
     front = f"{asked.french} " if asked else ""
-    return f"{front}est-ce que {clause(each)}"
+    return f"{front}est-ce que {clause(main)}"
 
 
 def _command(meaning: Sentence) -> str:
-    each = meaning.clause
-    infinitive = each.verb.french.infinitive
-    clitics = _clitics(each)
-    denied = bool(each.negation)
+    main = meaning.clause
+    infinitive = main.verb.french.infinitive
+    clitics = _clitics(main)
+    denied = bool(main.negation)
     if meaning.mood == "request":
         verb = ["veuillez", *(("ne pas",) if denied else ()), *clitics, infinitive]
     elif denied:
@@ -189,7 +190,7 @@ def _command(meaning: Sentence) -> str:
     else:
         tails = [{"me": "moi"}.get(clitic, clitic) for clitic in clitics]
         verb = ["-".join([words.present(infinitive, "you"), *tails])]
-    return _joined(*verb, *_complements(each, each.object))
+    return _joined(*verb, *_complements(main, main.object))
 
 
 MOODS = {
@@ -247,9 +248,9 @@ def _finite(
     if infinitive in words.ETRE or meaning.verb.french.reflexive:
         agreed = words.agreeing(participle, *gender_and_number(meaning.subject))
         return [words.present("être", person)], agreed
-    before = moved or _direct_pronoun(meaning)
-    if before:
-        participle = words.agreeing(participle, *gender_and_number(before))
+    antecedent = moved or _direct_pronoun(meaning)
+    if antecedent:
+        participle = words.agreeing(participle, *gender_and_number(antecedent))
     return [words.present("avoir", person)], participle
 
 
@@ -288,11 +289,12 @@ def _clitics(meaning: Clause, moved: Nominal | None = None) -> list[str]:
 def _complements(meaning: Clause, thing: Nominal | None) -> list[str]:
     """All after the verb, in its order."""
     recipient = meaning.recipient
-    given = recipient and not isinstance(recipient, Pronoun)
+    if isinstance(recipient, Pronoun):  # it stands before the verb
+        recipient = None
     return [
         meaning.verb.french.after,
         _object(meaning, thing) if thing else "",
-        words.prepositional("à", nominal(recipient)) if given else "",
+        words.prepositional("à", nominal(recipient)) if recipient else "",
         _predicate(meaning) if meaning.predicate else "",
         meaning.place.french if meaning.place else "",
         meaning.time.french if meaning.time and not meaning.time_first else "",
@@ -331,6 +333,8 @@ def _predicate(meaning: Clause) -> str:
         return f"{NUMBERS[predicate.number].french} {unit}"
     if isinstance(predicate, NounPhrase):
         return nominal(predicate)
+    if predicate is None:
+        return ""
     agreement = gender_and_number(meaning.subject)
     if isinstance(predicate, Comparison):
         form = words.adjective_form(predicate.adjective, *agreement)

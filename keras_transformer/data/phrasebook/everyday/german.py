@@ -91,7 +91,7 @@ def _article(meaning: NounPhrase, denied: bool) -> str:
 
 
 def _article_form(meaning: NounPhrase, article: str, case: str, of: str) -> str:
-    if article == "whose":
+    if article == "whose" and meaning.owner:
         return f"{meaning.owner.german}s"
     if article in NUMBERS:
         return NUMBERS[article].german
@@ -101,13 +101,13 @@ def _article_form(meaning: NounPhrase, article: str, case: str, of: str) -> str:
 
 
 def _relative(antecedent: NounPhrase, relative: Relative) -> str:
-    each = relative.clause
-    case = "nom" if relative.role == "subject" else each.verb.german.case
+    inner = relative.clause
+    case = "nom" if relative.role == "subject" else inner.verb.german.case
     of = words.gender(antecedent.head, antecedent.plural)
     pronoun = words.RELATIVE[case][of]
     if relative.role == "subject":
-        return _joined(pronoun, *_verb_last(each, subject=False))
-    return _joined(pronoun, *_verb_last(each, with_object=False))
+        return _joined(pronoun, *_verb_last(inner, subject=False))
+    return _joined(pronoun, *_verb_last(inner, with_object=False))
 
 
 # === Clauses ===
@@ -116,7 +116,7 @@ def _relative(antecedent: NounPhrase, relative: Relative) -> str:
 def sentence(meaning: Sentence) -> str:
     """A whole sentence, with its first letter, its commas and its last sign."""
     main = MOODS[meaning.mood](meaning)
-    if meaning.subordinate:
+    if meaning.subordinate and meaning.conjunction:
         joint = meaning.conjunction.german
         main_order = "main" in meaning.conjunction.kinds
         order = statement if main_order else subordinate
@@ -147,35 +147,36 @@ def subordinate(meaning: Clause) -> str:
 
 
 def _statement(meaning: Sentence) -> str:
-    each = meaning.clause
-    thing = each.object
+    spoken = meaning.clause
+    thing = spoken.object
     if isinstance(thing, NounPhrase) and thing.relative:  # it goes to the very end
         plain = dataclasses.replace(thing, relative=None)
-        main = statement(dataclasses.replace(each, object=plain))
+        main = statement(dataclasses.replace(spoken, object=plain))
         return f"{main}, {_relative(thing, thing.relative)}"
-    return statement(each)
+    return statement(spoken)
 
 
 def _existence(meaning: Sentence) -> str:
-    each = meaning.clause
-    finite = words.present(each.verb.german, person_of(each.subject))
-    return _joined(each.place.german, finite, nominal(each.subject))
+    main = meaning.clause
+    finite = words.present(main.verb.german, person_of(main.subject))
+    place = main.place.german if main.place else ""
+    return _joined(place, finite, nominal(main.subject))
 
 
 def _question(meaning: Sentence) -> str:
-    asked, each = meaning.asked, meaning.clause
-    if isinstance(each.subject, Name) and "asked" in each.subject.phrase.kinds:
-        return statement(each)
+    asked, main = meaning.asked, meaning.clause
+    if isinstance(main.subject, Name) and "asked" in main.subject.phrase.kinds:
+        return statement(main)
     if isinstance(asked, NounPhrase):
-        front = nominal(asked, each.verb.german.case)
-        return _joined(front, *_verb_first(each, with_object=False))
-    return _joined(asked.german if asked else "", *_verb_first(each))
+        front = nominal(asked, main.verb.german.case)
+        return _joined(front, *_verb_first(main, with_object=False))
+    return _joined(asked.german if asked else "", *_verb_first(main))
 
 
 def _command(meaning: Sentence) -> str:
-    each = meaning.clause
+    main = meaning.clause
     please = "bitte" if meaning.mood == "request" else ""
-    return _joined(please, *_verb_first(each))
+    return _joined(please, *_verb_first(main))
 
 
 MOODS = {
@@ -338,6 +339,8 @@ def _predicate(meaning: Clause) -> str:
         )
     if isinstance(predicate, NounPhrase):
         return nominal(predicate, "nom", _is_kein(meaning))
+    if predicate is None:
+        return ""
     text = " und ".join(each.german for each in predicate.adjectives)
     return f"sehr {text}" if predicate.very else text
 

@@ -22,6 +22,7 @@ from keras_transformer.data.phrasebook.everyday.meaning import NounPhrase
 from keras_transformer.data.phrasebook.everyday.meaning import Pronoun
 from keras_transformer.data.phrasebook.everyday.meaning import Sentence
 from keras_transformer.data.phrasebook.everyday.meaning import is_negatable
+from keras_transformer.data.phrasebook.everyday.meaning import object_phrase
 from keras_transformer.data.phrasebook.everyday.states import being
 from keras_transformer.data.phrasebook.everyday.words import Phrase
 from keras_transformer.data.phrasebook.everyday.words import Verb
@@ -36,7 +37,7 @@ def statement(draw: Draw) -> Sentence:
     if draw.chance(0.08):
         return Sentence(states.role(draw))
     if draw.chance(0.08):
-        return Sentence(possessions.theirs(draw))
+        return Sentence(possessions.of_them(draw))
     return Sentence(action(draw))
 
 
@@ -139,19 +140,20 @@ def denied(clause: Clause) -> Clause:
             plain,
             subject=_known(plain.subject),
             object=_uncounted(plain.object),
-            recipient=_known(plain.recipient),
+            recipient=_known(plain.recipient) if plain.recipient else None,
         )
-    if plain.verb.german.preposition and is_negatable(plain.object):
+    thing = plain.object
+    if thing and plain.verb.german.preposition and is_negatable(thing):
         # "Nicht auf einen" and "auf keinen" would both do.
-        plain = dataclasses.replace(plain, object=_known(plain.object))
+        plain = dataclasses.replace(plain, object=_known(thing))
     return plain
 
 
-def _known(nominal: Nominal | None) -> Nominal | None:
+def _known(nominal: Nominal) -> Nominal:
     """The dog for a dog, five dogs or many dogs."""
-    if nominal is None or choice.is_known(nominal):
-        return nominal
-    return dataclasses.replace(nominal, determiner="the")
+    if isinstance(nominal, NounPhrase) and not choice.is_known(nominal):
+        return dataclasses.replace(nominal, determiner="the")
+    return nominal
 
 
 def _uncounted(nominal: Nominal | None) -> Nominal | None:
@@ -215,7 +217,7 @@ def number(draw: Draw) -> Sentence:
         ),
     )
     count = draw.one(choice.SMALL)
-    thing = dataclasses.replace(clause.object, determiner=count, plural=True)
+    thing = dataclasses.replace(object_phrase(clause), determiner=count, plural=True)
     return Sentence(dataclasses.replace(clause, object=thing))
 
 
@@ -246,11 +248,11 @@ def phrase(draw: Draw) -> Phrase:
     if "name" not in said.kinds or draw.chance(0.4):
         return said
     name = draw.one(lexicon.phrases("names"))
-    texts = (
+    english, german, french = (
         re.sub(r"( ?[.?!])$", rf", {called}\1", text)
         for text, called in zip(said.texts, name.texts, strict=True)
     )
-    return Phrase(*texts)
+    return Phrase(english, german, french)
 
 
 def opened(draw: Draw) -> Sentence:

@@ -58,9 +58,7 @@ def adjectives() -> tuple[Adjective, ...]:
 @functools.cache
 def phrases(table: str) -> tuple[Phrase, ...]:
     """The phrases of a table: `times`, `places`, `adverbs`, `names`, `phrases`, ..."""
-    return tuple(
-        Phrase(*row[:3], frozenset(" ".join(row[3:]).split())) for row in rows(table)
-    )
+    return tuple(_phrase(*row) for row in rows(table))
 
 
 @functools.cache
@@ -96,6 +94,16 @@ def _of_kind(kinds: frozenset[str]) -> tuple[Noun, ...]:
     return tuple(each for each in nouns() if kinds & each.kinds)
 
 
+def _phrase(english: str, german: str, french: str, *kinds: str) -> Phrase:
+    return Phrase(english, german, french, frozenset(" ".join(kinds).split()))
+
+
+def _matched(pattern: str | re.Pattern[str], text: str) -> re.Match[str]:
+    if match := re.fullmatch(pattern, text):
+        return match
+    raise ValueError(f"{text!r} is not written as the tables are")
+
+
 def _pair(text: str) -> tuple[str, str]:
     first, _, second = text.partition("/")
     return first, second
@@ -105,7 +113,7 @@ def _noun(english: str, german: str, plural: str, french: str, kinds: str) -> No
     singular, many = _pair(english)
     article, _, german = german.partition(" ")
     german, weak = _pair(german)
-    marker, french = re.fullmatch(r"(un |une |du |de la |de l')(.*)", french).groups()
+    marker, french = _matched(r"(un |une |du |de la |de l')(.*)", french).groups()
     french, french_plural = _pair(french)
     feminine = marker in ("une ", "de la ") or french == "eau"
     return Noun(
@@ -163,7 +171,7 @@ _GERMAN = re.compile(
 
 def _german_verb(text: str) -> GermanVerb:
     whole, *forms = text.split(", ")
-    parts = _GERMAN.fullmatch(whole).groupdict(default="")
+    parts = _matched(_GERMAN, whole).groupdict(default="")
     infinitive = parts["infinitive"]
     stem = re.sub("e?n$", "", infinitive)
     link = "e" if re.search("([td]|[^aeiourlh]n)$", stem) else ""
@@ -186,7 +194,7 @@ def _german_verb(text: str) -> GermanVerb:
 
 
 def _french_verb(text: str) -> FrenchVerb:
-    reflexive, infinitive, rest = re.fullmatch(r"(se |s')?(\w+) ?(.*)", text).groups()
+    reflexive, infinitive, rest = _matched(r"(se |s')?(\w+) ?(.*)", text).groups()
     words = rest.split()
     preposition = words.pop() if words and words[-1] in ("à", "de", "avec") else ""
     return FrenchVerb(infinitive, bool(reflexive), " ".join(words), preposition)
@@ -194,11 +202,9 @@ def _french_verb(text: str) -> FrenchVerb:
 
 def _adjective(english: str, german: str, french: str, kinds: str) -> Adjective:
     french, *marks = re.split(r" (?=[<!=])", french)
-    masculine, *others = french.split(", ")
-    feminine, vowel = [*others, "", ""][:2]
-    words = re.fullmatch(
-        r"([^,/( ]+)(?:/([^,( ]+))?(?:, ([^( ]+))?(?: \((\w+)\))?", german
-    )
+    masculine, *forms = french.split(", ")
+    feminine, vowel = [*forms, "", ""][:2]
+    words = _matched(r"([^,/( ]+)(?:/([^,( ]+))?(?:, ([^( ]+))?(?: \((\w+)\))?", german)
     positive, stem, comparative, more = words.groups(default="")
     stem = stem or positive
     return Adjective(

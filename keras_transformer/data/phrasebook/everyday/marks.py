@@ -33,10 +33,10 @@ def split_of(marks: tuple[str, ...]) -> str:
         `"test"` or `"validation"` where one of the marks is held out for it; `"train"`
         where none is; an empty text where some are held out for either.
     """
-    found = {_split(mark) for mark in marks} - {"train"}
-    if len(found) > 1:
+    splits = {_split(mark) for mark in marks} - {"train"}
+    if len(splits) > 1:
         return ""
-    return found.pop() if found else "train"
+    return splits.pop() if splits else "train"
 
 
 @functools.cache
@@ -50,8 +50,8 @@ def marks_of(meaning: Sentence | Phrase) -> tuple[str, ...]:
     if isinstance(meaning, Phrase):
         return ()
     clauses = (meaning.clause, meaning.subordinate)
-    found = (mark for each in clauses if each for mark in _of_clause(each))
-    return tuple(dict.fromkeys(found))
+    marks = (mark for each in clauses if each for mark in _of_clause(each))
+    return tuple(dict.fromkeys(marks))
 
 
 def _of_clause(clause: Clause) -> Iterator[str]:

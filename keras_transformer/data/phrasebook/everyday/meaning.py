@@ -218,6 +218,17 @@ def person_of(nominal: Nominal) -> str:
     return "she" if "female" in kinds else "he" if "male" in kinds else "it"
 
 
-def is_negatable(nominal: Nominal | None) -> bool:
+def is_negatable(part: Nominal | Predicate | None) -> bool:
     """Whether "not a" becomes one word, as in German "kein"."""
-    return isinstance(nominal, NounPhrase) and nominal.determiner in ("a", "generic")
+    return isinstance(part, NounPhrase) and part.determiner in ("a", "generic")
+
+
+def object_phrase(clause: Clause) -> NounPhrase:
+    """The object of a clause, a noun phrase.
+
+    Raises:
+        TypeError: where it is none.
+    """
+    if not isinstance(clause.object, NounPhrase):
+        raise TypeError(f"no noun phrase: {clause.object}")
+    return clause.object

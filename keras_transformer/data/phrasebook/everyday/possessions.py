@@ -15,6 +15,7 @@ from keras_transformer.data.phrasebook.everyday.meaning import Name
 from keras_transformer.data.phrasebook.everyday.meaning import NounPhrase
 from keras_transformer.data.phrasebook.everyday.meaning import Pronoun
 from keras_transformer.data.phrasebook.everyday.meaning import Sentence
+from keras_transformer.data.phrasebook.everyday.meaning import object_phrase
 from keras_transformer.data.phrasebook.everyday.states import being
 from keras_transformer.data.phrasebook.everyday.words import Phrase
 
@@ -32,14 +33,14 @@ def possession(draw: Draw) -> Sentence:
     noun = draw.one(lexicon.of_kind(OWNABLE))
     if part == "this":
         return Sentence(_this(draw, owner))
-    whose = NounPhrase(noun, "whose", owner=owner)
+    possession_of_name = NounPhrase(noun, "whose", owner=owner)
     if {"pet", "kin"} & noun.kinds and draw.chance(0.7):
         kind = "animal" if "pet" in noun.kinds else "person"
         clause = action(draw, fits=lambda verb: bool({kind} & verb.subjects))
         if isinstance(clause.object, NounPhrase | Pronoun):
             return possession(draw)
-        return Sentence(dataclasses.replace(clause, subject=whose))
-    return Sentence(being(draw, subject=whose))
+        return Sentence(dataclasses.replace(clause, subject=possession_of_name))
+    return Sentence(being(draw, subject=possession_of_name))
 
 
 OWNABLE = ("pet", "owned", "lost", "clothes", "sibling", "friend", "room")
@@ -63,21 +64,21 @@ def _this(draw: Draw, owner: Phrase) -> Clause:
         determiner = "your"
     many = draw.chance(0.2) and bool(noun.english_plural) and "only" not in noun.kinds
     words = ("these", "das", "ce") if many else ("this", "das", "ce")
-    this = Name(Phrase(*words, frozenset(["plural" if many else "male"])))
-    what = NounPhrase(
+    pronoun = Name(Phrase(*words, frozenset(["plural" if many else "male"])))
+    thing = NounPhrase(
         noun, determiner, many, owner=owner if determiner == "whose" else None
     )
     denial = "not" if draw.chance(0.2) else ""
-    return Clause(this, clauses.BE, predicate=what, negation=denial)
+    return Clause(pronoun, clauses.BE, predicate=thing, negation=denial)
 
 
-def theirs(draw: Draw) -> Clause:
+def of_them(draw: Draw) -> Clause:
     """They do something with what is theirs, which tells them from "you" in German."""
     clause = draw.first(
         lambda: action(draw, fits=lambda verb: bool(verb.objects), bare=True),
         lambda each: choice.owned_by(each.object, *choice.MINE),
     )
-    thing = dataclasses.replace(clause.object, determiner=OWNERS["they"])
+    thing = dataclasses.replace(object_phrase(clause), determiner=OWNERS["they"])
     if "only" in thing.noun.kinds:
-        return theirs(draw)
+        return of_them(draw)
     return dataclasses.replace(clause, subject=Pronoun("they"), object=thing)

@@ -14,6 +14,7 @@ from keras_transformer.data.phrasebook.everyday.meaning import Clause
 from keras_transformer.data.phrasebook.everyday.meaning import NounPhrase
 from keras_transformer.data.phrasebook.everyday.meaning import Pronoun
 from keras_transformer.data.phrasebook.everyday.meaning import Sentence
+from keras_transformer.data.phrasebook.everyday.meaning import object_phrase
 from keras_transformer.data.phrasebook.everyday.meaning import person_of
 from keras_transformer.data.phrasebook.everyday.words import Phrase
 from keras_transformer.data.phrasebook.everyday.words import Verb
@@ -66,7 +67,7 @@ def with_word(draw: Draw) -> Sentence:
 def _asking(clause: Clause, asked: Phrase | NounPhrase | None = None) -> Sentence:
     """The question, its time at its end; what is asked about is known: the, my."""
     subject = clause.subject
-    if not choice.is_known(subject):
+    if isinstance(subject, NounPhrase) and not choice.is_known(subject):
         subject = dataclasses.replace(subject, determiner="the")
     often = clause.often
     if often and often.english in ("sometimes", "rarely"):
@@ -178,7 +179,7 @@ def _about(draw: Draw, determiner: str, plural: bool) -> Sentence:
             and not {"only", "one"} & each.object.noun.kinds
         ),
     )
-    asked = NounPhrase(clause.object.noun, determiner, plural)
+    asked = NounPhrase(object_phrase(clause).noun, determiner, plural)
     timed = clause.tense != "present" and clause.verb is not clauses.HAVE
     time = clause.time if timed else None
     clause = dataclasses.replace(

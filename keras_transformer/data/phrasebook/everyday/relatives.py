@@ -17,6 +17,7 @@ from keras_transformer.data.phrasebook.everyday.meaning import NounPhrase
 from keras_transformer.data.phrasebook.everyday.meaning import Qualities
 from keras_transformer.data.phrasebook.everyday.meaning import Relative
 from keras_transformer.data.phrasebook.everyday.meaning import Sentence
+from keras_transformer.data.phrasebook.everyday.meaning import object_phrase
 from keras_transformer.data.phrasebook.everyday.words import Verb
 
 
@@ -25,7 +26,9 @@ def relative(draw: Draw) -> Sentence:
     if draw.chance(0.5):
         antecedent = _antecedent(draw, draw.one(("person", "animal", "thing")))
         clause = states.being(draw, subject=antecedent)
-        adjectives = clause.predicate.adjectives[:1]
+        adjectives = ()
+        if isinstance(clause.predicate, Qualities):
+            adjectives = clause.predicate.adjectives[:1]
         return Sentence(Clause(antecedent, clauses.BE, predicate=Qualities(adjectives)))
     clause = draw.first(
         lambda: action(draw, fits=_takes_people, bare=True),
@@ -35,8 +38,13 @@ def relative(draw: Draw) -> Sentence:
             and not each.object.noun.mass
         ),
     )
-    thing = _with_relative(draw, NounPhrase(clause.object.noun, "the"), clause.subject)
-    if thing is None or thing.relative.clause.verb is clause.verb:
+    phrase = NounPhrase(object_phrase(clause).noun, "the")
+    thing = _with_relative(draw, phrase, clause.subject)
+    if (
+        thing is None
+        or thing.relative is None
+        or thing.relative.clause.verb is clause.verb
+    ):
         return relative(draw)
     return Sentence(dataclasses.replace(clause, object=thing))
 
@@ -54,8 +62,8 @@ def _antecedent(draw: Draw, kind: str) -> NounPhrase:
     noun = draw.one(nouns)
     many = draw.chance(0.25) and bool(noun.english_plural)
     phrase = NounPhrase(noun, "the", many)
-    made = None if "kin" in noun.kinds else _with_relative(draw, phrase, None)
-    return made or _antecedent(draw, kind)
+    whole = None if "kin" in noun.kinds else _with_relative(draw, phrase, None)
+    return whole or _antecedent(draw, kind)
 
 
 def _with_relative(

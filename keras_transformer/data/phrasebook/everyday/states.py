@@ -32,12 +32,16 @@ from keras_transformer.data.phrasebook.everyday.words import Phrase
 def being(draw: Draw, tense: str = "present", subject: Nominal | None = None) -> Clause:
     """Somebody or something is such and such."""
     subject = subject or draw.first(lambda: _described(draw), choice.is_known)
-    before = subject.adjective if isinstance(subject, NounPhrase) else None
     first = choice.quality(draw, subject)
-    both = draw.chance(0.15)
-    second = choice.quality(draw, subject) if both else first
-    if before and not (  # no red car is blue
-        go_together(before, first) and go_together(before, second)
+    has_two = draw.chance(0.15)
+    second = choice.quality(draw, subject) if has_two else first
+    adjective = subject.adjective if isinstance(subject, NounPhrase) else None
+    if (
+        isinstance(subject, NounPhrase)
+        and adjective
+        and not (  # no red car is blue
+            go_together(adjective, first) and go_together(adjective, second)
+        )
     ):
         return being(draw, tense, dataclasses.replace(subject, adjective=None))
     qualities = (first, second) if go_together(first, second) else (first,)
@@ -104,7 +108,7 @@ def comparison(draw: Draw) -> Clause:
     if len(nouns) < 3:
         return comparison(draw)
 
-    def one() -> Nominal:
+    def candidate() -> Nominal:
         if kind == "person" and draw.chance(0.4):
             return choice.name(draw) if draw.chance(0.6) else Pronoun(draw.one(FIRST))
         return draw.first(
@@ -115,9 +119,9 @@ def comparison(draw: Draw) -> Clause:
             ),
         )
 
-    subject = single(one())
+    subject = single(candidate())
     other = draw.first(
-        lambda: single(one()),
+        lambda: single(candidate()),
         lambda each: (
             each != subject
             and (

@@ -42,7 +42,7 @@ Codes = str | Sequence[str] | None
 class Translator:
     """A trained model with its tokenizers: lines in, translations out.
 
-    Any number of threads may call it; of processes see docs/speed.md.
+    It is safe to call from several threads; docs/speed.md is about several processes.
 
     Args:
         model: a model of this package, or an `Ensemble` of them.
@@ -333,7 +333,7 @@ class Translator:
     def direction(
         self, source_language: str | None = None, target_language: str | None = None
     ) -> Direction:
-        """What stands around a text and its translation.
+        """The tokens around a text and its translation, for a pair of languages.
 
         Args:
             source_language: the code of the source; the translator's if left out.
@@ -354,7 +354,7 @@ class Translator:
         source_language: Codes = None,
         target_language: Codes = None,
     ) -> None:
-        """Refuses what `translate` would refuse, without translating.
+        """Raises the errors that `translate` would raise, without translating.
 
         Args:
             lines: see `translate`, as the others.
@@ -415,7 +415,7 @@ class Translator:
     # === The model folder ===
 
     def info(self) -> dict[str, Any]:
-        """What a person would ask about the model."""
+        """Facts about the model, by name, as `keras-transformer info` prints them."""
         config, known = self.model.config, self.known_words
         return {
             **(known.info() if known else {}),
@@ -435,7 +435,8 @@ class Translator:
     def save(self, folder: str | Path, card: str | None = None) -> None:
         """Writes a model folder: config, weights, tokenizers and a card.
 
-        It is whole or not there; an older model folder of the same name is replaced.
+        The folder is written completely or not at all; an older model folder of the
+        same name is replaced.
 
         Args:
             folder: its path.
@@ -492,13 +493,13 @@ class Translator:
             for first, other in zip((source, target), contents[1:3], strict=True):
                 if first.model != other.model:
                     raise InputError(
-                        f"{path} has another tokenizer than {folder}; an ensemble "
-                        f"needs models that were trained with the same one"
+                        f"{path} has another tokenizer than {folder}; the models "
+                        f"of an ensemble must have been trained with the same one"
                     )
             if not alike(languages, contents.languages):
                 raise InputError(
-                    f"{path} has other languages than {folder}; an ensemble needs "
-                    f"models that are told them in the same way"
+                    f"{path} has other languages than {folder}; the models of an "
+                    f"ensemble must have the same language codes and layouts"
                 )
             models.append(contents.model)
         model = Ensemble(models, combination) if others else model

@@ -30,7 +30,7 @@ _NUM_SAMPLES = 32  # of which MBR chooses
 
 
 def n_best_size(beam_size: int) -> int:
-    """W and R where several hypotheses are wanted: greedy search has no others."""
+    """The beam size of an n-best search; a greedy search is widened to a beam."""
     return beam_size if beam_size > 1 else _N_BEST
 
 

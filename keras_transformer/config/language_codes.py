@@ -1,4 +1,4 @@
-"""Codes of languages that are near to one, for messages about unknown codes."""
+"""Suggestions of language codes, for messages about unknown ones."""
 
 from __future__ import annotations
 

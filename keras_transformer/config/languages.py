@@ -33,7 +33,7 @@ Part = Literal["source", "target", "text", "end"]
 
 @dataclasses.dataclass(frozen=True)
 class Direction:
-    """What stands around the text of a source and of its translation.
+    """The ids around the text of a source and of its translation, for two languages.
 
     That of a model without languages has the end token alone.
 
@@ -103,7 +103,7 @@ class Direction:
 
 
 class Languages(Documented):
-    """Languages that one model translates between, and how it is told which.
+    """The languages of a multilingual model, and how it is told which to use.
 
     What depends on the two languages of a text is in its `Direction`.
 
@@ -276,7 +276,7 @@ class Languages(Documented):
         source_language: str | None = None,
         target_language: str | None = None,
     ) -> Direction:
-        """What stands around texts of two languages.
+        """The `Direction` of two languages.
 
         Args:
             special_ids: `start_id` and `end_id` of the model's config, or of its
@@ -377,7 +377,7 @@ class Languages(Documented):
         )
 
     def info(self) -> dict[str, Any]:
-        """What a person would ask about them."""
+        """The facts about languages that `keras-transformer info` prints."""
         facts = {
             "languages": _counted(tuple(self.codes)),
             "source languages": None if self.sources is None else _named(self.sources),

@@ -245,7 +245,7 @@ def model_class(config: TransformerConfig) -> ModelClass:
 
 
 class Placement(NamedTuple):
-    """Where a weight of ours stands in a file of theirs."""
+    """The place of one of our weights in a file of `transformers`."""
 
     weight: str  # path
     shape: Shape

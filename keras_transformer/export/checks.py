@@ -131,7 +131,7 @@ def check_quantization(
 
 
 def require_packages(what: str, *packages: str) -> None:
-    """Refuses to go on where one of the packages is not installed.
+    """Raises where one of the packages is not installed.
 
     Args:
         what: see `require_transformer`.

@@ -66,7 +66,7 @@ def export(
 
 
 def _imports(config: Any) -> list[str]:
-    """The modules that make what a config names known to a fresh process."""
+    """The modules to import in a fresh process, which register what a config names."""
     position = getattr(config, "position", "none")
     module = position_module(position)
     if module == "__main__":

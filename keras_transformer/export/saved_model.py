@@ -160,7 +160,7 @@ def _version(output: Path, version: int | None) -> int:
     ]
     if foreign:
         raise InputError(
-            f"{output} holds {min(foreign)}, which is no version of a SavedModel; "
+            f"{output} holds {min(foreign)}, which is not a version of a SavedModel; "
             f"choose another folder"
         )
     if version is None:

@@ -121,7 +121,7 @@ def _matmul(heads: Tensor, groups: Tensor) -> Tensor:
 
 
 def _heads_a_group(heads: Tensor, groups: Tensor) -> int:
-    """How many heads share keys and values; 1 for each its own."""
+    """The number of query heads that share one head of keys and values."""
     if len(heads.shape) < 4:
         return 1
     num_heads, num_groups = heads.shape[-3], groups.shape[-3]

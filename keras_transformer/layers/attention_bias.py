@@ -18,7 +18,7 @@ from keras_transformer.tensors import Tensor
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class AttentionBias(keras.layers.Layer):
-    """From ids (B, T), what to add to the scores of self-attention over them.
+    """The bias that self-attention adds to its scores, computed from ids (B, T).
 
     Computed once a step and shared by the layers of a stack.
 
@@ -36,9 +36,9 @@ class AttentionBias(keras.layers.Layer):
         masks in use need.
 
     Raises:
-        ValueError: ids are floats of half the precision, or no whole numbers.
+        ValueError: ids are floats of half precision, or not whole numbers.
 
-    Masking: this is where it is made; Keras masks are neither read nor produced.
+    Masking: made here, of the ids; Keras masks are neither read nor produced.
 
     Example:
 

@@ -55,8 +55,8 @@ class DecoderBlock(TransformerBlock):
 
     Returns:
         (B, T, D); with a cache, that and the new cache; with
-        `return_attention_weights`, also the weights (B, H, T, T) of self-attention,
-        which an SSRU has not, and (B, H, T, S) of cross-attention in float32.
+        `return_attention_weights`, also the weights (B, H, T, T) of self-attention
+        (absent with an SSRU) and (B, H, T, S) of cross-attention in float32.
 
     Raises:
         ValueError: there is an SSRU, and a mask or bias for self-attention.

@@ -54,7 +54,7 @@ class Dropout(keras.layers.Dropout):
 
     @property
     def draws_by_row(self) -> bool:
-        """Whether it is neither Keras' own dropout nor exact."""
+        """Whether masks depend on the row in the batch: this class draws them."""
         return self.rate not in (0, 1) and not self._is_kerass
 
     @property
@@ -72,12 +72,12 @@ class Dropout(keras.layers.Dropout):
         return backends.zero_where_below(scaled, random_bytes, self._dropped)
 
     def _check_recomputation(self, keras_own: bool) -> None:
-        """Refuses what would drop other elements in the backward pass."""
+        """Raises where the backward pass would draw another dropout mask."""
         mode = getattr(getattr(self, "_remat_mode", None), "mode", None)
         again = mode not in (None, "activations")
         if again and (keras_own or backends.name == "tensorflow"):
             raise ValueError(
-                f"{self.name}: what is dropped here is drawn anew where a RematScope "
-                f"has it computed again, and the gradients would be wrong; leave out "
-                f"the scope, or use PyTorch and neither noise_shape nor seed"
+                f"{self.name}: a RematScope computes this layer twice with different "
+                f"dropout masks, and the gradients would be wrong; leave out the "
+                f"scope, or use PyTorch and neither noise_shape nor seed"
             )

@@ -1,4 +1,4 @@
-"""A convolution whose outputs have a gate each, over whole sequences or a step.
+"""Gated convolution, over whole sequences or one step at a time.
 
 B batch, T positions, D hidden_dim, R positions that are kept, W beam width.
 """
@@ -88,7 +88,7 @@ class GatedConvolution(keras.layers.Layer):
 
     @property
     def num_kept(self) -> int:
-        """R, the positions that it sees beside its own."""
+        """R, the number of other positions that each output depends on."""
         return (self.kernel_size - 1) * self.dilation
 
     def build(self, inputs_shape: Shape) -> None:

@@ -19,11 +19,11 @@ _left_out = contextvars.ContextVar("left_out", default=False)
 
 @contextlib.contextmanager
 def left_out() -> Iterator[None]:
-    """Within it, the weights of this package's layers begin as anything.
+    """Context in which the layers of this package leave their weights uninitialized.
 
-    For a model whose weights are read from a file: random ones of `big` take seconds,
-    and on JAX a program is compiled for each shape. Memory that is not written yet is
-    not taken yet either.
+    For a model whose weights are then read from a file: random values for `big` take
+    seconds, and on JAX a program is compiled for each shape. Memory that is not written
+    yet is not allocated yet either.
     """
     token = _left_out.set(True)
     try:
@@ -62,7 +62,7 @@ class Scaled(keras.initializers.Initializer):
 
 
 def given(initializer: Any) -> Any:
-    """An initializer as a layer keeps it: an object, or its name; None for None.
+    """An initializer as a layer stores it: an object, a name or None.
 
     A name stays one, because Keras draws a seed for each object that it makes: weights
     that follow from `keras.utils.set_random_seed` would change.
@@ -100,7 +100,7 @@ def of_embeddings(initializer: Any, size: int) -> Any:
 
 
 def serialized(initializer: Any) -> Any:
-    """What `get_config` gives, of which `given` makes the initializer again."""
+    """An initializer in the form of `get_config`, from which `given` restores it."""
     if isinstance(initializer, keras.initializers.Initializer):
         return keras.initializers.serialize(initializer)
     return initializer
@@ -113,12 +113,12 @@ def scaled(initializer: Any, gain: float) -> Any:
 
 
 def initializer(own: Any) -> Any:
-    """What a layer gives to `add_weight`: its own initializer, or none to speak of."""
+    """The initializer for `add_weight`: the layer's, or inside `left_out` a no-op."""
     return _Unwritten() if _left_out.get() else own
 
 
 class _Unwritten(keras.initializers.Initializer):
-    """Values that are about to be replaced."""
+    """Uninitialized values, which are about to be replaced."""
 
     def __call__(self, shape: Shape, dtype: DType | None = None) -> Tensor:
         return backends.unwritten(tuple(shape), keras.backend.standardize_dtype(dtype))

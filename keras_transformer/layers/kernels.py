@@ -16,7 +16,7 @@ from keras_transformer.tensors import Tensor
 
 
 class Kernels(keras.layers.Layer):
-    """What a layer with matrices (D, F) of its own does with them, beside a product.
+    """Base of layers with matrices (D, F) that can be int8 or have adapters (LoRA).
 
     A layer names its matrices in `kernel_names` and multiplies by them through
     `multiply`. Weights of a layer that is neither int8 nor
@@ -202,7 +202,7 @@ class Kernels(keras.layers.Layer):
         return {getattr(self, n).path: self._adapted(n) for n in self.lora_kernels}
 
     def clear_adapters(self) -> None:
-        """Makes adapters add nothing: for matrices that have come with them added."""
+        """Sets adapters to zero, for matrices that already include them."""
         for name in self.lora_kernels:
             self._lora_b(name).assign(ops.zeros(self._lora_b(name).shape))
 
@@ -261,7 +261,7 @@ def int8_product(inputs: Tensor, kernel: Tensor, scale: Tensor) -> Tensor:
 
 
 def float_policy(policy: Any) -> Any:
-    """A dtype policy without its quantization: of the parts that stay as they are."""
+    """A dtype policy without its quantization, for the parts that stay floating."""
     mode = policy.quantization_mode
     if mode is None:
         return policy

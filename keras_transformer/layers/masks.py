@@ -161,8 +161,8 @@ def with_keras_masks(
         shape = tuple(_tensor(mask).shape)
         if len(shape) != len(wanted) or _differ(shape, wanted):
             raise ValueError(
-                f"{name} has the shape {shape}, but must say of each position whether "
-                f"it is a token: {wanted}; other masks go to attention_mask"
+                f"{name} has the shape {shape}, but a padding mask has one value for "
+                f"each position: {wanted}; give other masks as attention_mask"
             )
         # (B, 1, T, 1) or (B, 1, 1, S)
         mask = ops.expand_dims(ops.cast(mask, "bool"), (-3, axis))
@@ -223,7 +223,7 @@ def check_bias(bias: Tensor, name: str = "attention_bias") -> None:
 
 
 def fitted(mask: Tensor, scores_shape: Shape, name: str = "attention_mask") -> Tensor:
-    """A mask or bias with axes that broadcast to the scores as they are meant to.
+    """A mask or bias with its axes arranged to broadcast to the scores.
 
     Args:
         mask: one or two axes are the last of the scores, (S,) and (T, S); three are

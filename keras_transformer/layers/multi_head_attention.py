@@ -292,10 +292,10 @@ class MultiHeadAttention(Kernels):
         bias: Tensor | None,
         training: bool | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """Scores, softmax and mixture of heads: what another scoring overrides.
+        """Scores, softmax and weighted values; a subclass overrides it to change these.
 
-        It is called with whole sequences and with a cache alike, so that the leading
-        axes vary: what works on the last two of each works for both.
+        It is called for whole sequences and with a cache, so the leading axes vary:
+        code that uses only the last two axes works for both.
 
         Args:
             queries: (B, H, T, K); with a cache (B, W, H, 1, K), where it is shared
@@ -433,7 +433,7 @@ class MultiHeadAttention(Kernels):
         return self._project(query, "query"), *self._project_keys_values(key, value)
 
     def _projections_are_alike(self) -> bool:
-        """Whether one product can give queries, keys and values of the same inputs."""
+        """Whether queries, keys and values can be computed by one matrix product."""
         return (
             self.value_dim == self.head_dim
             and self.num_key_value_heads == self.num_heads
@@ -442,7 +442,7 @@ class MultiHeadAttention(Kernels):
         )
 
     def _project_self(self, inputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The same of self-attention, by one product instead of three."""
+        """`_project_all` for self-attention, by one matrix product instead of three."""
         # Stacked, not joined end to end: heads may be split over devices.
         kernels = [self.matrix(name) for name in self.kernel_names[:3]]
         # Values: TensorFlow stacks no Keras variables along the first axis.
@@ -494,9 +494,9 @@ class MultiHeadAttention(Kernels):
     ) -> None:
         if any(other is not None for other in (value, key, keys_values)):
             raise ValueError(
-                f"{self.name}: a positional encoding is for self-attention, whose keys "
-                f"stand where its queries do; leave out value, key and keys_values, or "
-                f"the positional encoding"
+                f"{self.name}: a positional encoding works in self-attention alone, "
+                f"where keys and queries share their positions; leave out value, key "
+                f"and keys_values, or the positional encoding"
             )
 
     def _refuse_with_cache(
@@ -504,9 +504,9 @@ class MultiHeadAttention(Kernels):
     ) -> None:
         if value_mask is not None or key_mask is not None or use_causal_mask:
             raise ValueError(
-                f"{self.name}: with a cache, which keys a query may see is said by "
-                f"attention_mask or attention_bias; leave out value_mask, key_mask and "
-                f"use_causal_mask"
+                f"{self.name}: with a cache, only attention_mask and attention_bias "
+                f"limit which keys a query attends to; leave out value_mask, key_mask "
+                f"and use_causal_mask"
             )
 
     def _with_positions(
@@ -520,7 +520,7 @@ class MultiHeadAttention(Kernels):
 
 
 def _positions(query: Tensor, cache: Tensors | None, position: Tensor | None) -> Tensor:
-    """Those of the queries: (T,) int32; with a cache (1,), where all of them stand."""
+    """The positions of the queries, (T,) int32; with a cache (1,), shared by all."""
     if cache is None:
         return ops.arange(0, ops.shape(query)[-2], dtype="int32")
     return ops.reshape(ops.cast(position, "int32"), (1,))

@@ -8,7 +8,7 @@ import keras
 
 
 def to_config(layer: Any) -> Any:
-    """A layer as `get_config` gives it, whether or not it is built; None for None."""
+    """A layer in the form of `get_config`, built or not; None for None."""
     config = keras.saving.serialize_keras_object(layer)
     if config is not None:
         config.pop("build_config", None)  # the outer layer builds it

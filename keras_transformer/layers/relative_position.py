@@ -12,13 +12,12 @@ from keras_transformer.tensors import Tensor
 
 
 class RelativePositionalEncoding(keras.layers.Layer):
-    """What tells self-attention how far apart two positions are.
+    """Base class of encodings that tell self-attention how far apart positions are.
 
     A subclass overrides `rotate`, of queries and keys (B, H, T, K), `bias`, of scores
-    (B, H, T, S), or both. `MultiHeadAttention` calls them for
-    whole sequences and for one position with a KV cache alike, with the positions at
-    which queries and keys really stand, so that cached decoding equals teacher forcing
-    without a line more.
+    (B, H, T, S), or both. `MultiHeadAttention` calls them for whole sequences and for
+    one position with a KV cache alike, with the true positions of queries and keys, so
+    that cached decoding equals teacher forcing without further code.
 
     Example:
 

@@ -86,7 +86,7 @@ class Residual(keras.layers.Layer):
         self.norm.build(stream_shape)
 
     def enter(self, stream: Tensor) -> Tensor:
-        """What the sublayer gets to see: (B, T, D) -> (B, T, D)."""
+        """The input of the sublayer, normalized under pre-norm: (B, T, D)."""
         return self.norm(stream) if self.normalize_first else stream
 
     def call(

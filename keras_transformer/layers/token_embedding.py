@@ -44,7 +44,7 @@ class TokenEmbedding(Kernels):
         (B, T, D) in the compute dtype; with `reverse`, (B, T, V) in float32.
 
     Raises:
-        ValueError: ids are floats of half the precision, or no whole numbers.
+        ValueError: ids are floats of half precision, or not whole numbers.
 
     Masking: none produced, see `layers.masks.padding_mask`; a Keras mask of the inputs
     is passed on.

@@ -13,10 +13,10 @@ from keras_transformer.tensors import Tensor
 
 
 def whole_ids(ids: Tensor, name: str) -> Tensor:
-    """Ids (B, T) as whole numbers: those that are int stay as they are.
+    """Ids (B, T) as whole numbers; int tensors are returned unchanged.
 
-    Keras hands on what comes without a dtype as floats. Float32 holds each id up to
-    2 ** 24; half the precision would round them, and another row would be taken.
+    Keras converts inputs without a dtype to floats. Float32 represents every id up to
+    2 ** 24 exactly; half precision would round ids and so look up another row.
 
     Args:
         ids: (B, T), or any other shape.
@@ -26,19 +26,18 @@ def whole_ids(ids: Tensor, name: str) -> Tensor:
         The ids; int32 where they were floats.
 
     Raises:
-        ValueError: the ids are floats of half the precision, or are known not to be
-            whole.
+        ValueError: the ids are floats of half precision, or are known not to be whole.
     """
     dtype = keras.backend.standardize_dtype(ids.dtype)
     if "int" in dtype:
         return ids
     if dtype not in ("float32", "float64"):
         raise ValueError(
-            f"{name} got ids as {dtype}, which holds no large whole number exactly; "
-            f"give them as int32"
+            f"{name} got ids as {dtype}, which cannot represent large integers "
+            f"exactly; give them as int32"
         )
     values = backends.concrete(ids)
     if values is not None and (values % 1 != 0).any():
         wrong = values[values % 1 != 0][0]
-        raise ValueError(f"{name} got the id {wrong}, which is no whole number")
+        raise ValueError(f"{name} got the id {wrong}, which is not a whole number")
     return ops.cast(ids, "int32")

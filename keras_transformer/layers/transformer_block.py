@@ -109,8 +109,8 @@ class TransformerBlock(keras.layers.Layer):
         if isinstance(parts.get("self_attention"), SSRU):
             if "cross_attention" not in self.part_names:
                 raise ValueError(
-                    "an SSRU sees no later position, and an encoder reads both ways; "
-                    "give it to a DecoderBlock"
+                    "an SSRU is causal, and an encoder needs both directions; use the "
+                    "SSRU in a DecoderBlock"
                 )
             self.autocast = False  # it would round the cache
         for argument, name, made in (
@@ -236,7 +236,7 @@ class TransformerBlock(keras.layers.Layer):
     ) -> tuple[Tensor, Tensors | None, Tensor | None]:
         """Output, cache and weights of an attention, None where not asked for.
 
-        A part of one's own needs no arguments that this call does without.
+        A custom part needs only the arguments that this call passes.
         """
         for name in ("query_mask", "value_mask", "use_causal_mask"):
             if arguments.get(name) is None or arguments[name] is False:

@@ -162,9 +162,7 @@ def test_a_decoder_block_takes_it_in_place_of_self_attention():
 
 @pytest.mark.one_backend
 def test_what_an_ssru_cannot_do_is_refused_in_one_line():
-    with pytest.raises(
-        ValueError, match=r"^an SSRU sees no later position, .* Decoder"
-    ):
+    with pytest.raises(ValueError, match=r"^an SSRU is causal, .* Decoder"):
         EncoderBlock(11, 2, parts={"self_attention": SSRU()})
     block = DecoderBlock(11, 2, parts={"self_attention": SSRU()})
     allowed = np.ones((TARGET_LENGTH, TARGET_LENGTH), bool)

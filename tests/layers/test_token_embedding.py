@@ -97,7 +97,7 @@ def test_ids_of_half_the_precision_are_refused(layer, dtype):
 
 
 def test_ids_that_are_not_whole_are_refused():
-    with pytest.raises(ValueError, match=r"the id 1.5, which is no whole number"):
+    with pytest.raises(ValueError, match=r"the id 1.5, which is not a whole number"):
         TokenEmbedding(9, 2)(ops.array([[1.0, 1.5]]))
 
 

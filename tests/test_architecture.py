@@ -80,7 +80,7 @@ ACTING_TOO: dict[str, str] = {
     "data/encoded_writer.py": "as above",
     "data/line_reader.py": "a part of `data/corpus.py`",
     "data/parquet.py": "as above",
-    "training/assembly.py": "a part of `training/run.py`: it seeds",
+    "backends/random_seed.py": "the only place that seeds",
     "backends/host_memory.py": "reads the memory limit of a container",
 }
 

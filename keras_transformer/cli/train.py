@@ -63,12 +63,15 @@ def train(
         raise typer.BadParameter(f"give one config, got {' and '.join(files)}")
     backend.activate(training=True)
     from keras_transformer.training import config as configs
+
+    path = files[0] if files else None
+    loaded = configs.load_config(path, [*(overrides or ()), *settings])
+    # A config that is refused does not wait for Keras.
     from keras_transformer.training import run
     from keras_transformer.training.distribution import WorkerLost
 
     try:
-        path = files[0] if files else None
-        run.train(configs.load_config(path, [*(overrides or ()), *settings]))
+        run.train(loaded)
     except (run.Interrupted, WorkerLost) as stop:
         print(stop, file=sys.stderr)
         raise typer.Exit(stop.exit_code) from None

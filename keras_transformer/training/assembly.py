@@ -9,10 +9,9 @@ from collections.abc import Callable
 from collections.abc import Iterator
 from typing import NamedTuple
 
-import keras
-
 from keras_transformer import backends
 from keras_transformer.backends.distribution import Distribution
+from keras_transformer.backends.random_seed import set_random_seed
 from keras_transformer.config.languages import Languages
 from keras_transformer.data.batching import TokenBatches
 from keras_transformer.data.encoding import encode_pairs
@@ -70,7 +69,7 @@ def build_parts(
     rule = batch_rule.batch_rule(config.output)
 
     def make_model() -> TranslationModel:
-        keras.utils.set_random_seed(training.seed)
+        set_random_seed(training.seed)
         model = compiled_model(config, tokenizers)
         model.draws_by_row = rule > 1
         return model

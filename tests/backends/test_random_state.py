@@ -1,9 +1,14 @@
 """What is drawn from beside Keras' seed generators: kept, and given back."""
 
+import random
+import sys
+
+import keras
 import numpy as np
 import pytest
 
 from keras_transformer import backends
+from keras_transformer.backends.random_seed import set_random_seed
 
 
 def test_a_state_comes_back():
@@ -41,3 +46,23 @@ def test_a_state_holds_that_of_the_gpu_too(monkeypatch):
     np.testing.assert_array_equal(backends.random_state(), alone)
     with pytest.raises((RuntimeError, ValueError)):
         backends.restore_random_state(alone[:-1])
+
+
+def test_a_seed_is_that_of_keras_though_tensorflow_is_not_loaded(monkeypatch):
+    """Keras itself loads it on every backend."""
+
+    def drawn():
+        generator = keras.random.SeedGenerator()
+        uniform = keras.random.uniform((3,), seed=generator)
+        values = keras.ops.convert_to_numpy(uniform).tolist()
+        return random.random(), np.random.rand(), values
+
+    keras.utils.set_random_seed(7)
+    expected = drawn()
+    if backends.name != "tensorflow":
+        lazy = keras.src.utils.module_utils.tensorflow
+        monkeypatch.setattr(lazy, "_available", None)
+        monkeypatch.setattr(lazy, "initialize", lambda: pytest.fail("is loaded"))
+        monkeypatch.delitem(sys.modules, "tensorflow", raising=False)
+    set_random_seed(7)
+    assert drawn() == expected

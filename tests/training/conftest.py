@@ -6,6 +6,20 @@ import digit_text
 import pytest
 import small_run
 
+from keras_transformer.training import curve
+
+
+@pytest.fixture
+def draws_curves():
+    """Asks for the picture of a run, which else is left out."""
+
+
+@pytest.fixture(autouse=True)
+def without_curves(request, monkeypatch):
+    """Draws no picture of a run in this process: half of a small run's time."""
+    if "draws_curves" not in request.fixturenames:
+        monkeypatch.setattr(curve, "draw", lambda lines: None)
+
 
 @pytest.fixture
 def config_file(tmp_path, monkeypatch):
@@ -28,6 +42,7 @@ def project(tmp_path_factory):
     (folder / "small.yaml").write_text(small_run.CONFIG)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
+        patch.setattr(curve, "draw", lambda lines: None)
         train(load_config("small.yaml", ["output=run"]))
     return folder
 

@@ -23,9 +23,8 @@ def said():
 
 
 @pytest.fixture
-def open_log(tmp_path, said, monkeypatch):
-    """`open_log(step)`: a log in the same folder, without the picture's time."""
-    monkeypatch.setattr(curve, "draw", lambda lines: None)
+def open_log(tmp_path, said):
+    """`open_log(step)`: a log in the same folder."""
     with contextlib.ExitStack() as stack:
         yield lambda step: stack.enter_context(RunLog(tmp_path, step, said.append))
 
@@ -213,7 +212,9 @@ def test_a_broken_event_file_is_left_for_a_new_one(open_log, metrics, said):
 # === The picture ===
 
 
-def test_the_curve_is_drawn_at_each_validation_and_at_the_end(tmp_path, said):
+def test_the_curve_is_drawn_at_each_validation_and_at_the_end(
+    tmp_path, said, draws_curves
+):
     pytest.importorskip("matplotlib")
     picture = tmp_path / "logs" / "curve.png"
     with RunLog(tmp_path, 0, said.append) as log:
@@ -227,7 +228,7 @@ def test_the_curve_is_drawn_at_each_validation_and_at_the_end(tmp_path, said):
     assert picture.read_bytes() != first
 
 
-def test_the_curve_shows_every_point(monkeypatch):
+def test_the_curve_shows_every_point(monkeypatch, draws_curves):
     figures = []
     figure = pytest.importorskip("matplotlib.figure")
     monkeypatch.setattr(
@@ -265,7 +266,7 @@ def test_the_curve_shows_every_point(monkeypatch):
         ({"nll": 2.0, "val_bleu": 0.0, "learning_rate": 1.0}, 3),
     ],
 )
-def test_a_panel_without_a_point_is_left_out(line, panels):
+def test_a_panel_without_a_point_is_left_out(line, panels, draws_curves):
     pytest.importorskip("matplotlib")
     picture = curve.draw([{"step": 1, **line}])
     if panels == 0:

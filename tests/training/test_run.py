@@ -33,7 +33,7 @@ FIXTURE = Path(__file__).resolve().parents[1] / "fixtures" / "en-de.format-1"
 
 @pytest.mark.each_backend
 @pytest.mark.no_tensorflow
-def test_a_run_from_config_to_model_folder(config_file, capsys):
+def test_a_run_from_config_to_model_folder(config_file, capsys, draws_curves):
     config = load_config(config_file, ["training.average_last=3"])
     scores = train(config)
     folder = config_file.parent / "runs" / "small"

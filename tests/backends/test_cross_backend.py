@@ -32,7 +32,7 @@ SOURCE = ids((19, 7, 11), seed=2, vocabulary_size=VOCABULARY_SIZE)
 TARGET = np.pad(LABELS[:, :-1], ((0, 0), (1, 0)), constant_values=1)
 
 # Smooth: where the input of a ReLU is 0 but for rounding, gradients jump.
-SMOOTH = {"activation": "gelu"}
+SMOOTH = {"activation": "gelu", "num_encoder_layers": 2, "num_decoder_layers": 2}
 
 # Of the other kinds one layer of each part is enough: they repeat it.
 SMALL = {"hidden_dim": 32, "num_encoder_layers": 1, "num_decoder_layers": 1}

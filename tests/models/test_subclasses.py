@@ -91,7 +91,7 @@ def test_a_model_folder_refuses_a_subclass(tmp_path):
     """It names the kind alone, and would bring back the parent."""
     tokenizer = kt.data.Tokenizer.train(["ein Hund", "a dog"], 270)
     config = kt.TransformerConfig.from_preset(
-        "tiny", vocabulary_size=tokenizer.vocabulary_size
+        "tiny", vocabulary_size=270, num_encoder_layers=1, num_decoder_layers=1
     )
     for model_class in (Sharper, Unregistered):
         translator = kt.Translator(model_class(config), tokenizer)

@@ -75,7 +75,9 @@ def test_fine_tuning_keeps_words_where_all_texts_were_closed(before, now, projec
     words = KnownWords(description="words", words={"dog"})
     tokenizer = kt.data.Tokenizer.train(["ein Haus a house"] * 9, 270)
     model = kt.Transformer(
-        kt.TransformerConfig.from_preset("tiny", vocabulary_size=270)
+        kt.TransformerConfig.from_preset(
+            "tiny", vocabulary_size=270, num_encoder_layers=1, num_decoder_layers=1
+        )
     )
     kt.Translator(model, tokenizer, known_words=words if before else None).save("base")
     text = CONFIG.split("\n", 4)[-1]

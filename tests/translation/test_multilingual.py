@@ -30,7 +30,10 @@ def languages_of(tokenizer, **fields):
 
 @pytest.fixture(scope="module")
 def model():
-    return kt.Transformer(kt.TransformerConfig.from_preset("tiny", vocabulary_size=280))
+    config = kt.TransformerConfig.from_preset(
+        "tiny", vocabulary_size=280, num_encoder_layers=1, num_decoder_layers=1
+    )
+    return kt.Transformer(config)
 
 
 @pytest.mark.one_backend

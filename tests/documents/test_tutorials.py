@@ -1,8 +1,8 @@
 """Every lesson runs, in its fast mode, without a warning.
 
 Each on one backend, PyTorch where nothing speaks for another, as it compiles nothing;
-on all of them where the environment variable EVERY_TEST is set. On TensorFlow
-`test_phrasebook_job.py` trains.
+those that start many commands on JAX, which loads soonest; on all of them where the
+environment variable EVERY_TEST is set. On TensorFlow `test_phrasebook_job.py` trains.
 """
 
 import os
@@ -14,7 +14,7 @@ import keras
 import pytest
 
 #: Number of the lesson -> its backend. The seventh exports, as README does.
-BACKENDS = {"01": "jax", "07": "tensorflow"}
+BACKENDS = dict.fromkeys(("01", "04", "05"), "jax") | {"07": "tensorflow"}
 LESSONS = [
     path
     for path in sorted((Path(__file__).parents[2] / "tutorials").glob("[0-9]*.py"))

@@ -47,7 +47,7 @@ def test_versions_follow_each_other(translator, tmp_path, monkeypatch):
     with pytest.raises(InputError, match=r"version 0 of .* is not above 0"):
         saved_model.export(translator, output, version=0)
     (output / "letter.txt").write_text("dear")
-    with pytest.raises(InputError, match=r"holds letter\.txt, which is no version"):
+    with pytest.raises(InputError, match=r"holds letter\.txt, which is not a version"):
         saved_model.export(translator, output)
     with pytest.raises(InputError, match="cannot write"):
         saved_model.export(translator, output / "letter.txt" / "en-de")
@@ -209,7 +209,7 @@ def test_what_goes_wrong_there_is_told_here(translator, tmp_path):
     from keras_transformer.export import saved_model
 
     (tmp_path / "letter.txt").write_text("dear")
-    with pytest.raises(InputError, match=r"holds letter\.txt, which is no version"):
+    with pytest.raises(InputError, match=r"holds letter\.txt, which is not a version"):
         saved_model.export(translator, tmp_path)
 
 

@@ -39,18 +39,15 @@ GPU = "cuda:0"
 STEPS = 4  # of each loop
 KINDS = ("paper", "learned, deep encoder", "recurrent", "convolutional")
 OPTIONS = {
-    "greedy": {
+    "greedy": {},
+    "greedy with rules": {
         "min_length": 2,
         "no_repeat_ngram_size": 2,
         "repetition_penalty": 1.4,
         "suppressed_tokens": (5, 8),
     },
-    "beam": {
-        "beam_size": 3,
-        "top_beams": 2,
-        "patience": 1.5,
-        "coverage_penalty": 0.2,
-    },
+    "beam": {"beam_size": 3, "top_beams": 2, "patience": 1.5},
+    "beam with coverage": {"beam_size": 3, "coverage_penalty": 0.2},
     "groups": {"beam_size": 4, "num_beam_groups": 2, "diversity_penalty": 0.5},
     "samples": {"sampling": True, "top_k": 5, "top_p": 0.9, "temperature": 0.7},
 }
@@ -198,7 +195,7 @@ def backward(loss, model):
 
 TRAINING = {
     "fused": ("paper", {}, metrics.TokenAccuracy, 1),
-    "micro batches": ("paper", {}, metrics.GradientNorm, 2),
+    "micro batches": ("paper", {}, metrics.GradientNorm, 3),
     "R-Drop": ("paper", {"r_drop": 1.0}, metrics.TokenAccuracy, 1),
     "not fused": ("paper", {}, keras.metrics.SparseCategoricalAccuracy, 1),
     **{kind: (kind, {}, metrics.TokenAccuracy, 1) for kind in KINDS[1:]},

@@ -1,6 +1,7 @@
 """What is refused, and what is told, before any device is split."""
 
 import contextlib
+import typing
 
 import keras
 import pytest
@@ -9,6 +10,7 @@ from keras_transformer import backends
 from keras_transformer.backends.distribution import Distribution
 from keras_transformer.errors import InputError
 from keras_transformer.training.config.training_section import DISTRIBUTIONS
+from keras_transformer.training.config.training_section import DistributionName
 from keras_transformer.training.distribution import WorkerLost
 from keras_transformer.training.distribution import open_distribution
 
@@ -20,6 +22,10 @@ def message(kind, devices="all"):
     with pytest.raises(InputError) as caught, open_distribution(kind, devices):
         pytest.fail("was opened")
     return str(caught.value)
+
+
+def test_a_config_names_each_distribution_that_has_a_backend():
+    assert typing.get_args(DistributionName) == ("none", *DISTRIBUTIONS)
 
 
 def test_alone_is_one_replica_of_one_process():

@@ -163,11 +163,15 @@ def test_devices_of_jax_that_share_the_weights_equal_one(trained, alone):
     assert_equal(end, alone, 1, ("parts",))
 
 
-# With `model_parallel` in `test_run_on_devices.py`
 @jax
-def test_two_processes_of_jax_equal_one_though_the_chief_is_late(trained, alone):
-    for end in trained("data_parallel", 2, "late", "parts", several=True):
-        assert_equal(end, alone, 4, ("parts",))
+@pytest.mark.parametrize(
+    ("kind", "num_replicas"), [("data_parallel", 4), ("model_parallel", 2)]
+)
+def test_two_processes_of_jax_equal_one(trained, alone, kind, num_replicas):
+    """Of which, with `data_parallel`, the chief comes late to the first meeting."""
+    late = ["late"] if kind == "data_parallel" else []
+    for end in trained(kind, 2, *late, "parts", several=True):
+        assert_equal(end, alone, num_replicas, ("parts",))
 
 
 @torch

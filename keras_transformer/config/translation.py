@@ -21,7 +21,9 @@ from keras_transformer.errors import InputError
 #: Of the tokenizers that `Tokenizer.train` makes; any other has its own `unknown_id`.
 UNKNOWN_ID = 3
 
-Size = pydantic.PositiveInt
+#: The backends count the rows and columns of a tensor in 32 bits.
+MOST_SIZE = 2**31 - 1
+Size = Annotated[int, pydantic.Field(gt=0, le=MOST_SIZE)]
 #: Of a table of positions; the config of a stranger may ask for any number.
 MOST_POSITIONS = 2**16
 #: On each side. Keras goes through a model by recursion, and fails at about a thousand.

@@ -10,6 +10,7 @@ requests of the batch.
 """
 
 import functools
+import hashlib
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -311,7 +312,11 @@ def _filled(
 
 
 def _tokenizer(tokenizer: Tokenizer) -> tensorflow_text.SentencepieceTokenizer:
-    return tensorflow_text.SentencepieceTokenizer(tokenizer.model, out_type=tf.int32)
+    # Tokenizers of one name share their pieces where a graph is loaded.
+    name = f"tokenizer_{hashlib.sha256(tokenizer.model).hexdigest()[:16]}"
+    return tensorflow_text.SentencepieceTokenizer(
+        tokenizer.model, out_type=tf.int32, name=name
+    )
 
 
 def _named(spec: tf.TensorSpec, name: str) -> tf.TensorSpec:

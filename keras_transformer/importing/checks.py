@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from keras_transformer.config import TransformerConfig
 from keras_transformer.errors import InputError
 from keras_transformer.importing.foreign_model import ForeignModel
 from keras_transformer.importing.foreign_model import Weight
@@ -43,6 +44,20 @@ def check_names(model: ForeignModel, tensors: TensorFile) -> None:
             )
 
 
+def check_declared(config: TransformerConfig, tensors: TensorFile) -> None:
+    """Refuses a config that declares far more weights than the file holds.
+
+    It comes before anything is made by the config, such as a piece for each row of a
+    matrix. `check_sizes` is exact; a bias may be left out of the file until then.
+
+    Raises:
+        InputError: with both numbers.
+    """
+    held = sum(math.prod(info.shape) for info in tensors.tensors.values())
+    if config.num_weights > 2 * held:
+        raise _other_config(tensors, held, config)
+
+
 def check_sizes(model: ForeignModel, tensors: TensorFile) -> None:
     """Refuses tensors that do not add up to the model of the config.
 
@@ -52,10 +67,7 @@ def check_sizes(model: ForeignModel, tensors: TensorFile) -> None:
     shapes = [_shape(*item, tensors) for item in model.weights.items()]
     total = sum(map(math.prod, shapes))
     if total != model.config.num_weights:
-        raise InputError(
-            f"{tensors.path} holds {total} weights, but its config declares "
-            f"{model.config.num_weights}; use the files that belong together"
-        )
+        raise _other_config(tensors, total, model.config)
 
 
 def check_shapes(
@@ -139,6 +151,15 @@ def _shape(path: str, weight: Weight, tensors: TensorFile) -> Shape:
             f"{tensors.path}: {_named(weight)} of shape {shapes} cannot become the "
             f"weight {path!r}; use the files that belong together"
         ) from None
+
+
+def _other_config(
+    tensors: TensorFile, held: int, config: TransformerConfig
+) -> InputError:
+    return InputError(
+        f"{tensors.path} holds {held} weights, but its config declares "
+        f"{config.num_weights}; use the files that belong together"
+    )
 
 
 def _named(weight: Weight) -> str:

@@ -168,3 +168,15 @@ def test_more_pieces_than_rows_are_refused(tmp_path):
     (folder / "vocab.json").write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match="use the files that belong together"):
         kt.importing.inspect(folder)
+
+
+@pytest.mark.one_backend
+@pytest.mark.parametrize("name", ["M2M100", "mBART-25", "T5"])
+def test_more_rows_than_the_file_holds_are_refused_before_they_are_made(name, tmp_path):
+    folder = multilingual_folders.write(tmp_path / "foreign", name)
+    path = folder / "config.json"
+    config = json.loads(path.read_text(encoding="utf-8"))
+    for size in (10**9, 10**12):
+        path.write_text(json.dumps(config | {"vocab_size": size}), encoding="utf-8")
+        with pytest.raises(InputError, match=r"config declares|less than or equal"):
+            kt.importing.inspect(folder)

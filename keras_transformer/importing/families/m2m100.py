@@ -12,6 +12,7 @@ from typing import Any
 from keras_transformer.config.languages import Languages
 from keras_transformer.data.foreign_pieces import pieces_of
 from keras_transformer.data.tokenizer import Tokenizer
+from keras_transformer.importing.checks import check_declared
 from keras_transformer.importing.families import fairseq_pieces
 from keras_transformer.importing.families import language_codes
 from keras_transformer.importing.families.encoder_decoder import EMBEDDINGS
@@ -44,6 +45,7 @@ def read(source: Source, tensors: TensorFile) -> ForeignModel:
         position_offset=2,  # after the id of padding
         max_sequence_length=source.config.get("max_position_embeddings", 1024),
     )
+    check_declared(config, tensors)
     weights = {
         "embedding/embeddings": kept(held(EMBEDDINGS, tensors)),
         **layer_weights(config),

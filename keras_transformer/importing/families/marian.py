@@ -15,6 +15,7 @@ from keras_transformer.config.languages import Languages
 from keras_transformer.data.foreign_pieces import with_pieces
 from keras_transformer.data.tokenizer import Tokenizer
 from keras_transformer.errors import InputError
+from keras_transformer.importing.checks import check_declared
 from keras_transformer.importing.families.encoder_decoder import architecture
 from keras_transformer.importing.families.transformer_layers import layer_weights
 from keras_transformer.importing.foreign_model import ForeignModel
@@ -52,6 +53,7 @@ def read(source: Source, tensors: TensorFile) -> ForeignModel:
                 f"transformers itself does not compute it; translate with Marian"
             )
     config = _config(source)
+    check_declared(config, tensors)
     groups = _embeddings(config.tie_embeddings)
     weights = layer_weights(config)
     for path, names in groups.items():

@@ -11,6 +11,7 @@ from typing import Any
 from keras_transformer.config.languages import Languages
 from keras_transformer.data.foreign_pieces import pieces_of
 from keras_transformer.errors import InputError
+from keras_transformer.importing.checks import check_declared
 from keras_transformer.importing.families import fairseq_pieces
 from keras_transformer.importing.families import language_codes
 from keras_transformer.importing.families.encoder_decoder import EMBEDDINGS
@@ -46,6 +47,7 @@ def read(source: Source, tensors: TensorFile) -> ForeignModel:
         start_id=fairseq_pieces.END_ID,  # mBART-25 starts with the language instead
         **learned_positions(source),
     )
+    check_declared(config, tensors)
     weights = {
         "embedding/embeddings": kept(held(EMBEDDINGS, tensors)),
         "embedding/bias": output_bias(config, tensors),

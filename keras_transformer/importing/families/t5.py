@@ -18,6 +18,7 @@ from keras_transformer.data.foreign_pieces import pieces_of
 from keras_transformer.data.foreign_pieces import with_pieces
 from keras_transformer.data.tokenizer import Tokenizer
 from keras_transformer.errors import InputError
+from keras_transformer.importing.checks import check_declared
 from keras_transformer.importing.foreign_model import ForeignModel
 from keras_transformer.importing.foreign_model import Weight
 from keras_transformer.importing.foreign_model import held
@@ -71,6 +72,7 @@ def read(source: Source, tensors: TensorFile) -> ForeignModel:
     # config.json says of it has changed its meaning.
     tied = _OUTPUT not in tensors.tensors or not tensors.tensors.keys() & {*_INPUTS}
     config = _config(source, tied)
+    check_declared(config, tensors)
     weights = dict(_weights(config))
     if tied:
         weights["embedding/embeddings"] = kept(held((*_INPUTS, _OUTPUT), tensors))

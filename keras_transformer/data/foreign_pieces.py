@@ -33,6 +33,8 @@ _NORMAL, _UNKNOWN, _CONTROL, _UNUSED, _BYTE = 1, 2, 3, 5, 6  # kinds
 _NUM_BYTES = 256
 #: What an unknown character costs beyond the rarest piece, in SentencePiece.
 _UNKNOWN_PENALTY = 10.0
+#: What reading a damaged model raises; a ValueError where text is no UTF-8, too.
+_DAMAGED = (LookupError, ValueError, struct.error)
 
 
 class _Piece(NamedTuple):
@@ -86,7 +88,7 @@ def with_pieces(
     _check(pieces, unknown)
     try:
         old_pieces, trainer, other_fields = _parts(model)
-    except (UnicodeDecodeError, ValueError, struct.error):
+    except _DAMAGED:
         raise InputError(
             "the tokenizer is not a SentencePiece model, or is cut off; get it again"
         ) from None
@@ -123,7 +125,7 @@ def pieces_of(model: bytes) -> list[str]:
     """
     try:
         return list(_parts(model)[0])
-    except (UnicodeDecodeError, ValueError, struct.error):
+    except _DAMAGED:
         raise InputError(
             "the tokenizer is not a SentencePiece model, or is cut off; get it again"
         ) from None

@@ -14,7 +14,7 @@ LINES = ["aab bab", "", "bbbb"]
 
 @pytest.fixture(scope="module")
 def translator():
-    """From words of a and b to words of x and y: no piece of one side is the other's."""
+    """From words of a and b to words of x and y: but for bytes no piece is of both."""
     texts = {274: "a b ab ba aab bba abab baba aabb", 275: "x y xy yx xxy yyx xyxy"}
     tokenizers = [
         kt.data.Tokenizer.train([text] * 9, size) for size, text in texts.items()

@@ -97,6 +97,7 @@ REFUSALS = {
     "pointer of a tokenizer": (text("source.spm", POINTER), "run git lfs pull"),
     "no tokenizer": (without("target.spm"), r"target.spm.*get all files"),
     "tokenizer": (text("source.spm", "no model"), "not a SentencePiece model"),
+    "piece without text": (text("source.spm", "\n\0"), "not a SentencePiece model"),
     "piece too many": (
         vocabulary(lambda pieces: pieces.update(more=len(pieces))),
         r"has \d+ pieces, but the matrix of config.json has \d+ rows",

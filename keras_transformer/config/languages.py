@@ -339,7 +339,7 @@ class Languages(Documented):
         from_or_into = "from" if side == "source" else "into"
         raise InputError(
             f"the model translates {from_or_into} {_counted(known)}; give "
-            f"{side}_language"
+            f"{side}_language (--{side}-language on the command line)"
         )
 
     def _checked(self, side: str, code: str) -> str:

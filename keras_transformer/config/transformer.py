@@ -124,7 +124,7 @@ class TransformerConfig(TranslationConfig):
     decoder_intermediate_dim: Size | None = None
     """Feed-forward dimension of the decoder, where it is not that of the encoder."""
     decoder_num_heads: Size | None = None
-    """Attention heads of the decoder, where it has not those of the encoder."""
+    """Attention heads of the decoder, where they are not those of the encoder."""
     decoder_num_key_value_heads: Size | None = None
     """Key/value heads of the decoder; without `decoder_num_heads` those of the encoder,
     with it as many as that, if left out."""
@@ -132,7 +132,7 @@ class TransformerConfig(TranslationConfig):
     """Head size of queries and keys of the decoder; without `decoder_num_heads` that of
     the encoder, with it D / H, if left out."""
     decoder_value_dim: Size | None = None
-    """Head size of values of the decoder; by the same rule if left out."""
+    """Head size of values of the decoder; if left out, as for `decoder_head_dim`."""
     attention_dropout: Rate = 0.0
     """Attention dropout rate, on the attention weights."""
     activation_dropout: Rate = 0.0
@@ -156,8 +156,8 @@ class TransformerConfig(TranslationConfig):
     """Attention biases, in the attention projections (the paper has none)."""
     decoder: Literal["attention", "ssru"] = "attention"
     """Decoder recurrence: `"attention"` (none: self-attention, the paper) or `"ssru"`
-    (a simpler simple recurrent unit in its place: a step of a search costs the same at
-    every position, Marian's small models have it)."""
+    (a simpler simple recurrent unit in place of self-attention, as in Marian's small
+    models: a step of a search costs the same at every position)."""
     position: str = "sinusoidal"
     """Positional encoding: `"sinusoidal"` (sine and cosine interleaved, the paper),
     `"sinusoidal_halves"` (all sines, then all cosines), `"sinusoidal_halves_t2t"` (the
@@ -170,7 +170,7 @@ class TransformerConfig(TranslationConfig):
     num_relative_buckets: Size = 32
     """Relative position buckets, of both directions together."""
     max_relative_distance: Size = 128
-    """Relative distance from which on positions share the last bucket."""
+    """Relative distance beyond which all positions share the last bucket."""
     position_offset: pydantic.NonNegativeInt = 0
     """Position offset, added to every position of sinusoids and learned tables."""
     attention_window: Size | None = None

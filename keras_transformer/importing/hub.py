@@ -53,7 +53,8 @@ def local(source: str | Path) -> Iterator[Path]:
             reason = " ".join(str(error).split())[:_LONGEST]
             raise InputError(
                 f"there is no folder {name} here, and the hub does not give a model of "
-                f"that name ({reason}); check the path or the name"
+                f"that name ({reason}); check the path or the name, or get its files "
+                f"by hand ({_by_hand(name)}) and import that folder"
             ) from None
         if not any(folder.glob("*.safetensors")):
             raise InputError(

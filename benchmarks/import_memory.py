@@ -1,37 +1,43 @@
-"""Memory that loading a model folder takes, beside the size of its weights.
+"""Memory that importing and loading a model takes, beside the size of its weights.
 
     KERAS_BACKEND=torch python benchmarks/import_memory.py [--vocabulary 256206]
 
-Writes a folder of random weights with the sizes of NLLB's 600 million, and prints the
-peak of the process above that of one with its backend imported, as a ratio to the
-weights. Linux only.
+Writes an NLLB folder of random weights with the sizes of NLLB's 600 million, imports it
+and loads the model folder. Prints the peak of the process above that of one with its
+backend imported, as a ratio to the weights. Linux only.
 """
 
 import argparse
+import io
 import json
+import multiprocessing
 import tempfile
 from pathlib import Path
 
 import keras
-import numpy as np
 
 import keras_transformer as kt
-from keras_transformer import model_folder
 from keras_transformer.backends import host_memory
-from keras_transformer.files.digest import sha256_of
-from keras_transformer.layers import initial_values
-from keras_transformer.models.kinds import weight_shapes
-from keras_transformer.models.weights import write_arrays
 
-WEIGHTS = "model.weights.h5"
+LINES = ["the cat sleeps under the old table", "die Katze schläft unter dem Tisch"]
 
 
-class Random(dict):
-    """Random arrays of `{path: shape}`, each made when it is asked for."""
+def write_nllb(folder, fields):
+    """An NLLB folder of random weights; few of the rows have pieces."""
+    import sentencepiece
+    from transformers import M2M100Config
+    from transformers import M2M100ForConditionalGeneration
 
-    def __getitem__(self, name):
-        random = np.random.default_rng(len(name))
-        return random.random(super().__getitem__(name), np.float32) - 0.5
+    M2M100ForConditionalGeneration(M2M100Config(**fields)).save_pretrained(folder)
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(LINES * 9),
+        model_writer=model,
+        vocab_size=30,
+        minloglevel=2,
+    )
+    (folder / "sentencepiece.bpe.model").write_bytes(model.getvalue())
+    (folder / "tokenizer_config.json").write_text(json.dumps({}))
 
 
 def main():
@@ -40,38 +46,36 @@ def main():
     parser.add_argument("--dim", type=int, default=1024)
     parser.add_argument("--layers", type=int, default=12)
     options = parser.parse_args()
-    config = kt.TransformerConfig(
-        vocabulary_size=options.vocabulary,
-        hidden_dim=options.dim,
-        intermediate_dim=4 * options.dim,
-        num_heads=16,
-        num_encoder_layers=options.layers,
-        num_decoder_layers=options.layers,
-        tie_embeddings="all",
-    )
-    size = 4 * config.num_weights
+    fields = {"vocab_size": options.vocabulary, "d_model": options.dim}
+    for side in ("encoder", "decoder"):
+        fields[f"{side}_layers"] = options.layers
+        fields[f"{side}_ffn_dim"] = 4 * options.dim
+        fields[f"{side}_attention_heads"] = 16
     keras.ops.convert_to_numpy(keras.ops.ones((64, 64)) @ keras.ops.ones((64, 64)))
     begin = host_memory.peak_memory(lambda: None)
 
-    def report(what, function):
-        peak = (host_memory.peak_memory(function) - begin) / size
-        bound = 1.2 + 2**29 / size
-        print(f"{what}: {peak:.2f} times the weights; at most {bound:.2f}", flush=True)
-
-    print(f"{keras.backend.backend()}: {size / 1e9:.2f} GB of weights", flush=True)
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        arrays = Random(weight_shapes(config))
-        report("writing", lambda: write_arrays(arrays, folder / WEIGHTS))
-        facts = {"format_version": 1, "weights_sha256": sha256_of(folder / WEIGHTS)}
-        (folder / "config.json").write_text(json.dumps(facts))
+        foreign, folder = Path(name, "foreign"), Path(name, "model")
+        # In a process of its own: this one shall not have held the weights.
+        writer = multiprocessing.get_context("spawn").Process(
+            target=write_nllb, args=(foreign, fields)
+        )
+        writer.start()
+        writer.join()
+        if writer.exitcode:
+            raise SystemExit("the folder was not written")
+        size = 4 * kt.importing.inspect(foreign).num_weights
+        print(f"{keras.backend.backend()}: {size / 1e9:.2f} GB of weights", flush=True)
 
-        def load():
-            with initial_values.left_out():
-                model = kt.Transformer(config)
-            model_folder.load_weights(folder, model)
+        def report(what, function):
+            peak = (host_memory.peak_memory(function) - begin) / size
+            bound = 1.2 + 2**29 / size
+            print(
+                f"{what}: {peak:.2f} times the weights; at most {bound:.2f}", flush=True
+            )
 
-        report("loading", load)
+        report("importing", lambda: kt.importing.convert(foreign, folder))
+        report("loading", lambda: kt.Translator.load(folder))
 
 
 if __name__ == "__main__":

@@ -54,32 +54,28 @@ NAMES = {
     "keras_transformer.export": "ctranslate2 litert onnx saved_model transformers",
 }
 
+#: Flags of the commands that search.
+_SEARCH = """
+    --beam-size --normalization --length-penalty --coverage-penalty --patience --rules
+    --min-length --max-length --no-repeat-ngram-size --repetition-penalty
+    --suppressed-tokens --forced-start --forced-end --num-beam-groups
+    --diversity-penalty --sampling --temperature --top-k --top-p --seed --mbr
+    --mbr-candidates --long-lines --max-source-length --source-language
+    --target-language
+"""
 COMMANDS = {
     "train": "CONFIG.yaml --set --print-schema KEY=VALUE",
-    "translate": """
+    "translate": f"""
         MODEL --input --output --format --batch-size --prefixes --attention --ensemble
-        --beam-size --top-beams --normalization --length-penalty --coverage-penalty
-        --patience --rules --min-length --max-length --no-repeat-ngram-size
-        --repetition-penalty
-        --suppressed-tokens --forced-start --forced-end --num-beam-groups
-        --diversity-penalty --sampling
-        --temperature --top-k --top-p --seed --mbr --mbr-candidates --long-lines
-        --max-source-length
-        --source-language --target-language
+        --top-beams {_SEARCH}
     """,
     "score": """
         MODEL --source --target --source-language --target-language --format --ensemble
     """,
-    "evaluate": """
+    "evaluate": f"""
         MODEL --source --reference --tokenize --lowercase --confidence
         --chrf-word-order --json --output
-        --beam-size --normalization --length-penalty --coverage-penalty --patience
-        --rules --min-length --max-length --no-repeat-ngram-size --repetition-penalty
-        --suppressed-tokens --forced-start --forced-end --num-beam-groups
-        --diversity-penalty --sampling
-        --temperature --top-k --top-p --seed --mbr --mbr-candidates --long-lines
-        --max-source-length
-        --source-language --target-language
+        {_SEARCH}
     """,
     "compare": """
         BASELINE HYPOTHESES --reference --tokenize --lowercase --confidence
@@ -89,16 +85,9 @@ COMMANDS = {
     "import": """
         SOURCE --output --dry-run --source-language --target-language
     """,
-    "export": """
+    "export": f"""
         MODEL --format --output --version --examples --quantization
-        --beam-size --top-beams --normalization --length-penalty --coverage-penalty
-        --patience --rules --min-length --max-length --no-repeat-ngram-size
-        --repetition-penalty
-        --suppressed-tokens --forced-start --forced-end --num-beam-groups
-        --diversity-penalty --sampling
-        --temperature --top-k --top-p --seed --mbr --mbr-candidates --long-lines
-        --max-source-length
-        --source-language --target-language
+        --top-beams {_SEARCH}
     """,
     "attention": """
         MODEL --text --translation --output --kind --layer --head --source --target

@@ -6,10 +6,10 @@ import json
 import numpy as np
 import pytest
 
-from keras_transformer.config import TransformerConfig
 from keras_transformer.data.tokenizer import Tokenizer
 from keras_transformer.models import Transformer
 from keras_transformer.translator import Translator
+from reference import configs
 
 LINES = ["a house", "", "ein Haus a house", "Haus"]
 
@@ -17,15 +17,7 @@ LINES = ["a house", "", "ein Haus a house", "Haus"]
 @pytest.fixture(scope="module")
 def translator():
     tokenizer = Tokenizer.train(["ein Haus a house"] * 9, 270)
-    config = TransformerConfig.from_preset(
-        "tiny",
-        vocabulary_size=270,
-        hidden_dim=8,
-        intermediate_dim=8,
-        num_heads=2,
-        num_encoder_layers=1,
-        num_decoder_layers=1,
-    )
+    config = configs.tiny(vocabulary_size=270)
     return Translator(Transformer(config), tokenizer, beam_size=2)
 
 

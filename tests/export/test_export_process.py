@@ -14,6 +14,7 @@ from keras_transformer.errors import InputError
 from keras_transformer.export import checks
 from keras_transformer.export import process
 from keras_transformer.models import positions
+from reference import configs
 
 pytestmark = [pytest.mark.export, pytest.mark.one_backend]
 
@@ -40,15 +41,7 @@ def translator(tmp_path, monkeypatch):
 
 def of_position(name):
     tokenizer = kt.data.Tokenizer.train(["a house"] * 9, 270)
-    config = kt.TransformerConfig(
-        vocabulary_size=270,
-        hidden_dim=8,
-        intermediate_dim=8,
-        num_heads=2,
-        num_encoder_layers=1,
-        num_decoder_layers=1,
-        position=name,
-    )
+    config = configs.tiny(vocabulary_size=270, position=name)
     return kt.Translator(kt.Transformer(config), tokenizer)
 
 

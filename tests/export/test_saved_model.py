@@ -264,15 +264,10 @@ def odd_translator():
     """Untrained; a short limit, learned positions and two vocabularies."""
     source = kt.data.Tokenizer.train(["a house"] * 9, 270)
     target = kt.data.Tokenizer.train(["das kleine Haus"] * 9, 275)
-    config = kt.TransformerConfig(
+    config = configs.tiny(
         source_vocabulary_size=270,
         target_vocabulary_size=275,
         tie_embeddings="target",
-        hidden_dim=8,
-        intermediate_dim=8,
-        num_heads=2,
-        num_encoder_layers=1,
-        num_decoder_layers=1,
         position="learned",
         max_sequence_length=12,
         source_end=False,

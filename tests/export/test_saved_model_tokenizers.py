@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import keras_transformer as kt
+from reference import configs
 from reference.fixture_folder import ON_TENSORFLOW
 
 pytestmark = ON_TENSORFLOW
@@ -20,16 +21,8 @@ def translator():
         kt.data.Tokenizer.train([text] * 9, size) for size, text in texts.items()
     ]
     keras.utils.set_random_seed(1)
-    config = kt.TransformerConfig.from_preset(
-        "tiny",
-        source_vocabulary_size=274,
-        target_vocabulary_size=275,
-        tie_embeddings="none",
-        hidden_dim=16,
-        num_encoder_layers=1,
-        num_decoder_layers=1,
-        max_sequence_length=12,
-    )
+    sizes = {"source_vocabulary_size": 274, "target_vocabulary_size": 275}
+    config = configs.tiny(**sizes, tie_embeddings="none", max_sequence_length=12)
     no_bytes = {"suppressed_tokens": tuple(range(4, 260)), "min_length": 3}
     return kt.Translator(
         kt.Transformer(config), *tokenizers, beam_size=1, max_length=6, **no_bytes

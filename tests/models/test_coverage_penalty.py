@@ -5,10 +5,10 @@ from keras import ops
 from keras import tree
 
 from keras_transformer import Transformer
-from keras_transformer import TransformerConfig
 from keras_transformer import backends
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.models.search import search
+from reference import configs
 from reference.weights import scatter
 
 SOURCE = np.array([[5, 9, 7, 2], [6, 2, 0, 0], [8, 2, 0, 0]], "int32")
@@ -17,14 +17,7 @@ BETA, ALPHA, LENGTH = 0.4, 0.6, 6
 
 
 def random_model():
-    config = TransformerConfig(
-        vocabulary_size=11,
-        hidden_dim=8,
-        intermediate_dim=7,
-        num_heads=2,
-        num_encoder_layers=1,
-        num_decoder_layers=2,
-    )
+    config = configs.tiny(vocabulary_size=11, num_decoder_layers=2)
     return scatter(Transformer(config), seed=4, deviation=0.7)
 
 

@@ -169,6 +169,12 @@ OTHERS = {
 }
 
 
+def tiny(**fields):
+    """A Transformer of one layer a side and 8 dimensions, for what no size changes."""
+    sizes = {"hidden_dim": 8, "intermediate_dim": 8, "num_heads": 2}
+    return TransformerConfig(**{**sizes, **ONE_LAYER, **fields})
+
+
 def config(name, **fields):
     """One of `OPTIONS` or `OTHERS`, with any field replaced."""
     if name in OTHERS:

@@ -15,6 +15,7 @@ import keras_transformer as kt
 from keras_transformer import backends
 from keras_transformer.errors import InputError
 from keras_transformer.models.weights import named_weights
+from reference import configs
 from reference.weights import scatter
 
 pytestmark = pytest.mark.one_backend
@@ -183,16 +184,8 @@ def test_weights_are_stored_under_names_of_our_own(translator):
 def test_separate_vocabularies(tmp_path):
     source = kt.data.Tokenizer.train(["a house"] * 9, 270)
     target = kt.data.Tokenizer.train(["das kleine Haus"] * 9, 275)
-    config = kt.TransformerConfig(
-        source_vocabulary_size=270,
-        target_vocabulary_size=275,
-        tie_embeddings="target",
-        hidden_dim=8,
-        intermediate_dim=8,
-        num_heads=2,
-        num_encoder_layers=1,
-        num_decoder_layers=1,
-    )
+    sizes = {"source_vocabulary_size": 270, "target_vocabulary_size": 275}
+    config = configs.tiny(**sizes, tie_embeddings="target")
     translator = kt.Translator(kt.Transformer(config), source, target, beam_size=2)
     translator.save(tmp_path / "model")
     again = kt.Translator.load(tmp_path / "model")

@@ -210,7 +210,8 @@ class StopOnNaN(keras.callbacks.Callback):
 class AverageWeights(keras.callbacks.Callback):
     """Sets the model to the mean of its last or best epochs at the end of `fit`.
 
-    For plain `fit`; runs of `train` average checkpoints instead.
+    For plain `fit`; runs of `train` average checkpoints instead. Factors of LoRA are
+    averaged one by one, which is not the mean of their products: a run averages these.
 
     Args:
         last: the number of last epochs to average; their weights are kept in memory.

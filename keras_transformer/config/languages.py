@@ -18,7 +18,7 @@ import pydantic
 
 from keras_transformer.config.documented import Documented
 from keras_transformer.config.faults import first_fault
-from keras_transformer.config.language_codes import near_codes
+from keras_transformer.config.near_codes import near_codes
 from keras_transformer.config.translation import TranslationConfig
 from keras_transformer.errors import InputError
 

@@ -43,7 +43,7 @@ def near_codes(code: str, known: Iterable[str]) -> list[str]:
 
     Example:
 
-    >>> from keras_transformer.config.language_codes import near_codes
+    >>> from keras_transformer.config.near_codes import near_codes
     >>> near_codes("en", ["deu_Latn", "eng_Latn"])
     ['eng_Latn']
     """

@@ -6,10 +6,10 @@ The ids are those that `transformers` gives with tokenizers of random vocabulari
 import pytest
 
 from keras_transformer.config import TransformerConfig
-from keras_transformer.config.language_codes import near_codes
 from keras_transformer.config.languages import Languages
 from keras_transformer.config.languages import alike
 from keras_transformer.config.languages import direction_of
+from keras_transformer.config.near_codes import near_codes
 from keras_transformer.errors import InputError
 
 pytestmark = pytest.mark.no_backend

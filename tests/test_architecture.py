@@ -20,7 +20,8 @@ FILES = {str(path.relative_to(FOLDER)): path for path in sorted(FOLDER.rglob("*.
 
 #: Who stands on which floor, from the ground up.
 ROOMS = (
-    "errors hiding processors control_characters decoding_options tensors",
+    "errors hiding processors control_characters decoding_options tensors"
+    " position_tables",
     "arguments config backends files",
     "layers decoding data losses evaluation",
     "metrics",
@@ -60,6 +61,7 @@ ACTING_TOO: dict[str, str] = {
     "data/phrasebook/generate.py": "a program: it writes the committed corpus",
     "data/known_words.py": "a file of model folders, as the tokenizer's is",
     "data/tokenizer_bounds.py": "looks through what `data/tokenizer.py` is to read",
+    "importing/argos.py": "unpacks a package of Argos into a temporary folder",
     "importing/hub.py": "fetches a model of the hub into a temporary folder",
     "importing/source.py": "reads configs and vocabularies of other toolkits",
     "importing/reading/": "reads files of weights of other toolkits",

@@ -1,5 +1,6 @@
 """`keras-transformer import`."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -35,6 +36,18 @@ def import_(
             metavar="CODE", help="Language to translate into, if none is given."
         ),
     ] = None,
+    source_tokenizer: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="SentencePiece model of the source, if there is none."
+        ),
+    ] = None,
+    target_tokenizer: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="SentencePiece model of the target, if it is another."
+        ),
+    ] = None,
 ) -> None:
     """Write a model of another toolkit as a model folder.
 
@@ -45,13 +58,22 @@ def import_(
     """
     from keras_transformer import importing
 
-    languages = {"source_language": source_language, "target_language": target_language}
+    def report(function: Callable[..., object], *arguments: str | Path) -> None:
+        found = function(
+            *arguments,
+            source_language=source_language,
+            target_language=target_language,
+            source_tokenizer=source_tokenizer,
+            target_tokenizer=target_tokenizer,
+        )
+        print(found)
+
     if dry_run:
-        print(importing.inspect(source, **languages))
+        report(importing.inspect, source)
         return
     if output is None:
         raise InputError(
             "import needs --output FOLDER, the model folder to write; or --dry-run"
         )
     backend.activate()
-    print(importing.convert(source, output, **languages))
+    report(importing.convert, source, output)

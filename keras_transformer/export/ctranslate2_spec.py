@@ -14,10 +14,10 @@ from keras_transformer.config import TransformerConfig
 from keras_transformer.config.transformer import StackSizes
 from keras_transformer.errors import InputError
 from keras_transformer.hiding import hidden
-from keras_transformer.layers import sinusoidal_table
-from keras_transformer.layers.relative_buckets import bucket_starts
-from keras_transformer.models.positions import LAYOUTS
 from keras_transformer.models.word_attention import word_layer
+from keras_transformer.position_tables import LAYOUTS
+from keras_transformer.position_tables import bucket_starts
+from keras_transformer.position_tables import sinusoidal_table
 
 _ACTIVATIONS = {
     "relu": "RELU",

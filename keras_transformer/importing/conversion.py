@@ -5,10 +5,13 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Iterator
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from keras_transformer.config.languages import refuse_languages
+from keras_transformer.errors import InputError
+from keras_transformer.importing import argos
 from keras_transformer.importing import checks
 from keras_transformer.importing import hub
 from keras_transformer.importing.card import import_card
@@ -24,13 +27,17 @@ def inspect(
     *,
     source_language: str | None = None,
     target_language: str | None = None,
+    source_tokenizer: str | Path | None = None,
+    target_tokenizer: str | Path | None = None,
 ) -> ImportReport:
     """What `convert` would write, without writing it, and without Keras.
 
     Args:
-        source: as `convert` takes it, like the languages.
+        source: as `convert` takes it, like the languages and tokenizers.
         source_language: a code.
         target_language: a code.
+        source_tokenizer: a SentencePiece model.
+        target_tokenizer: a SentencePiece model.
 
     Raises:
         InputError: as `convert` does.
@@ -40,7 +47,9 @@ def inspect(
         print(kt.importing.inspect("opus-mt-en-de"))
         ```
     """
-    with _opened(source, source_language, target_language) as (model, _, facts):
+    tokenizers = _given(source=source_tokenizer, target=target_tokenizer)
+    languages = source_language, target_language
+    with _opened(source, tokenizers, *languages) as (model, _, facts):
         return _report(model, facts)
 
 
@@ -50,6 +59,8 @@ def convert(
     *,
     source_language: str | None = None,
     target_language: str | None = None,
+    source_tokenizer: str | Path | None = None,
+    target_tokenizer: str | Path | None = None,
 ) -> ImportReport:
     """Writes a model of another toolkit as a model folder of this package.
 
@@ -63,6 +74,10 @@ def convert(
         source_language: what a multilingual model translates from where nobody says
             another language.
         target_language: what it translates into in the same way.
+        source_tokenizer: the SentencePiece model of the source, for a folder of
+            CTranslate2, which mostly has none; in place of its own where it has one.
+        target_tokenizer: that of the target; the source's, if left out, where both
+            sides share a vocabulary.
 
     Returns:
         What was found: family, weights, languages, licence, what was left out.
@@ -70,8 +85,8 @@ def convert(
     Raises:
         InputError: where it is of no family that can be imported, a file is missing,
             damaged or declares more than it holds, a tensor is missing, fits nowhere or
-            is not used, the folder cannot be written, or the model does not know a
-            language.
+            is not used, a tokenizer is missing, does not fit or has no place, the
+            folder cannot be written, or the model does not know a language.
 
     Example:
         ```python
@@ -82,7 +97,9 @@ def convert(
     from keras_transformer import model_folder  # and with it Keras
     from keras_transformer.models.kinds import weight_shapes
 
-    with _opened(source, source_language, target_language) as (model, tensors, facts):
+    tokenizers = _given(source=source_tokenizer, target=target_tokenizer)
+    languages = source_language, target_language
+    with _opened(source, tokenizers, *languages) as (model, tensors, facts):
         checks.check_shapes(model, tensors, weight_shapes(model.config))
         checks.check_ties(model, tensors)
         report = _report(model, facts, Path(folder))
@@ -108,11 +125,19 @@ class _Facts(NamedTuple):
 
 @contextlib.contextmanager
 def _opened(
-    source: str | Path, source_language: str | None, target_language: str | None
+    source: str | Path,
+    tokenizers: Mapping[str, str | Path],
+    source_language: str | None,
+    target_language: str | None,
 ) -> Iterator[tuple[ForeignModel, TensorFile, _Facts]]:
-    with hub.local(source) as path:
-        found = Source(path)
+    with hub.local(source) as path, argos.unpacked(path) as unpacked:
+        found = Source(unpacked, tokenizers)
         family = family_of(found)
+        if tokenizers and not family.takes_tokenizers:
+            raise InputError(
+                f"{path} has tokenizers of its own, as every model of {family.name}; "
+                f"leave out {' and '.join(f'{side}_tokenizer' for side in tokenizers)}"
+            )
         with family.open_weights(found) as tensors:
             model = _checked(family.read(found, tensors), tensors)
             languages = model.languages
@@ -122,6 +147,10 @@ def _opened(
                 chosen = languages.with_defaults(source_language, target_language)
                 model = dataclasses.replace(model, languages=chosen)
             yield model, tensors, _Facts(str(source), found.licence, found.left_out)
+
+
+def _given(**tokenizers: str | Path | None) -> dict[str, str | Path]:
+    return {side: path for side, path in tokenizers.items() if path is not None}
 
 
 def _checked(model: ForeignModel, tensors: TensorFile) -> ForeignModel:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +24,25 @@ class Source:
 
     Args:
         path: a folder, or a file of weights, beside which the others lie.
+        tokenizers: files of tokenizers by side, `"source"` and `"target"`, which may
+            lie elsewhere.
 
     Raises:
-        InputError: where there is nothing at that path.
+        InputError: where there is nothing at a path.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(
+        self, path: str | Path, tokenizers: Mapping[str, str | Path] | None = None
+    ) -> None:
         self.path = Path(path)
+        # A link is followed: whoever names such a file means it.
+        self.tokenizers = {n: Path(p).resolve() for n, p in (tokenizers or {}).items()}
+        for side, tokenizer in self.tokenizers.items():
+            if not tokenizer.is_file():
+                raise InputError(
+                    f"there is no file {tokenizer} for the {side}_tokenizer; check the "
+                    f"path"
+                )
         if not self.path.exists():
             raise InputError(f"there is no file or folder {self.path}; check the path")
         self.folder = self.path if self.path.is_dir() else self.path.parent

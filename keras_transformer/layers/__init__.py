@@ -11,13 +11,13 @@ from keras_transformer.layers.gated_convolution import GatedConvolution
 from keras_transformer.layers.multi_head_attention import MultiHeadAttention
 from keras_transformer.layers.positional_encoding import LearnedPositionalEmbedding
 from keras_transformer.layers.positional_encoding import SinusoidalPositionalEncoding
-from keras_transformer.layers.positional_encoding import sinusoidal_table
 from keras_transformer.layers.relative_buckets import RelativeBuckets
 from keras_transformer.layers.relative_position import RelativePositionalEncoding
 from keras_transformer.layers.residual import Residual
 from keras_transformer.layers.rotary_position import RotaryPositionalEncoding
 from keras_transformer.layers.ssru import SSRU
 from keras_transformer.layers.token_embedding import TokenEmbedding
+from keras_transformer.position_tables import sinusoidal_table
 
 __all__ = [
     "SSRU",

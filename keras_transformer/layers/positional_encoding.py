@@ -5,53 +5,20 @@ B batch, T positions, D hidden_dim, W beam width, L length of a cache.
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import keras
-import numpy as np
 from keras import ops
 
 from keras_transformer.layers.initial_values import given
 from keras_transformer.layers.initial_values import initializer
 from keras_transformer.layers.initial_values import of_embeddings
 from keras_transformer.layers.initial_values import serialized
+from keras_transformer.position_tables import LAYOUTS
+from keras_transformer.position_tables import frequencies
+from keras_transformer.position_tables import sinusoidal_table
 from keras_transformer.tensors import Shape
 from keras_transformer.tensors import Tensor
-
-LAYOUTS = ("interleaved", "halves", "halves_t2t")
-
-
-def frequencies(hidden_dim: int, layout: str = "interleaved") -> np.ndarray:
-    """The D / 2 angular frequencies, float64: 10000^(-2i / D).
-
-    `"halves_t2t"` has the exponent -i / (D / 2 - 1) of Tensor2Tensor and Marian's
-    relatives instead.
-    """
-    pairs = hidden_dim // 2
-    divisor = max(pairs - 1, 1) if layout == "halves_t2t" else pairs
-    return 10_000.0 ** (-np.arange(pairs) / divisor)
-
-
-@functools.lru_cache(maxsize=64)
-def sinusoidal_table(
-    length: int, hidden_dim: int, layout: str = "interleaved", offset: int = 0
-) -> np.ndarray:
-    """PE of positions offset .. offset + length - 1: (length, D) float32.
-
-    Computed in float64, rounded once.
-
-    Example:
-
-    >>> from keras_transformer.layers import sinusoidal_table
-    >>> sinusoidal_table(2, 4)[0]
-    array([0., 1., 0., 1.], dtype=float32)
-    """
-    positions = np.arange(offset, offset + length, dtype=np.float64)
-    angles = positions[:, None] * frequencies(hidden_dim, layout)  # (length, D / 2)
-    axis = 2 if layout == "interleaved" else 1
-    table = np.stack([np.sin(angles), np.cos(angles)], axis=axis)
-    return table.reshape(length, hidden_dim).astype(np.float32)
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -92,9 +59,9 @@ class SinusoidalPositionalEncoding(keras.layers.Layer):
     def __init__(
         self, layout: str = "interleaved", offset: int = 0, **kwargs: Any
     ) -> None:
-        if layout not in LAYOUTS:
+        if layout not in LAYOUTS.values():
             raise ValueError(
-                f"layout must be one of {', '.join(LAYOUTS)}, got {layout!r}"
+                f"layout must be one of {', '.join(LAYOUTS.values())}, got {layout!r}"
             )
         super().__init__(**kwargs)
         self.supports_masking = True

@@ -8,39 +8,13 @@ from __future__ import annotations
 from typing import Any
 
 import keras
-import numpy as np
 from keras import ops
 
 from keras_transformer.layers.initial_values import initializer
 from keras_transformer.layers.relative_position import RelativePositionalEncoding
+from keras_transformer.position_tables import bucket_starts
 from keras_transformer.tensors import Shape
 from keras_transformer.tensors import Tensor
-
-
-def bucket_starts(num_buckets: int, max_distance: int) -> np.ndarray:
-    """The smallest distance of each bucket of one direction, (num_buckets,) int.
-
-    The first half of the buckets hold a distance each, the others ranges that grow
-    with its logarithm up to `max_distance`.
-
-    Example:
-
-    >>> from keras_transformer.layers.relative_buckets import bucket_starts
-    >>> bucket_starts(8, 20).tolist()
-    [0, 1, 2, 3, 4, 6, 9, 14]
-    """
-    exact = num_buckets // 2
-    distances = np.arange(exact, max_distance + 1, dtype=np.float32)
-    # In float32, as every implementation of the paper: at the edge of a range the
-    # rounding decides.
-    ratio = np.log(distances / np.float32(exact), dtype=np.float32)
-    ratio = ratio / np.float32(np.log(max_distance / exact))
-    buckets = exact + (ratio * np.float32(num_buckets - exact)).astype(np.int64)
-    later = [
-        int(distances[np.argmax(buckets >= bucket)])
-        for bucket in range(exact, num_buckets)
-    ]
-    return np.array([*range(exact), *later], dtype=np.int32)
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")

@@ -14,13 +14,7 @@ from keras_transformer.layers.positional_encoding import SinusoidalPositionalEnc
 from keras_transformer.layers.relative_buckets import RelativeBuckets
 from keras_transformer.layers.relative_position import RelativePositionalEncoding
 from keras_transformer.layers.rotary_position import RotaryPositionalEncoding
-
-#: The layout of the table, by the name in a config.
-LAYOUTS = {
-    "sinusoidal": "interleaved",
-    "sinusoidal_halves": "halves",
-    "sinusoidal_halves_t2t": "halves_t2t",
-}
+from keras_transformer.position_tables import LAYOUTS
 
 
 def _sinusoidal(config: Any, side: str, **options: Any) -> Any:

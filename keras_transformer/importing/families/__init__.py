@@ -30,11 +30,13 @@ class Family(NamedTuple):
         name: what people call such models.
         module: of this folder.
         model_types: as `config.json` of a folder of `transformers` names it.
+        takes_tokenizers: whether tokenizers are given beside its files.
     """
 
     name: str
     module: str
     model_types: tuple[str, ...] = ()
+    takes_tokenizers: bool = False
 
     def open_weights(self, source: Source) -> TensorFile:
         """Opens the weights."""
@@ -64,6 +66,7 @@ FAMILIES = (
     Family("M2M100 and NLLB", "m2m100", model_types=("m2m_100",)),
     Family("mBART", "mbart", model_types=("mbart",)),
     Family("T5", "t5", model_types=("t5", "mt5")),
+    Family("CTranslate2", "ctranslate2", takes_tokenizers=True),
     Family("Marian", "marian_files"),
 )
 

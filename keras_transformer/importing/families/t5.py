@@ -96,6 +96,17 @@ def read(source: Source, tensors: TensorFile) -> ForeignModel:
     )
 
 
+def languages_by_tags(tokenizer: Tokenizer) -> Languages | None:
+    """The target languages that a vocabulary has as `<2de>`; None without any."""
+    pieces = tokenizer.pieces(range(tokenizer.vocabulary_size))
+    matches = enumerate(map(_LANGUAGE.fullmatch, pieces))
+    tags = {match[1]: number for number, match in matches if match}
+    if not tags:
+        return None
+    prefixes = {"*": {code: f"<2{code}> " for code in tags}}
+    return Languages.of({"codes": dict.fromkeys(tags), "prefixes": prefixes})
+
+
 def _config(source: Source, tied: bool) -> TransformerConfig:
     given = {**_DEFAULTS, **source.config}
     path = source.folder / "config.json"
@@ -244,16 +255,8 @@ def _languages(
     source: Source, config: TransformerConfig, tokenizer: Tokenizer
 ) -> Languages | None:
     """By tags such as `<2de>`, or of T5 1.0 by the text in front of a line."""
-    pieces = tokenizer.pieces(range(tokenizer.vocabulary_size))
-    matches = enumerate(map(_LANGUAGE.fullmatch, pieces))
-    tags = {match[1]: number for number, match in matches if match}
-    if tags:
-        return Languages.of(
-            {
-                "codes": dict.fromkeys(tags),
-                "prefixes": {"*": {code: f"<2{code}> " for code in tags}},
-            }
-        )
+    if tagged := languages_by_tags(tokenizer):
+        return tagged
     if not config.scale_logits or source.config.get("model_type") != "t5":
         return None
     return Languages.of(

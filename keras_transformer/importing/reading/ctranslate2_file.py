@@ -135,6 +135,15 @@ class CTranslate2File(TensorFile):
             },
         )
 
+    def number(self, name: str) -> float | None:
+        """The value of a single number; None where there is none of that name."""
+        array = self._arrays.get(name)
+        return None if array is None else array.value
+
+    def is_one(self, *names: str) -> bool:
+        """Whether several names stand for one array."""
+        return len({self._arrays[name].offset for name in names}) == 1
+
     def _read(self, name: str) -> np.ndarray:
         values = self._values(self._arrays[name])
         if name not in self._scales:

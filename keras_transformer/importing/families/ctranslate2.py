@@ -57,14 +57,22 @@ _CONFIG = {
     "multi_query_attention": False,
 }
 _START = "decoder_start_token"
-#: The search of the library, and of Argos Translate.
-_SEARCH: dict[str, Any] = {"beam_size": 2, "normalization": "average"}
-_ARGOS_SEARCH = {"beam_size": 4, "normalization": "power", "length_penalty": 0.2}
+#: The search of the library, which wants a piece before the end; that of Argos.
+_SEARCH: dict[str, Any] = {
+    "beam_size": 2,
+    "normalization": "average",
+    "min_length": 2,
+}
+_ARGOS_SEARCH = {
+    **_SEARCH,
+    "beam_size": 4,
+    "normalization": "power",
+    "length_penalty": 0.2,
+}
 #: Options of the library's search that a config may hold -> ours.
 _OPTIONS = {
     "beam_size": "beam_size",
     "length_penalty": "length_penalty",
-    "min_decoding_length": "min_length",
     "max_decoding_length": "max_length",
     "no_repeat_ngram_size": "no_repeat_ngram_size",
     "repetition_penalty": "repetition_penalty",
@@ -124,7 +132,7 @@ def read(source: Source, tensors: TensorFile) -> ForeignModel:
     numbers = _Numbers(tensors)
     given = _settings(beside, numbers, own)
     vocabularies = _vocabularies(beside, given, numbers)
-    positions = ctranslate2_positions.positions(tensors, _head_dim(tensors, "encoder"))
+    positions = ctranslate2_positions.positions(tensors)
     languages, told_by_start = _languages_by_ids(given, vocabularies)
     if given[_START] is None and not told_by_start:
         raise refused(tensors, f"a {_START} that whoever translates gives")
@@ -294,11 +302,9 @@ def _config(
     positions: Positions,
 ) -> TransformerConfig:
     file = numbers.file
-    _check_parts(numbers)
     counts = {stack: numbers.layers(stack) for stack in ("encoder", "decoder")}
     layers = [f"{stack}/layer_{i}" for stack, n in counts.items() for i in range(n)]
-    for name in ctranslate2_positions.ROTARY:
-        numbers.one(name, places=[f"{layer}/self_attention" for layer in layers])
+    _check_parts(numbers, layers)
     dim = _shape(file, TARGET_EMBEDDINGS)[-1]
     activation = int(numbers.one("activation", 0))
     if activation not in range(len(_ACTIVATIONS)):
@@ -344,8 +350,17 @@ def _config(
         raise InputError(f"{file.path}: {error}") from None
 
 
-def _check_parts(numbers: _Numbers) -> None:
+def _check_parts(numbers: _Numbers, layers: list[str]) -> None:
     """Refuses parts that this package has not, and that a number turns on."""
+    places = [f"{layer}/self_attention" for layer in layers]
+    dim, *others = ctranslate2_positions.ROTARY
+    for name in others:
+        numbers.one(name, places=places)
+    for place in places:
+        size = _head_dim(numbers.file, place.partition("/")[0])
+        found = numbers.get(f"{place}/{dim}", 0)
+        if found not in (0, size):
+            raise refused(numbers.file, f"{dim} {found} of heads of {size}")
     for name in (
         "decoder/alibi",
         "encoder/multi_query_attention",
@@ -517,6 +532,8 @@ def _decoding(
             options[_OPTIONS[key]] = value
             if key == "length_penalty":
                 options["normalization"] = "power"
+        elif key == "min_decoding_length" and isinstance(value, int):
+            options["min_length"] = value + 1  # the end included
         elif key not in (*_CONFIG, _START):
             notes.append(f"{escaped(key)[:_SHOWN]} of config.json: unknown; unused")
     try:

@@ -46,12 +46,8 @@ class Positions(NamedTuple):
     unused: tuple[str, ...] = ()
 
 
-def positions(file: CTranslate2File, head_dim: int) -> Positions:
+def positions(file: CTranslate2File) -> Positions:
     """The positions of a model, by its first layers and its tables.
-
-    Args:
-        file: `model.bin`.
-        head_dim: of the encoder.
 
     Raises:
         InputError: where this package has no such positions.
@@ -60,7 +56,7 @@ def positions(file: CTranslate2File, head_dim: int) -> Positions:
     if f"{first}/{BIAS}" in file.tensors:
         return _relative(file)
     if file.number(f"{first}/{ROTARY[0]}") is not None:
-        return _rotary(file, first, head_dim)
+        return _rotary(file, first)
     names = [f"{stack}/{TABLE}" for stack in STACKS]
     held = [name for name in names if name in file.tensors]
     if not held:
@@ -117,10 +113,8 @@ def _sinusoids(table: np.ndarray) -> dict[str, Any] | None:
     return None
 
 
-def _rotary(file: CTranslate2File, first: str, head_dim: int) -> Positions:
-    dim, interleave, base = (file.number(f"{first}/{name}") for name in ROTARY)
-    if dim not in (0, head_dim):
-        raise refused(file, f"rotary_dim {dim}, not the {head_dim} of its heads,")
+def _rotary(file: CTranslate2File, first: str) -> Positions:
+    interleave, base = (file.number(f"{first}/{name}") for name in ROTARY[1:])
     interleaved = interleave is None or bool(interleave)
     return Positions(
         {

@@ -84,6 +84,7 @@ COMMANDS = {
     "average": "RUN --output --last --best",
     "import": """
         SOURCE --output --dry-run --source-language --target-language
+        --source-tokenizer --target-tokenizer
     """,
     "export": f"""
         MODEL --format --output --version --examples --quantization

@@ -92,7 +92,7 @@ def test_ids_and_logits_are_those_that_were_measured(imported):
     expected = arrays["logits"]
     config = translator.model.config
     if config.scale_logits and config.tie_embeddings != "all":
-        # Which transformers does not, though the converter says so.
+        # So says the converter's file; transformers does not scale them.
         expected = expected / np.sqrt(config.hidden_dim)
     difference = np.abs(logits - expected)[arrays["decoder_mask"].astype(bool)]
     # Padding that was added to Marian's vocabulary is never written.

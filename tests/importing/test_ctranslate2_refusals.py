@@ -116,6 +116,14 @@ REFUSALS = {
         number("decoder/scale_outputs", np.float32(3)),
         "scale_outputs 3.0 cannot",
     ),
+    "no number": (
+        number("encoder/pre_norm", np.zeros(3, "float32")),
+        "encoder/pre_norm that is no finite number",
+    ),
+    "layers": (
+        number("encoder/layer_999999999/a", np.zeros(3, "float32")),
+        "more than 256 layers",
+    ),
     "heads": (number("encoder/num_heads", np.int16(3)), "3 heads of 16 components"),
     "one table": (
         number("decoder/position_encodings/encodings", None),

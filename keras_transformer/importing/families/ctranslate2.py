@@ -6,9 +6,6 @@ Translate, https://github.com/argosopentech/argos-translate.
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Iterable
 from collections.abc import Mapping
 from typing import Any
 
@@ -24,13 +21,13 @@ from keras_transformer.importing.families import ctranslate2_positions
 from keras_transformer.importing.families import ctranslate2_vocabulary
 from keras_transformer.importing.families import marian
 from keras_transformer.importing.families import t5
-from keras_transformer.importing.families.ctranslate2_layers import CLOSE
-from keras_transformer.importing.families.ctranslate2_layers import OUTPUT
+from keras_transformer.importing.families.ctranslate2_config import HEADS
+from keras_transformer.importing.families.ctranslate2_config import Numbers
+from keras_transformer.importing.families.ctranslate2_config import architecture
+from keras_transformer.importing.families.ctranslate2_config import equal_tables
 from keras_transformer.importing.families.ctranslate2_layers import TARGET_EMBEDDINGS
 from keras_transformer.importing.families.ctranslate2_layers import source_embeddings
-from keras_transformer.importing.families.ctranslate2_positions import Positions
 from keras_transformer.importing.families.ctranslate2_positions import refused
-from keras_transformer.importing.families.ctranslate2_vocabulary import NO_ROW
 from keras_transformer.importing.families.ctranslate2_vocabulary import Vocabularies
 from keras_transformer.importing.foreign_model import ForeignModel
 from keras_transformer.importing.generation_config import decoding_of
@@ -41,10 +38,6 @@ from keras_transformer.importing.source import Source
 
 FAMILY, ARGOS = "CTranslate2", "Argos Translate"
 _MODEL, _INSIDE = "model.bin", "model"
-#: Kind of the model -> its heads, where an old file does not say them.
-_HEADS = {"TransformerSpec": None, "TransformerBase": 8, "TransformerBig": 16}
-#: In the order of their numbers.
-_ACTIVATIONS = ("relu", "gelu_tanh", "swish", "gelu", "gelu_sigmoid")
 _SHOWN = 60  # characters of a name from a file
 #: Keys of `config.json` that are read.
 _CONFIG = {
@@ -126,17 +119,17 @@ def read(source: Source, tensors: TensorFile) -> ForeignModel:
             f"{tensors.path} is no model of CTranslate2, but its vocabularies lie "
             f"beside it; give the folder that was downloaded"
         )
-    if tensors.specification not in _HEADS:
+    if tensors.specification not in HEADS:
         raise refused(tensors, f"the specification {tensors.specification[:_SHOWN]}")
     own = _own_description(beside)
-    numbers = _Numbers(tensors)
+    numbers = Numbers(tensors)
     given = _settings(beside, numbers, own)
     vocabularies = _vocabularies(beside, given, numbers)
     positions = ctranslate2_positions.positions(tensors)
     languages, told_by_start = _languages_by_ids(given, vocabularies)
     if given[_START] is None and not told_by_start:
         raise refused(tensors, f"a {_START} that whoever translates gives")
-    config = _config(given, numbers, vocabularies, positions)
+    config = architecture(given, numbers, vocabularies, positions)
     tokenizers = ctranslate2_vocabulary.tokenizers(source, beside, vocabularies)
     if languages is None:
         languages = marian.languages_of(tokenizers[0])
@@ -166,7 +159,7 @@ def read(source: Source, tensors: TensorFile) -> ForeignModel:
             *numbers.read,
             *ctranslate2_layers.matrices(tensors),  # names of one that is shared
         ),
-        equal=_equal(numbers, positions),
+        equal=equal_tables(numbers, positions),
     )
 
 
@@ -174,79 +167,11 @@ def _is_package(source: Source) -> bool:
     return source.has(METADATA) and source.has(f"{_INSIDE}/{_MODEL}")
 
 
-# === Numbers of the file ===
-
-
-class _Numbers:
-    """Single numbers of a file, and which of them were asked for."""
-
-    def __init__(self, file: CTranslate2File) -> None:
-        self.file = file
-        self.read: set[str] = set()
-
-    def get(self, name: str, default: Any = None) -> Any:
-        self.read.add(name)
-        value = self.file.number(name)
-        return default if value is None else value
-
-    def one(self, name: str, default: Any = None, places: Iterable[str] = ()) -> Any:
-        """The number that all places have: encoder and decoder, or layers.
-
-        Raises:
-            InputError: where they differ.
-        """
-        places = list(places) or list(ctranslate2_positions.STACKS)
-        values = {self.get(f"{place}/{name}", default) for place in places}
-        if len(values) > 1:
-            shown = " and ".join(sorted(map(str, values))[:2])
-            raise refused(self.file, f"{name} {shown} in its parts")
-        return values.pop()
-
-    def has(self, name: str, places: Iterable[str] = ()) -> bool:
-        """Whether all places have a tensor, or none.
-
-        Raises:
-            InputError: where some have.
-        """
-        places = list(places) or list(ctranslate2_positions.STACKS)
-        found = {f"{place}/{name}" in self.file.tensors for place in places}
-        if len(found) > 1:
-            raise refused(self.file, f"{name} in some of its parts")
-        return found.pop()
-
-    def layers(self, stack: str) -> int:
-        """The number of layers of a stack."""
-        names = "\n".join(self.file.tensors)
-        found = re.findall(rf"^{stack}/layer_(\d+)/", names, re.MULTILINE)
-        return 1 + max(map(int, found), default=-1)
-
-
-def _head_dim(file: CTranslate2File, stack: str) -> int:
-    heads = _num_heads(file, stack)
-    name = f"{stack}/layer_0/self_attention/linear_1/weight"
-    shape = file.tensors[name].shape if name in file.tensors else ()
-    if len(shape) != 2:
-        raise InputError(
-            f"{file.path} lacks the matrix {name!r} of a {FAMILY} model; get the file "
-            f"again"
-        )
-    if shape[1] % heads or shape[1] == 0:
-        raise refused(file, f"{heads} heads of {shape[1]} components together")
-    return shape[1] // heads
-
-
-def _num_heads(file: CTranslate2File, stack: str) -> int:
-    heads = file.number(f"{stack}/num_heads") or _HEADS[file.specification]
-    if heads is None or heads < 1:
-        raise refused(file, "no number of heads")
-    return int(heads)
-
-
-# === Architecture ===
+# === Settings and vocabularies ===
 
 
 def _settings(
-    source: Source, numbers: _Numbers, own: Mapping[str, Any]
+    source: Source, numbers: Numbers, own: Mapping[str, Any]
 ) -> dict[str, Any]:
     """What `config.json` says, or what files of before said in `model.bin`."""
     given = {**_CONFIG, "pad": None}
@@ -272,7 +197,7 @@ def _settings(
 
 
 def _vocabularies(
-    source: Source, given: Mapping[str, Any], numbers: _Numbers
+    source: Source, given: Mapping[str, Any], numbers: Numbers
 ) -> Vocabularies:
     file = numbers.file
     pieces = ctranslate2_vocabulary.read_pieces(source)
@@ -285,184 +210,18 @@ def _vocabularies(
                 f"pieces, but its matrix {rows[0]} rows; use the files that belong "
                 f"together"
             )
-    if isinstance(given["pad"], int):
-        own_pad = pieces[1][given["pad"]] if given["pad"] < len(pieces[1]) else None
-        given = {**given, "pad": own_pad}
+    if given["pad"] is not None:
+        if given["pad"] >= len(pieces[1]):
+            raise InputError(
+                f"{source.folder / 'model.json'}: ids.pad {given['pad']} is not one of "
+                f"the {len(pieces[1])} of the vocabulary; export the model again"
+            )
+        given = {**given, "pad": pieces[1][given["pad"]]}
     zeros = bool(numbers.get("decoder/start_from_zero_embedding", 0))
     try:
         return ctranslate2_vocabulary.arranged(pieces, given, starts_with_zeros=zeros)
     except InputError as error:
         raise InputError(f"{source.folder}: {error}") from None
-
-
-def _config(
-    given: Mapping[str, Any],
-    numbers: _Numbers,
-    vocabularies: Vocabularies,
-    positions: Positions,
-) -> TransformerConfig:
-    file = numbers.file
-    counts = {stack: numbers.layers(stack) for stack in ("encoder", "decoder")}
-    layers = [f"{stack}/layer_{i}" for stack, n in counts.items() for i in range(n)]
-    _check_parts(numbers, layers)
-    dim = _shape(file, TARGET_EMBEDDINGS)[-1]
-    activation = int(numbers.one("activation", 0))
-    if activation not in range(len(_ACTIVATIONS)):
-        raise refused(file, f"activation {activation}")
-    rms = not numbers.has("ffn/layer_norm/beta", layers)
-    epsilon = given["layer_norm_epsilon"]
-    bias = f"{OUTPUT}/bias" in file.tensors
-    fields: dict[str, Any] = {
-        "source_vocabulary_size": len(vocabularies.source.pieces),
-        "target_vocabulary_size": len(vocabularies.target.pieces),
-        "hidden_dim": dim,
-        "num_encoder_layers": counts["encoder"],
-        "num_decoder_layers": counts["decoder"],
-        **_sizes(file),
-        "attention_scoring": _scoring(numbers, layers),
-        "feed_forward": "gated"
-        if numbers.has("ffn/linear_0_noact/weight", layers)
-        else "plain",
-        "feed_forward_bias": any(
-            f"{x}/ffn/linear_0/bias" in file.tensors for x in layers
-        ),
-        "use_bias": any(
-            f"{x}/self_attention/linear_0/bias" in file.tensors for x in layers
-        ),
-        "activation": _ACTIVATIONS[activation],
-        "normalize_first": bool(numbers.one("pre_norm", 1)),
-        "normalization_layer": "rms" if rms else "layer",
-        "layer_norm_epsilon": epsilon or (1e-6 if rms else 1e-5),
-        "final_norm": numbers.has("layer_norm/gamma"),
-        "embedding_norm": numbers.has("layernorm_embedding/gamma"),
-        "scale_embeddings": _scales_embeddings(numbers, dim),
-        "scale_logits": _scales_logits(numbers, dim),
-        "tie_embeddings": ctranslate2_layers.tied(file, vocabularies),
-        # Rows that the file has not must never be written.
-        "output_bias": bias or NO_ROW in vocabularies.target.rows,
-        "source_end": _ends_source(given, vocabularies),
-        **positions.fields,
-        **vocabularies.special_ids,
-    }
-    try:
-        return TransformerConfig.from_dict(fields)
-    except InputError as error:
-        raise InputError(f"{file.path}: {error}") from None
-
-
-def _check_parts(numbers: _Numbers, layers: list[str]) -> None:
-    """Refuses parts that this package has not, and that a number turns on."""
-    places = [f"{layer}/self_attention" for layer in layers]
-    dim, *others = ctranslate2_positions.ROTARY
-    for name in others:
-        numbers.one(name, places=places)
-    for place in places:
-        size = _head_dim(numbers.file, place.partition("/")[0])
-        found = numbers.get(f"{place}/{dim}", 0)
-        if found not in (0, size):
-            raise refused(numbers.file, f"{dim} {found} of heads of {size}")
-    for name in (
-        "decoder/alibi",
-        "encoder/multi_query_attention",
-        "decoder/multi_query_attention",
-        "encoder/sliding_window",
-        "decoder/sliding_window",
-    ):
-        if numbers.get(name, 0):
-            raise refused(numbers.file, name.rpartition("/")[2])
-
-
-def _shape(file: CTranslate2File, name: str) -> tuple[int, ...]:
-    shape = file.tensors[name].shape if name in file.tensors else ()
-    if len(shape) != 2:
-        raise InputError(
-            f"{file.path} lacks the matrix {name!r} of a {FAMILY} model; get the file "
-            f"again"
-        )
-    return tuple(shape)
-
-
-def _sizes(file: CTranslate2File) -> dict[str, int]:
-    sizes: dict[str, int] = {}
-    for stack, prefix in (("encoder", ""), ("decoder", "decoder_")):
-        heads, size = _num_heads(file, stack), _head_dim(file, stack)
-        layer = f"{stack}/layer_0"
-        joined = _shape(file, f"{layer}/self_attention/linear_0/weight")[0]
-        inner = _shape(file, f"{layer}/ffn/linear_0/weight")[0]
-        groups, rest = divmod(joined - heads * size, 2 * size)
-        if rest or groups < 1:
-            raise refused(file, f"queries, keys and values of {joined} components")
-        sizes |= {
-            f"{prefix}num_heads": heads,
-            f"{prefix}num_key_value_heads": groups,
-            f"{prefix}head_dim": size,
-            f"{prefix}value_dim": size,
-            f"{prefix}intermediate_dim": inner,
-        }
-    for name in list(sizes):  # which a config has of a decoder that differs
-        if name.startswith("decoder_") and sizes[name] == sizes[name[8:]]:
-            del sizes[name]
-    heads_alike = "decoder_num_heads" not in sizes
-    if sizes["num_key_value_heads"] == sizes["num_heads"] and heads_alike:
-        del sizes["num_key_value_heads"]
-    return sizes
-
-
-def _scoring(numbers: _Numbers, layers: list[str]) -> str:
-    """`"dot_product"` where no attention scales its queries."""
-    names = [f"{layer}/self_attention" for layer in layers]
-    names += [f"{layer}/attention" for layer in layers if layer.startswith("decoder")]
-    scales = [numbers.get(f"{name}/queries_scale") for name in names]
-    plain = all(s is not None and math.isclose(s, 1.0, rel_tol=CLOSE) for s in scales)
-    return "dot_product" if plain else "scaled_dot_product"
-
-
-def _scales_embeddings(numbers: _Numbers, dim: int) -> bool:
-    scale = numbers.one("scale_embeddings", 1)
-    file, name = numbers.file, "decoder/scale_embeddings"
-    is_flag = name not in file.tensors or file.tensors[name].dtype.startswith("int")
-    if is_flag:
-        return bool(scale)
-    for value, scales in ((1.0, False), (dim**0.5, True)):
-        if math.isclose(scale, value, rel_tol=CLOSE):
-            return scales
-    raise refused(file, f"scale_embeddings {scale}")
-
-
-def _scales_logits(numbers: _Numbers, dim: int) -> bool:
-    scale = numbers.get("decoder/scale_outputs")
-    if scale is None or math.isclose(scale, 1.0, rel_tol=CLOSE):
-        return False
-    if math.isclose(scale, dim**-0.5, rel_tol=CLOSE):
-        return True
-    raise refused(numbers.file, f"scale_outputs {scale}")
-
-
-def _ends_source(given: Mapping[str, Any], vocabularies: Vocabularies) -> bool:
-    """Whether a source ends with the end token.
-
-    Where `config.json` does not ask for it, models of `transformers` still expect it of
-    their tokenizer. They start with their end, with padding or with zeros; models of
-    OpenNMT, which have no end there, start with a token of its own.
-    """
-    if "source_end" in given:
-        return bool(given["source_end"])
-    ids = vocabularies.special_ids
-    starts = (ids["pad_id"], ids["end_id"])
-    return bool(given["add_source_eos"]) or ids["start_id"] in starts
-
-
-def _equal(numbers: _Numbers, positions: Positions) -> tuple[tuple[str, ...], ...]:
-    """Tables of relative positions that stand once for each layer."""
-    if positions.fields["position"] != "relative_buckets":
-        return ()
-    return tuple(
-        tuple(
-            f"{stack}/layer_{i}/self_attention/{ctranslate2_positions.BIAS}"
-            for i in range(numbers.layers(stack))
-        )
-        for stack in ctranslate2_positions.STACKS
-    )
 
 
 # === Languages and search ===
@@ -532,8 +291,8 @@ def _decoding(
             options[_OPTIONS[key]] = value
             if key == "length_penalty":
                 options["normalization"] = "power"
-        elif key == "min_decoding_length" and isinstance(value, int):
-            options["min_length"] = value + 1  # the end included
+        elif key == "min_decoding_length":  # here the end is included
+            options["min_length"] = value + 1 if isinstance(value, int) else value
         elif key not in (*_CONFIG, _START):
             notes.append(f"{escaped(key)[:_SHOWN]} of config.json: unknown; unused")
     try:

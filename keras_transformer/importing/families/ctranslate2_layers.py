@@ -218,7 +218,7 @@ def embedding_weights(
 
 def _in_order(rows: Sequence[int], other: float, values: np.ndarray) -> np.ndarray:
     """The rows of a matrix or vector, `other` where there is none of a number."""
-    if list(rows) == list(range(len(values))):
+    if list(rows) == list(range(values.shape[0])):
         return values
     taken = values[[max(row, 0) for row in rows]]
     taken[[row == NO_ROW for row in rows]] = other

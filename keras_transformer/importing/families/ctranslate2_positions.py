@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from keras_transformer.config.translation import MOST_POSITIONS
 from keras_transformer.errors import InputError
 from keras_transformer.importing.foreign_model import Weight
 from keras_transformer.importing.reading.ctranslate2_file import CTranslate2File
@@ -137,6 +138,8 @@ def _relative(file: CTranslate2File) -> Positions:
     distance = distances.pop()
     if distances or distance is None:
         raise refused(file, f"{DISTANCE} that encoder and decoder do not share")
+    if not 0 < distance <= MOST_POSITIONS:
+        raise refused(file, f"{DISTANCE} {distance}")
     encoder, decoder = tables["encoder"], tables["decoder"]
     if len(encoder) == len(decoder):
         fields = {

@@ -149,7 +149,9 @@ def arranged(
         added.append(unknown)
     end = given["eos_token"]
     # A model that is told its start by the language it writes starts with its end.
-    start = given["decoder_start_token"] or end
+    start = (
+        end if given["decoder_start_token"] is None else given["decoder_start_token"]
+    )
     pad = next((p for p in (given["pad"], *_PADDING) if p in target and p != end), None)
     if starts_with_zeros or pad is None:
         pad = next(name for name in _numbered("<pad>") if name not in taken)

@@ -41,7 +41,7 @@ def old_rows(old: PieceTable, new: PieceTable) -> list[list[int]]:
     """
     roles = [{**table.special_ids, "unknown": table.unknown_id} for table in (old, new)]
     special = {roles[1][role]: roles[0][role] for role in reversed(roles[0])}
-    pieces = old.pieces(range(old.vocabulary_size))
+    pieces = old.spelled(range(old.vocabulary_size))
     old_ids = {
         piece: number
         for number, piece in reversed([*enumerate(pieces)])
@@ -49,7 +49,7 @@ def old_rows(old: PieceTable, new: PieceTable) -> list[list[int]]:
     }
     longest = max(map(len, old_ids), default=0)
     rows = []
-    for number, piece in enumerate(new.pieces(range(new.vocabulary_size))):
+    for number, piece in enumerate(new.spelled(range(new.vocabulary_size))):
         if number in special:
             rows.append([special[number]])
         elif piece in old_ids or _BYTE.fullmatch(piece):

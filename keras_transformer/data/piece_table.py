@@ -1,13 +1,15 @@
-"""Subword vocabulary of a SentencePiece model: ids, spelling, special ids."""
+"""Subword vocabulary of a tokenizer: ids, spelling, special ids."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from numbers import Integral
+from typing import Any
 from typing import TypedDict
 
 import sentencepiece
 
+from keras_transformer.data import listed_pieces
 from keras_transformer.errors import InputError
 
 #: SentencePiece writes a space as this character, so in a text it becomes a space.
@@ -23,10 +25,11 @@ class SpecialIds(TypedDict):
 
 
 class PieceTable:
-    """The vocabulary of a SentencePiece model, with padding added if it has none.
+    """The vocabulary of a tokenizer, with padding added if it has none.
 
     Args:
-        model: the serialized model.
+        model: a serialized SentencePiece model, or a list of pieces and merges, see
+            `data.listed_pieces`.
 
     Raises:
         InputError: where `model` is none.
@@ -34,16 +37,13 @@ class PieceTable:
 
     def __init__(self, model: bytes) -> None:
         self.model = model
-        try:
-            if not model:  # an empty model loads, and fails at its first use
-                raise RuntimeError
-            self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
-        # The model's bytes may make the error message of SentencePiece unreadable.
-        except (RuntimeError, UnicodeDecodeError):
-            raise InputError(
-                "the tokenizer is not a SentencePiece model, or is cut off; "
-                "train it again or copy it again"
-            ) from None
+        self._processor: Any = _processor(model)
+
+    @property
+    def listed(self) -> listed_pieces.ListedPieces | None:
+        """The list of pieces and merges; None where it is a SentencePiece model."""
+        listed = isinstance(self._processor, listed_pieces.ListedPieces)
+        return self._processor if listed else None
 
     @property
     def vocabulary_size(self) -> int:
@@ -89,10 +89,24 @@ class PieceTable:
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """The spelling of each id: `▁` is a space, `<0xE2>` a byte.
 
+        Pieces of a list are spelled as the list has them.
+
         Raises:
             InputError: where an id is outside of the vocabulary.
         """
         return [self._piece(token) for token in self._checked(ids)]
+
+    def spelled(self, ids: Sequence[int]) -> list[str]:
+        """The spelling of each id, with `▁` and `<0xE2>` in pieces of a list, too.
+
+        There one piece may be several bytes.
+        """
+        if self.listed is None:
+            return self.pieces(ids)
+        return [
+            self.listed.spelled(token).replace(" ", SPACE_MARK)
+            for token in self._checked(ids)
+        ]
 
     def ids_of(self, pieces: Sequence[str | int]) -> list[int]:
         """The ids of pieces spelled as by `pieces`; ids, also as digits, are kept.
@@ -173,6 +187,24 @@ class PieceTable:
                 f"{self.vocabulary_size} entries; use the model's own tokenizer"
             )
         return row
+
+
+def _processor(model: bytes) -> Any:
+    if listed_pieces.is_listed(model):
+        try:
+            return listed_pieces.ListedPieces(model)
+        except ValueError as error:
+            raise InputError(str(error)) from None
+    try:
+        if not model:  # an empty model loads, and fails at its first use
+            raise RuntimeError
+        return sentencepiece.SentencePieceProcessor(model_proto=model)
+    # The model's bytes may make the error message of SentencePiece unreadable.
+    except (RuntimeError, UnicodeDecodeError):
+        raise InputError(
+            "the tokenizer is not a SentencePiece model, or is cut off; train it again "
+            "or copy it again"
+        ) from None
 
 
 def common_special_ids(tokenizers: Sequence[PieceTable]) -> SpecialIds:

@@ -23,14 +23,18 @@ _NOTHING = re.compile(r"[\s\0\u200c\u200d]*")
 class Tokenizer(PieceTable):
     """Byte-pair encoding with byte fallback: every text has ids that decode to it.
 
-    A thin wrapper of SentencePiece. Decoding returns the text after the tokenizer's
-    normalization, see `train`: by default with single spaces and without invisible
-    characters. Even with `normalization="identity"` two kinds of characters are not
-    returned: `SPACE_MARK` (U+2581) becomes a space, see `count_space_marks`, and lone
-    surrogates, which no UTF-8 file can hold, are refused.
+    A thin wrapper of SentencePiece, and of the lists of pieces and merges that some
+    imported models have (`data.listed_pieces`).
+
+    Decoding returns the text after the tokenizer's normalization, see `train`: by
+    default with single spaces and without invisible characters. Even with
+    `normalization="identity"` two kinds of characters are not returned: `SPACE_MARK`
+    (U+2581) becomes a space, see `count_space_marks`, and lone surrogates, which no
+    UTF-8 file can hold, are refused.
 
     Args:
-        model: a serialized SentencePiece model, from `train`, `load` or elsewhere.
+        model: a serialized SentencePiece model, from `train`, `load` or elsewhere, or a
+            list of pieces.
 
     Raises:
         InputError: where `model` is none.
@@ -101,7 +105,7 @@ class Tokenizer(PieceTable):
 
     @classmethod
     def load(cls, path: str | Path) -> Tokenizer:
-        """Reads a SentencePiece model file.
+        """Reads a tokenizer file.
 
         Raises:
             InputError: where the file is missing, truncated or something else.
@@ -118,7 +122,7 @@ class Tokenizer(PieceTable):
             raise InputError(f"{path}: {error}") from None
 
     def save(self, path: str | Path) -> None:
-        """Writes the SentencePiece model file, whole or not at all."""
+        """Writes the tokenizer file, whole or not at all."""
         try:
             write_whole(Path(path), self.model)
         except OSError as error:
@@ -160,8 +164,14 @@ class Tokenizer(PieceTable):
             split_symbols: whether user-defined symbols count as ordinary pieces.
 
         Raises:
-            InputError: where the tokenizer is not byte-pair encoding.
+            InputError: where the tokenizer is not byte-pair encoding, or has its merges
+                in a list.
         """
+        if self.listed is not None:
+            raise InputError(
+                "the tokenizer has its merges in a list, without scores for "
+                "BPE-dropout; set data.bpe_dropout to 0"
+            )
         processor = self._processor
         try:
             processor.nbest_encode_as_ids("a", 1)
@@ -224,7 +234,16 @@ class Tokenizer(PieceTable):
 
         These are 0, 1, 2, ... unless the tokenizer's normalization splits a word or
         removes one.
+
+        Raises:
+            InputError: where pieces are parts of Moses tokens, whose words are others
+                than those of the line.
         """
+        if self.listed is not None and self.listed.rules.kind == "moses":
+            raise InputError(
+                "words cannot be aligned: the pieces of this tokenizer are parts of "
+                "Moses tokens, not of words of the text; translate without alignments"
+            )
         return [
             number
             for number, word in enumerate(line.split())
@@ -236,7 +255,15 @@ class Tokenizer(PieceTable):
 
         Returns a `keras_nlp.tokenizers.SentencePieceTokenizer`; needs `keras-nlp` and
         `tensorflow-text` (the extra `tensorflow`).
+
+        Raises:
+            InputError: where the tokenizer is no SentencePiece model.
         """
+        if self.listed is not None:
+            raise InputError(
+                "KerasHub has no tokenizer for this list of pieces and merges; encode "
+                "with the tokenizer itself"
+            )
         import keras_nlp
 
         return keras_nlp.tokenizers.SentencePieceTokenizer(proto=self.model)

@@ -1,10 +1,12 @@
-"""Cost limits of untrusted tokenizer files, checked before SentencePiece reads them.
+"""Cost limits of untrusted tokenizer files, checked before they are read in full.
 
-The file is a Protocol Buffers message, where two bytes can expand to a hundred.
+A SentencePiece model is a Protocol Buffers message, where two bytes can expand to a
+hundred. A list of pieces has a line for each piece and merge.
 """
 
 from pathlib import Path
 
+from keras_transformer.data import listed_pieces
 from keras_transformer.data.protocol_buffers import fields
 from keras_transformer.data.tokenizer import Tokenizer
 from keras_transformer.errors import InputError
@@ -39,6 +41,12 @@ def _check_cost(path: Path, vocabulary_size: int) -> None:
     try:
         model = path.read_bytes()
     except OSError:
+        return
+    if listed_pieces.is_listed(model):
+        try:
+            listed_pieces.check_cost(model, vocabulary_size)
+        except ValueError as error:
+            raise InputError(f"{path}: {error}") from None
         return
     pieces = other_bytes = 0
     try:

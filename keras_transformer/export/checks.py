@@ -82,6 +82,24 @@ def decoding_options(
     return options if language is None else options.updated({"forced_start": language})
 
 
+def require_graph_of_tokenizers(what: str, translator: Translator) -> None:
+    """Refuses tokenizers that no operation of TensorFlow computes.
+
+    Args:
+        what: see `require_transformer`.
+        translator: has the tokenizers.
+
+    Raises:
+        InputError: where one is no SentencePiece model.
+    """
+    sides = translator.tokenizer, translator.target_tokenizer
+    if any(tokenizer.listed is not None for tokenizer in sides):
+        raise InputError(
+            f"{what} holds its tokenizers as a graph, which lists of pieces and merges "
+            f"(of BART and FSMT) do not have; export to ctranslate2, onnx or litert"
+        )
+
+
 def _default_flag(name: str) -> str:
     """The option of the command line that gives a field its default."""
     flag, value = name.replace("_", "-"), OPTIONS[name].default

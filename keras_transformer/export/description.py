@@ -31,6 +31,9 @@ FORMAT_VERSION = 1
 #: Of models of several languages, which an earlier reader would leave out unseen.
 LANGUAGES_VERSION = 2
 
+#: The program of tokenizers that are lists of pieces and merges.
+LISTED_PIECES = "listed_pieces.py"
+
 #: What of `DecodingOptions` the section `search` holds.
 _SEARCH_OPTIONS = {
     name
@@ -189,6 +192,8 @@ def describe_translator(
     names = tokenizer_files(shared=source.model == target.model)
     direction = translator.direction()
     around, text = {}, list(_TEXT)
+    if _has_lists(translator):
+        text = [line.replace("SentencePiece", LISTED_PIECES) for line in text]
     if translator.languages is not None:
         text.append(_LANGUAGES)
         around["languages"] = {
@@ -219,6 +224,12 @@ def describe_translator(
         "search": options.model_dump(include=_SEARCH_OPTIONS),
         "text": text,
     }
+
+
+def _has_lists(translator: Translator) -> bool:
+    """Whether a tokenizer is a list of pieces and merges."""
+    sides = translator.tokenizer, translator.target_tokenizer
+    return any(tokenizer.listed is not None for tokenizer in sides)
 
 
 def cache_shapes(config: TransformerConfig) -> dict[str, list[Any]]:
@@ -349,7 +360,8 @@ def export_folder(
     """
     markers = ("model.json", files[0])
     # Python leaves its cache beside the programs when they run.
-    other_files = (*files[1:], *TOKENIZER_FILES, *programs.values(), "__pycache__")
+    programs_there = (*programs.values(), LISTED_PIECES, "__pycache__")
+    other_files = (*files[1:], *TOKENIZER_FILES, *programs_there)
     return new_folder(output, f"an export to {name}", markers, other_files)
 
 
@@ -373,6 +385,10 @@ def write_common(
     text = json.dumps(description, indent=2, ensure_ascii=False) + "\n"
     (folder / "model.json").write_text(text, encoding="utf-8")
     sources = resources.files("keras_transformer.export.programs")
-    for program, name in programs.items():
-        with resources.as_file(sources / program) as path:
+    copied = [(sources / program, name) for program, name in programs.items()]
+    if _has_lists(translator):
+        data = resources.files("keras_transformer.data")
+        copied.append((data / LISTED_PIECES, LISTED_PIECES))
+    for source, name in copied:
+        with resources.as_file(source) as path:
             shutil.copyfile(path, folder / name)

@@ -93,15 +93,18 @@ def export(
     Raises:
         InputError: a version that exists, a folder that holds something else or
             cannot be written, an option that is not right or that no export has
-            (samples, MBR, splitting long lines), or no TensorFlow or TensorFlow Text.
+            (samples, MBR, splitting long lines), a tokenizer that is no SentencePiece
+            model, or no TensorFlow or TensorFlow Text.
 
     Reference: Olston et al., 2017, TensorFlow-Serving: Flexible, High-Performance ML
     Serving, https://arxiv.org/abs/1712.06139.
     """
+    what = "the export to SavedModel"
     checks.exportable_model(translator)
+    checks.require_graph_of_tokenizers(what, translator)
     decoding = checks.decoding_options("saved_model", translator, options)
     packages = ("tensorflow", "tensorflow_text")
-    checks.require_packages("the export to SavedModel", *packages)
+    checks.require_packages(what, *packages)
     if backends.name != "tensorflow":
         return process.export(
             __name__,

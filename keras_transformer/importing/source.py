@@ -162,14 +162,27 @@ class Source:
             InputError: as `bytes` does, and where the ids are not 0, 1, 2, ...
         """
         ids = self.json(name, MOST_VOCABULARY_BYTES)
-        pieces: list[str | None] = [None] * len(ids)
-        for piece, number in ids.items():
-            is_id = isinstance(number, int) and 0 <= number < len(pieces)
-            if not is_id or pieces[number] is not None:
-                raise InputError(
-                    f"{self.folder / name} gives the piece {piece[:100]!r} the id "
-                    f"{str(number)[:100]}, but the ids of {len(ids)} pieces are 0 to "
-                    f"{len(ids) - 1}, each once; get the file again"
-                )
-            pieces[number] = piece
-        return [str(piece) for piece in pieces]
+        return pieces_in_order(ids, str(self.folder / name))
+
+
+def pieces_in_order(ids: Mapping[str, Any], where: str) -> list[str]:
+    """The pieces of `{piece: id}`, in the order of their ids.
+
+    Args:
+        ids: as a file has it.
+        where: the beginning of the message.
+
+    Raises:
+        InputError: where the ids are not 0, 1, 2, ...
+    """
+    pieces: list[str | None] = [None] * len(ids)
+    for piece, number in ids.items():
+        is_id = isinstance(number, int) and 0 <= number < len(pieces)
+        if not is_id or pieces[number] is not None:
+            raise InputError(
+                f"{where} gives the piece {piece[:100]!r} the id "
+                f"{str(number)[:100]}, but the ids of {len(ids)} pieces are 0 to "
+                f"{len(ids) - 1}, each once; get the file again"
+            )
+        pieces[number] = piece
+    return [str(piece) for piece in pieces]

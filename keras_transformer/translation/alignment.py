@@ -11,7 +11,7 @@ import numpy as np
 
 from keras_transformer.data.piece_table import SPACE_MARK
 
-_BYTE = re.compile(r"<0x([0-9A-F]{2})>")
+_BYTES = re.compile(r"(<0x[0-9A-F]{2}>)+")
 
 
 def align(
@@ -83,10 +83,9 @@ def piece_bytes(piece: str) -> bytes:
 
     Example:
 
-    >>> piece_bytes("▁ä"), piece_bytes("<0xE2>")
-    (b' \xc3\xa4', b'\xe2')
+    >>> piece_bytes("▁ä"), piece_bytes("<0xE2><0x82>")
+    (b' \xc3\xa4', b'\xe2\x82')
     """
-    byte = _BYTE.fullmatch(piece)
-    if byte:
-        return bytes([int(byte[1], 16)])
+    if _BYTES.fullmatch(piece):
+        return bytes.fromhex(piece.replace("<0x", "").replace(">", ""))
     return piece.replace(SPACE_MARK, " ").encode()

@@ -74,7 +74,8 @@ def with_details(
             _aligned(
                 row,
                 [w[:, len(direction.source_before) :] for _, w in parts],
-                tokenizers[0].pieces(_inner(source, direction)),
+                tokenizers[0].spelled(_inner(source, direction)),
+                tokenizers[1],
                 _words(tokenizers[0], text, direction.prefix),
                 {unknown: unknown_text},
                 count,
@@ -113,6 +114,7 @@ def _aligned(
     row: list[Hypothesis],
     weights: list[np.ndarray],
     pieces: list[str],
+    tokenizer: Tokenizer,
     words: list[int],
     texts: dict[int, str],
     num_forced: int,
@@ -123,15 +125,17 @@ def _aligned(
         row: the hypotheses.
         weights: the attention (T, S) of each hypothesis.
         pieces: the subwords of the source, without the end token.
+        tokenizer: of the target.
         words: see `Tokenizer.source_words`.
         texts: the words of ids that are not parts of words.
         num_forced: how many first tokens of the hypotheses are no text.
     """
     aligned = []
     for hypothesis, attention in zip(row, weights, strict=True):
+        ids = hypothesis.ids[: len(hypothesis.tokens)]
         written = [
             texts.get(token, piece)
-            for token, piece in zip(hypothesis.ids, hypothesis.tokens, strict=False)
+            for token, piece in zip(ids, tokenizer.spelled(ids), strict=True)
         ]
         pairs = align(attention[num_forced:], pieces, written[num_forced:])
         alignment = sorted({(words[i], j) for i, j in pairs if words[i] >= 0})

@@ -38,7 +38,7 @@ class Tokens:
     ) -> "Tokens":
         """The tokens of ids, with one spelling of start and end for all tokenizers."""
         special = {config.start_id: START, config.end_id: END}
-        pieces = zip(ids, tokenizer.pieces(ids), strict=True)
+        pieces = zip(ids, tokenizer.spelled(ids), strict=True)
         return cls(tuple(special.get(token, piece) for token, piece in pieces))
 
     def __len__(self) -> int:

@@ -2,8 +2,8 @@
 
     python translate.py [--beam-size 4] [--scores] < source.txt > target.txt
 
-It needs numpy, sentencepiece and what `engine.py` imports, and no part of the toolkit
-that trained the model. `model.json` says what happens here in words.
+It needs numpy, sentencepiece (where the tokenizers are no lists of pieces) and what
+`engine.py` imports, and no part of the toolkit that trained the model. `model.json` says what happens here in words.
 """
 
 import argparse
@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import sentencepiece
 from engine import Engine
 
 #: What a search does where a `model.json` of an earlier version does not say.
@@ -61,9 +60,7 @@ class Translator:
         for graph in self.description.get("graphs", {}).values():
             file_of(folder, graph["file"])  # the engine's
         self.source, self.target = (
-            sentencepiece.SentencePieceProcessor(
-                model_file=str(file_of(folder, files[name]))
-            )
+            tokenizer_of(file_of(folder, files[name]))
             for name in ("source_tokenizer", "target_tokenizer")
         )
         self.engine = Engine(folder, self.description, threads)
@@ -128,7 +125,7 @@ class Translator:
         if self.description["search"]["forced_start"] is not None:
             ids = ids[1:]
         ids = [token for token in ids if token != end]
-        return self.target.decode(ids).replace("\n", " ")
+        return self.target.decode([ids])[0].replace("\n", " ")
 
     def _is_empty(self, line: str) -> bool:
         """Whether the tokenizer's normalization leaves nothing of a line."""
@@ -161,7 +158,7 @@ class Translator:
 
     def _encode(self, line: str, number: int) -> list[int]:
         around = self._around()
-        ids = self.source.encode(around["prefix"] + line)
+        ids = self.source.encode([around["prefix"] + line])[0]
         start, end = around["before"], around["after"]
         count = len(start) + len(ids) + len(end)
         longest = self.description["limits"]["longest_sequence"]
@@ -206,6 +203,18 @@ def described(folder: Path) -> dict[str, Any]:
         if "beam_size" in graph:  # it holds a search
             description["graphs"][name] = DEFAULTS | graph
     return description
+
+
+def tokenizer_of(path: Path) -> Any:
+    """The tokenizer of a file: a list of pieces, which is text, or SentencePiece's."""
+    content = path.read_bytes()
+    if content.startswith(b"{"):
+        from listed_pieces import ListedPieces
+
+        return ListedPieces(content)
+    import sentencepiece
+
+    return sentencepiece.SentencePieceProcessor(model_file=str(path))
 
 
 def file_of(folder: Path, name: str) -> Path:

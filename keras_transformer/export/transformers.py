@@ -30,11 +30,11 @@ _MARKERS = (
     "config.json",
     "generation_config.json",
     "tokenizer_config.json",
-    "vocab.json",
 )
 _OTHERS = (
-    *("model.safetensors", "source.spm", "target.spm", "target_vocab.json"),
-    *("README.md", KNOWN_WORDS),
+    *("model.safetensors", "vocab.json", "target_vocab.json", "README.md", KNOWN_WORDS),
+    *("source.spm", "target.spm", "source.pieces", "target.pieces"),
+    *("vocab-src.json", "vocab-tgt.json", "merges.txt"),
 )
 
 _CARD = """{card}
@@ -42,7 +42,7 @@ _CARD = """{card}
 # For transformers
 
 A `{name}` with the weights of this model{order}, and its tokenizer. It needs the
-packages `transformers`, `torch` and `sentencepiece`:
+packages `transformers`, `torch` and `{package}`:
 
 ```python
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
@@ -66,7 +66,8 @@ def export(
 
     The model class is the one that computes the same: `MarianMTModel` for the paper's
     model, whose hidden dimension is reordered for that. The tokenizer is a
-    `MarianTokenizer` of our SentencePiece files. The search is theirs; it has our
+    `MarianTokenizer` of our SentencePiece files, or of lists of pieces a
+    `BartTokenizer` or `FSMTTokenizer`. The search is theirs; it has our
     options, and `README.md` names what differs. Our own config and options go along
     under a key of `config.json`: an import of the folder gives back the same model.
 
@@ -130,12 +131,16 @@ def export(
     with new_folder(output, "an export to transformers", _MARKERS, _OTHERS) as folder:
         save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
         for file, content in contents.items():
-            _write(folder / file, json.dumps(content, indent=2, ensure_ascii=False))
-        translator.tokenizer.save(folder / "source.spm")
-        translator.target_tokenizer.save(folder / "target.spm")
+            if not isinstance(content, str):
+                content = json.dumps(content, indent=2, ensure_ascii=False)
+            _write(folder / file, content)
+        ending = "spm" if translator.tokenizer.listed is None else "pieces"
+        translator.tokenizer.save(folder / f"source.{ending}")
+        translator.target_tokenizer.save(folder / f"target.{ending}")
         if translator.known_words is not None:
             _write(folder / KNOWN_WORDS, translator.known_words.to_json())
-        text = _card(card, layout, name, _example(translator, direction), notes)
+        example = _example(translator, direction)
+        text = _card(card, layout, name, example, notes, _package(translator))
         _write(folder / "README.md", text)
     return Path(output)
 
@@ -220,7 +225,7 @@ def _differences(
 def _notes(translator: Translator, direction: Direction) -> Iterator[str]:
     """What a user of the folder does otherwise."""
     languages = translator.languages
-    if languages is not None:
+    if languages is not None and translator.tokenizer.listed is None:
         if languages.source_layout[0] != "text":
             kind = languages.source_layout[0]
             yield f"the {kind} language stands in front of each text, as `>>code<<`"
@@ -237,6 +242,8 @@ def _notes(translator: Translator, direction: Direction) -> Iterator[str]:
 
 def _example(translator: Translator, direction: Direction) -> str:
     """A text as their tokenizer takes it."""
+    if translator.tokenizer.listed is not None:
+        return "..."
     languages = translator.languages
     codes = {
         "source": direction.source_language,
@@ -247,8 +254,21 @@ def _example(translator: Translator, direction: Direction) -> str:
     return f"{front}{direction.prefix}..."
 
 
+def _package(translator: Translator) -> str:
+    """The package that their tokenizer needs."""
+    listed = translator.tokenizer.listed
+    if listed is None:
+        return "sentencepiece"
+    return "sacremoses" if listed.rules.kind == "moses" else "tokenizers"
+
+
 def _card(
-    card: str, layout: Layout, name: str, example: str, notes: Iterable[str]
+    card: str,
+    layout: Layout,
+    name: str,
+    example: str,
+    notes: Iterable[str],
+    package: str,
 ) -> str:
     permuted = layout.config.position == "sinusoidal"
     return _CARD.format(
@@ -256,6 +276,7 @@ def _card(
         name=layout.model_class.name,
         order=", their hidden dimension reordered" if permuted else "",
         folder=name,
+        package=package,
         example=json.dumps(example, ensure_ascii=False),
         notes="\n".join(f"* {note}" for note in notes),
     )

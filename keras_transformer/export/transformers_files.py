@@ -7,6 +7,8 @@ from keras_transformer.config.decoding import DecodingOptions
 from keras_transformer.config.languages import Direction
 from keras_transformer.config.languages import Languages
 from keras_transformer.config.transformers_layout import Layout
+from keras_transformer.data.listed_pieces import ListedPieces
+from keras_transformer.errors import InputError
 from keras_transformer.export.description import suppressed_ids
 from keras_transformer.translator import Translator
 
@@ -140,24 +142,31 @@ def generation_config(
     return fields
 
 
-# === tokenizer_config.json, vocab.json ===
+# === The tokenizer ===
 
 
 def tokenizer_files(
     translator: Translator, options: DecodingOptions, direction: Direction
 ) -> dict[str, Any]:
-    """Vocabularies and config of a `MarianTokenizer`, by file name.
+    """Vocabularies and config of the tokenizer, by file name; text, or JSON.
 
-    It looks up the pieces of SentencePiece by their spelling. A `>>code<<` in front of
-    a text is one piece: the language that stands there in a source.
+    A `MarianTokenizer` looks up the pieces of SentencePiece by their spelling. A
+    `>>code<<` in front of a text is one piece: the language that stands there in a
+    source.
 
     Args:
         translator: what is exported.
         options: of its search.
         direction: of the translations.
+
+    Raises:
+        InputError: where a tokenizer is a list of pieces, and the other one or the
+            languages do not go with their tokenizers of that kind.
     """
     config = translator.model.config
     sides = translator.tokenizer, translator.target_tokenizer
+    if listed := lists_of(translator):
+        return _listed_files(*listed, config, options, direction)
     source, target = (side.pieces(range(side.vocabulary_size)) for side in sides)
     codes = language_pieces(translator.languages)
     for code, token in codes.items():
@@ -182,6 +191,71 @@ def tokenizer_files(
     if is_separate:
         files["target_vocab.json"] = _vocabulary(target)
     return files
+
+
+def lists_of(translator: Translator) -> tuple[ListedPieces, ListedPieces] | None:
+    """The tokenizers of source and target where they are lists of pieces.
+
+    Raises:
+        InputError: where only one is, or they are of two kinds.
+    """
+    source, target = translator.tokenizer.listed, translator.target_tokenizer.listed
+    if source is None and target is None:
+        return None
+    if source is None or target is None or source.rules.kind != target.rules.kind:
+        raise InputError(
+            "transformers has no tokenizer whose sides are of different kinds, such as "
+            "SentencePiece and a list of pieces; export to onnx, litert or ctranslate2"
+        )
+    return source, target
+
+
+def _listed_files(
+    source: ListedPieces,
+    target: ListedPieces,
+    config: TransformerConfig,
+    options: DecodingOptions,
+    direction: Direction,
+) -> dict[str, Any]:
+    """The files of a `BartTokenizer` or an `FSMTTokenizer`."""
+    before, after = direction.source_before, direction.source_after
+    is_moses = source.rules.kind == "moses"
+    is_placed = len(before) == (0 if is_moses else 1) and after == (config.end_id,)
+    if not is_placed or direction.prefix or (source.pieces != target.pieces) > is_moses:
+        raise InputError(
+            "transformers has no tokenizer for this list of pieces with what the "
+            "model has around its texts; export to onnx, litert or ctranslate2"
+        )
+    first = source.pieces[before[0] if before else config.start_id]
+    fields = {
+        "pad_token": source.pieces[config.pad_id],
+        "bos_token": first,
+        "cls_token": first,
+        "eos_token": source.pieces[config.end_id],
+        "sep_token": source.pieces[config.end_id],
+        "unk_token": source.pieces[source.rules.unknown],
+        "model_max_length": options.max_source_length or config.longest_sequence,
+        "split_special_tokens": True,  # a text that spells one is text
+        "clean_up_tokenization_spaces": False,
+    }
+    merges = [" ".join(pair) for pair in source.merges]
+    if not is_moses:
+        fields["tokenizer_class"] = "BartTokenizer"
+        fields["add_prefix_space"] = source.rules.prefix_space
+        return {
+            "tokenizer_config.json": fields,
+            "vocab.json": _vocabulary(source.pieces),
+            "merges.txt": "\n".join(["#version: 0.2", *merges]),
+        }
+    fields["tokenizer_class"] = "FSMTTokenizer"
+    fields["langs"] = [source.rules.language, target.rules.language]
+    fields["do_lower_case"] = source.rules.lowercase
+    return {
+        "tokenizer_config.json": fields,
+        "vocab-src.json": _vocabulary(source.pieces),
+        "vocab-tgt.json": _vocabulary(target.pieces),
+        "merges.txt": "\n".join(f"{merge} 1" for merge in merges),
+    }
 
 
 def language_pieces(languages: Languages | None) -> dict[str, int]:

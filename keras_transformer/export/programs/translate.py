@@ -2,8 +2,9 @@
 
     python translate.py [--beam-size 4] [--scores] < source.txt > target.txt
 
-It needs numpy, sentencepiece (where the tokenizers are no lists of pieces) and what
-`engine.py` imports, and no part of the toolkit that trained the model. `model.json` says what happens here in words.
+It needs numpy, sentencepiece (unless `listed_pieces.py` is there) and what `engine.py`
+imports, and no part of the toolkit that trained the model. `model.json` says what
+happens here in words.
 """
 
 import argparse

@@ -66,6 +66,7 @@ FAMILIES = (
     Family("M2M100 and NLLB", "m2m100", model_types=("m2m_100",)),
     Family("mBART", "mbart", model_types=("mbart",)),
     Family("BART", "bart", model_types=("bart",)),
+    Family("FSMT", "fsmt", model_types=("fsmt",)),
     Family("T5", "t5", model_types=("t5", "mt5")),
     Family("CTranslate2", "ctranslate2", takes_tokenizers=True),
     Family("Marian", "marian_files"),

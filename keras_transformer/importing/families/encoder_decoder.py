@@ -60,10 +60,10 @@ def architecture(source: Source, **fields: Any) -> TransformerConfig:
         for theirs, ours in _DECODER_FIELDS.items():
             if given[theirs] != sizes[ours.removeprefix("decoder_")]:
                 sizes[ours] = given[theirs]
-        one_size = "target_vocabulary_size" not in fields
-        sizes["vocabulary_size" if one_size else "source_vocabulary_size"] = given[
-            "vocab_size"
-        ]
+        if "source_vocabulary_size" not in fields:
+            one_size = "target_vocabulary_size" not in fields
+            name = "vocabulary_size" if one_size else "source_vocabulary_size"
+            sizes[name] = given["vocab_size"]
         if "start_id" not in fields:
             sizes["start_id"] = given["decoder_start_token_id"]
     except KeyError as error:

@@ -64,11 +64,16 @@ def read(source: Source, tensors: TensorFile) -> ForeignModel:
     if languages is not None:
         languages.check(config)
     sides = {
-        "source.spm": config.source_vocabulary_size,
-        "target.spm": config.target_vocabulary_size,
+        "source": config.source_vocabulary_size,
+        "target": config.target_vocabulary_size,
     }
     source_tokenizer, target_tokenizer = (
-        load_within_bounds(source.folder, name, size) for name, size in sides.items()
+        load_within_bounds(
+            source.folder,
+            source.first(f"{side}.pieces") or f"{side}.spm",
+            size,
+        )
+        for side, size in sides.items()
     )
     known_words = own.get("known_words") == KNOWN_WORDS
     return ForeignModel(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from keras_transformer.config.decoding import DecodingOptions
+from keras_transformer.config.languages import direction_of
 from keras_transformer.decoding_options import OPTIONS
 from keras_transformer.errors import InputError
 from keras_transformer.models import Ensemble
@@ -46,7 +47,8 @@ def decoding_options(
 
     Raises:
         InputError: where options are not right or do not go together; where a
-            multilingual model has not been told its languages; where the format lacks
+            multilingual model has not been told its languages, or is given another
+            first token than that of its target language; where the format lacks
             an option, with the flags of `keras-transformer export` that turn it off.
     """
     options = translator.decoding.updated(given)
@@ -78,8 +80,16 @@ def decoding_options(
     if options.coverage_penalty:
         require_attention(translator.model, "coverage_penalty needs")
     options = options.with_ids(translator.target_tokenizer.ids_of)
-    language = translator.direction().forced_id  # of the target, where it comes first
-    return options if language is None else options.updated({"forced_start": language})
+    # Of the target, where it comes first; a forced start of the options is none.
+    language = direction_of(translator.languages, translator.model.config).forced_id
+    if language is None:
+        return options
+    if given.get("forced_start") is not None and options.forced_start != language:
+        raise InputError(
+            "forced_start is given, but a translation of this model begins with the "
+            "token of its target language; give target_language instead"
+        )
+    return options.updated({"forced_start": language})
 
 
 def require_graph_of_tokenizers(what: str, translator: Translator) -> None:

@@ -105,7 +105,8 @@ def generation_config(
 
     Args:
         config: of the model.
-        options: of our search, with `suppressed_tokens` as ids.
+        options: of our search, with ids in place of pieces; a target language that
+            comes first is its `forced_start`.
         direction: of the translations.
     """
     longest = config.longest_sequence
@@ -122,10 +123,8 @@ def generation_config(
     }
     if config.position == "relative_buckets":
         fields["use_cache"] = config.num_decoder_layers <= config.num_encoder_layers
-    forced = direction.forced_id
-    forced = options.forced_start if forced is None else forced
-    if forced is not None:
-        fields["forced_bos_token_id"] = forced
+    if options.forced_start is not None:
+        fields["forced_bos_token_id"] = options.forced_start
     if options.min_length > 1:  # theirs counts the start token, and not the end
         fields["min_length"] = options.min_length
     if options.no_repeat_ngram_size:

@@ -8,6 +8,7 @@ import pytest
 
 import keras_transformer as kt
 from keras_transformer.cli.main import application
+from keras_transformer.config.languages import Languages
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.errors import InputError
 from keras_transformer.export import checks
@@ -222,6 +223,28 @@ def test_a_server_of_ctranslate2_has_them_too(translator, tmp_path):
     assert all(3 <= len(h.ids) <= 8 for h in several)
     with pytest.raises(InputError, match="at most 9"):
         engine.count_tokens(LINES)
+
+
+@pytest.mark.one_backend
+def test_a_given_forced_start_takes_the_place_of_the_models_own(translator):
+    """`None` means that the first token is free."""
+    for given, expected in ({}, 262), ({"forced_start": 265}, 265):
+        options = checks.decoding_options("onnx", translator, given)
+        assert options.forced_start == expected
+    options = checks.decoding_options("onnx", translator, {"forced_start": None})
+    assert options.forced_start is None
+
+
+@pytest.mark.one_backend
+def test_a_forced_start_that_is_not_the_target_language_is_refused(translator):
+    codes = {"codes": {"de": 265}, "target_layout": ("target", "text", "end")}
+    multilingual = kt.Translator(
+        translator.model, translator.tokenizer, languages=Languages(**codes)
+    )
+    options = checks.decoding_options("onnx", multilingual, {})
+    assert options.forced_start == 265
+    with pytest.raises(InputError, match="give target_language instead"):
+        checks.decoding_options("onnx", multilingual, {"forced_start": 262})
 
 
 # === What a format does not have ===

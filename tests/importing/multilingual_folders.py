@@ -39,7 +39,7 @@ FAMILIES = {
     "T5 v1.1": Family("T5ForConditionalGeneration", "t5"),
 }
 
-_BART = {
+BART = {
     "d_model": DIM,
     "encoder_layers": LAYERS,
     "decoder_layers": LAYERS,
@@ -85,7 +85,7 @@ def write(folder, name):
     write_json(folder / "tokenizer_config.json", tokenizer)
     is_mbart = family.model_type == "mbart"
     config = {
-        **_BART,
+        **BART,
         "model_type": family.model_type,
         "vocab_size": size,
         "activation_function": "gelu" if is_mbart else "relu",

@@ -199,6 +199,9 @@ class Translator:
         warn(cuts)
         if return_attention_weights or return_alignments:
             rereading.check_attention(self.model, pieces, return_attention_weights)
+        if return_alignments:
+            self.tokenizer.require_words()
+            self.target_tokenizer.require_words()
         sentences = [sentence for line in pieces for _, sentence in line]
         of_sentences = [
             one for one, line in zip(around, pieces, strict=True) for _ in line

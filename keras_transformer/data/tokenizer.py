@@ -234,21 +234,24 @@ class Tokenizer(PieceTable):
 
         These are 0, 1, 2, ... unless the tokenizer's normalization splits a word or
         removes one.
+        """
+        return [
+            number
+            for number, word in enumerate(line.split())
+            for _ in self.normalize(word).split()
+        ]
+
+    def require_words(self) -> None:
+        """Refuses a tokenizer whose pieces are no parts of words of the text.
 
         Raises:
-            InputError: where pieces are parts of Moses tokens, whose words are others
-                than those of the line.
+            InputError: where they are parts of Moses tokens.
         """
         if self.listed is not None and self.listed.rules.kind == "moses":
             raise InputError(
                 "words cannot be aligned: the pieces of this tokenizer are parts of "
                 "Moses tokens, not of words of the text; translate without alignments"
             )
-        return [
-            number
-            for number, word in enumerate(line.split())
-            for _ in self.normalize(word).split()
-        ]
 
     def to_keras_nlp(self) -> Any:
         """The same tokenizer, with equal ids, for `tf.data` pipelines and KerasHub.

@@ -144,8 +144,9 @@ class Source:
 
     def json(self, name: str, most_bytes: int = MOST_CONFIG_BYTES) -> dict[str, Any]:
         """The object in a JSON file; raises as `bytes` does, and where it is none."""
+        text = self.bytes(name, most_bytes)
         try:
-            content = json.loads(self.bytes(name, most_bytes))
+            content = json.loads(text)
         except (RecursionError, ValueError):
             content = None
         if not isinstance(content, dict):

@@ -4,6 +4,7 @@ import collections
 import importlib
 from itertools import pairwise
 
+import numpy as np
 from foreign_folders import DIM
 from foreign_folders import ENGLISH
 from foreign_folders import GERMAN
@@ -11,13 +12,14 @@ from foreign_folders import Tensors
 from foreign_folders import draw_layers
 from foreign_folders import write_json
 from multilingual_folders import BART
-from multilingual_folders import LONGEST
 from safetensors.numpy import save_file
 
 SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
 BART_CLASS = "BartForConditionalGeneration"
 FSMT_CLASS = "FSMTForConditionalGeneration"
+SEARCH = {name: BART[name] for name in BART if name.endswith("_token_id")}
 NUM_MERGES = 40
+LONGEST = 100
 
 
 def learned(words):
@@ -53,6 +55,7 @@ def bart(folder, **fields):
     size = len(pieces) + 2  # rows without a piece
     config = {
         **BART,
+        "max_position_embeddings": LONGEST,
         "model_type": "bart",
         "architectures": [BART_CLASS],
         "vocab_size": size,
@@ -62,7 +65,8 @@ def bart(folder, **fields):
         **fields,
     }
     write_json(folder / "config.json", config)
-    write_json(folder / "generation_config.json", {"forced_bos_token_id": 0})
+    search = {**SEARCH, "forced_bos_token_id": 0}
+    write_json(folder / "generation_config.json", search)
     tensors = Tensors(4)
     for side in ("encoder", "decoder"):
         draw_layers(tensors, side)
@@ -97,6 +101,7 @@ def fsmt(folder, **fields):
     write_json(folder / "tokenizer_config.json", tokenizer)
     config = {
         **BART,
+        "max_position_embeddings": LONGEST,
         "model_type": "fsmt",
         "architectures": [FSMT_CLASS],
         "langs": ["en", "de"],
@@ -106,7 +111,7 @@ def fsmt(folder, **fields):
         **fields,
     }
     write_json(folder / "config.json", config)
-    search = {"num_beams": 5, "max_length": 200, "length_penalty": 1.1}
+    search = {**SEARCH, "num_beams": 5, "max_length": 200, "length_penalty": 1.1}
     write_json(folder / "generation_config.json", search)
     tensors = Tensors(6)
     for side in ("encoder", "decoder"):
@@ -114,8 +119,19 @@ def fsmt(folder, **fields):
         size = sizes["src_vocab_size" if side == "encoder" else "tgt_vocab_size"]
         name = f"model.{side}.embed_tokens.weight"
         tensors.draw(name, size, DIM, deviation=DIM**-0.5)
+        tensors[f"model.{side}.embed_positions.weight"] = _sinusoids()
     tensors["model.decoder.output_projection.weight"] = tensors[name]
     return _saved(tensors, folder)
+
+
+def _sinusoids():
+    """The positions from that of padding on, which is zero."""
+    half = DIM // 2
+    rates = 10000.0 ** (-np.arange(half) / (half - 1))
+    angles = np.arange(LONGEST + 2)[:, None] * rates
+    table = np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
+    table[1] = 0
+    return table.astype("float32")
 
 
 def _saved(tensors, folder):

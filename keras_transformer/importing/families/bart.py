@@ -66,14 +66,11 @@ def read(source: Source, tensors: TensorFile) -> ForeignModel:
     is_bare = not any(name.startswith(_PREFIX) for name in tensors.tensors)
     prefix = "" if is_bare else _PREFIX
     embeddings = tuple(name.replace(_PREFIX, prefix) for name in EMBEDDINGS)
-    listed_vocabulary.check_declared(
-        source,
-        tensors,
-        config,
-        {held(embeddings, tensors): config.source_vocabulary_size},
-    )
+    matrix = held(embeddings, tensors)
+    size = config.source_vocabulary_size
+    listed_vocabulary.check_rows(source, tensors, {matrix: size})
     weights = {
-        "embedding/embeddings": kept(held(embeddings, tensors)),
+        "embedding/embeddings": kept(matrix),
         "embedding/bias": output_bias(config, tensors),
         **layer_weights(config, prefix),
     }

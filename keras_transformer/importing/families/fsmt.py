@@ -39,7 +39,7 @@ def read(source: Source, tensors: TensorFile) -> ForeignModel:
     sizes = config.source_vocabulary_size, config.target_vocabulary_size
     target = held(_TARGET, tensors)
     rows = dict(zip((_SOURCE, target), sizes, strict=True))
-    listed_vocabulary.check_declared(source, tensors, config, rows)
+    listed_vocabulary.check_rows(source, tensors, rows)
     tokenizers = [
         _tokenizer(source, config, name, language, size)
         for name, language, size in zip(

@@ -105,30 +105,17 @@ def rules_of(
     )
 
 
-def check_declared(
-    source: Source,
-    tensors: TensorFile,
-    config: TransformerConfig,
-    rows: Mapping[str, int],
-) -> None:
-    """Refuses sizes that the file does not have, before memory is asked for.
+def check_rows(source: Source, tensors: TensorFile, rows: Mapping[str, int]) -> None:
+    """Refuses vocabularies that the file does not have, before memory is asked for.
 
     Args:
         source: the folder.
         tensors: the file of weights.
-        config: of the model.
         rows: how many each of these tensors has by the config.
 
     Raises:
         InputError: naming the first.
     """
-    layers = config.num_encoder_layers + config.num_decoder_layers
-    if layers > len(tensors.tensors):
-        raise InputError(
-            f"{source.folder / 'config.json'} declares {layers} layers, but "
-            f"{tensors.path} has {len(tensors.tensors)} tensors in all; use the files "
-            f"that belong together"
-        )
     for name, count in rows.items():
         info = tensors.tensors.get(name)  # a missing one is refused later
         if info is not None and info.shape[:1] != (count,):

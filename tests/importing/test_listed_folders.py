@@ -7,6 +7,8 @@ import sys
 import listed_folders
 import numpy as np
 import pytest
+from foreign_folders import ENGLISH
+from foreign_folders import GERMAN
 from safetensors.numpy import load_file
 from safetensors.numpy import save_file
 
@@ -18,6 +20,8 @@ from keras_transformer.export import ctranslate2
 from keras_transformer.export import saved_model
 from keras_transformer.export import transformers as transformers_export
 from keras_transformer.models.weights import weight_values
+from keras_transformer.training import load_config
+from keras_transformer.training import train
 
 pytestmark = pytest.mark.one_backend
 
@@ -210,6 +214,37 @@ def test_transformers_loads_an_export_and_it_comes_back(generated, theirs, tmp_p
     for path, values in weight_values(back.model).items():
         np.testing.assert_array_equal(values, before[path])
     transformers_export.export(back, folder)  # in place of the other
+
+
+CONFIG = """
+model: {folder: MODEL, dropout: 0.0, attention_dropout: 0.0, activation_dropout: 0.0}
+data: {train: [{source: train.en, target: train.de}], batch_tokens: 400, max_length: 90}
+training:
+  {steps: 16, warmup_steps: 1, learning_rate: 0.02, schedule: constant,
+  label_smoothing: 0.0, checkpoint_every: 8, average_last: 1, log_every: 4}
+output: tuned
+"""
+
+
+def test_a_run_goes_on_with_the_model(generated, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pairs = {"en": ENGLISH, "de": GERMAN}
+    for language, lines in pairs.items():
+        text = "".join(f"{line}\n" for line in lines)
+        (tmp_path / f"train.{language}").write_text(text, encoding="utf-8")
+    config = CONFIG.replace("MODEL", str(generated.report.folder))
+    (tmp_path / "config.yaml").write_text(config, encoding="utf-8")
+    train(load_config("config.yaml"))
+    tuned = kt.Translator.load("tuned/averaged")
+    before = generated.translator
+    assert tuned.tokenizer.model == before.tokenizer.model
+    assert tuned.target_tokenizer.model == before.target_tokenizer.model
+    assert (tuned.languages, tuned.decoding) == (before.languages, before.decoding)
+    scores = [
+        sum(score.log_probability for score in one.score(ENGLISH, GERMAN))
+        for one in (before, tuned)
+    ]
+    assert scores[1] > 0.7 * scores[0]
 
 
 # === Other forms of a folder ===

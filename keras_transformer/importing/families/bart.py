@@ -16,6 +16,7 @@ from keras_transformer.importing.families.encoder_decoder import EMBEDDINGS
 from keras_transformer.importing.families.encoder_decoder import architecture
 from keras_transformer.importing.families.encoder_decoder import learned_positions
 from keras_transformer.importing.families.encoder_decoder import output_bias
+from keras_transformer.importing.families.fairseq_pieces import END_ID
 from keras_transformer.importing.families.transformer_layers import layer_weights
 from keras_transformer.importing.families.transformer_layers import norm_weights
 from keras_transformer.importing.foreign_model import ForeignModel
@@ -61,7 +62,11 @@ def read(source: Source, tensors: TensorFile) -> ForeignModel:
                 f"transformers itself does not compute it; translate with fairseq"
             )
     config = architecture(
-        source, normalize_first=False, embedding_norm=True, **learned_positions(source)
+        source,
+        normalize_first=False,
+        embedding_norm=True,
+        start_id=source.search_config.get("decoder_start_token_id", END_ID),
+        **learned_positions(source),
     )
     is_bare = not any(name.startswith(_PREFIX) for name in tensors.tensors)
     prefix = "" if is_bare else _PREFIX

@@ -10,6 +10,8 @@ from keras_transformer.data.tokenizer import Tokenizer
 from keras_transformer.errors import InputError
 from keras_transformer.importing.families import listed_vocabulary
 from keras_transformer.importing.families.encoder_decoder import architecture
+from keras_transformer.importing.families.fairseq_pieces import END_ID
+from keras_transformer.importing.families.fairseq_pieces import PAD_ID
 from keras_transformer.importing.families.transformer_layers import layer_weights
 from keras_transformer.importing.foreign_model import ForeignModel
 from keras_transformer.importing.foreign_model import held
@@ -24,7 +26,6 @@ _TARGET = (
     "model.decoder.embed_tokens.weight",
     "model.decoder.output_projection.weight",
 )
-_END_ID, _PAD_ID = 2, 1
 _IGNORABLE = ("model.*coder.embed_positions.weight", "model.*coder.version")
 
 
@@ -68,8 +69,8 @@ def _config(source: Source) -> TransformerConfig:
     given = {
         "activation_function": "relu",
         "max_position_embeddings": 1024,
-        "pad_token_id": _PAD_ID,
-        "decoder_start_token_id": _END_ID,
+        "pad_token_id": PAD_ID,
+        "decoder_start_token_id": END_ID,
         "scale_embedding": True,
         **source.config,
     }

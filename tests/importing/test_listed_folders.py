@@ -337,10 +337,10 @@ def too_few_rows(folder):
     save_file(held, path)
 
 
-HUGE = 10**12
+HUGE = 10**9
 #: Family, what is wrong, and what the message says.
 REFUSALS = {
-    "rows": ("bart", config(vocab_size=HUGE), rf"declares {HUGE} rows of .*together"),
+    "rows": ("bart", config(vocab_size=HUGE), r"config declares .*together"),
     "too few rows": (
         "bart",
         too_few_rows,
@@ -369,8 +369,8 @@ REFUSALS = {
         lambda folder: tokenizer_json(folder, False, added_tokens=[3]),
         "holds no vocabulary with merges",
     ),
-    "source rows": ("fsmt", config(src_vocab_size=HUGE), rf"declares {HUGE} rows of"),
-    "target rows": ("fsmt", config(tgt_vocab_size=HUGE), rf"declares {HUGE} rows of"),
+    "source rows": ("fsmt", config(src_vocab_size=HUGE), "config declares"),
+    "target rows": ("fsmt", config(tgt_vocab_size=HUGE), "config declares"),
     "padding": ("fsmt", config(pad_token_id=[1]), "pad_token_id must be a number"),
     "languages": (
         "fsmt",

@@ -11,6 +11,7 @@ from keras_transformer.config import TransformerConfig
 from keras_transformer.config.languages import Languages
 from keras_transformer.data.tokenizer import Tokenizer
 from keras_transformer.errors import InputError
+from keras_transformer.importing.checks import check_declared
 from keras_transformer.importing.families import listed_vocabulary
 from keras_transformer.importing.families.encoder_decoder import EMBEDDINGS
 from keras_transformer.importing.families.encoder_decoder import architecture
@@ -72,8 +73,7 @@ def read(source: Source, tensors: TensorFile) -> ForeignModel:
     prefix = "" if is_bare else _PREFIX
     embeddings = tuple(name.replace(_PREFIX, prefix) for name in EMBEDDINGS)
     matrix = held(embeddings, tensors)
-    size = config.source_vocabulary_size
-    listed_vocabulary.check_rows(source, tensors, {matrix: size})
+    check_declared(config, tensors)
     weights = {
         "embedding/embeddings": kept(matrix),
         "embedding/bias": output_bias(config, tensors),

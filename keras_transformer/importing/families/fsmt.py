@@ -8,6 +8,7 @@ from __future__ import annotations
 from keras_transformer.config import TransformerConfig
 from keras_transformer.data.tokenizer import Tokenizer
 from keras_transformer.errors import InputError
+from keras_transformer.importing.checks import check_declared
 from keras_transformer.importing.families import listed_vocabulary
 from keras_transformer.importing.families.encoder_decoder import architecture
 from keras_transformer.importing.families.fairseq_pieces import END_ID
@@ -39,8 +40,7 @@ def read(source: Source, tensors: TensorFile) -> ForeignModel:
     config = _config(source)
     sizes = config.source_vocabulary_size, config.target_vocabulary_size
     target = held(_TARGET, tensors)
-    rows = dict(zip((_SOURCE, target), sizes, strict=True))
-    listed_vocabulary.check_rows(source, tensors, rows)
+    check_declared(config, tensors)
     tokenizers = [
         _tokenizer(source, config, name, language, size)
         for name, language, size in zip(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +11,6 @@ from keras_transformer.data.listed_pieces import serialized
 from keras_transformer.data.tokenizer import Tokenizer
 from keras_transformer.errors import InputError
 from keras_transformer.importing.families.fairseq_pieces import SPECIAL
-from keras_transformer.importing.reading import TensorFile
 from keras_transformer.importing.source import MOST_VOCABULARY_BYTES
 from keras_transformer.importing.source import Source
 
@@ -103,24 +101,3 @@ def rules_of(
         symbols=tuple(ids[piece] for piece in (*SPECIAL, "<mask>") if piece in ids),
         **others,
     )
-
-
-def check_rows(source: Source, tensors: TensorFile, rows: Mapping[str, int]) -> None:
-    """Refuses vocabularies that the file does not have, before memory is asked for.
-
-    Args:
-        source: the folder.
-        tensors: the file of weights.
-        rows: how many each of these tensors has by the config.
-
-    Raises:
-        InputError: naming the first.
-    """
-    for name, count in rows.items():
-        info = tensors.tensors.get(name)  # a missing one is refused later
-        if info is not None and info.shape[:1] != (count,):
-            raise InputError(
-                f"{source.folder / 'config.json'} declares {count} rows of {name!r}, "
-                f"but in {tensors.path} its shape is {tuple(info.shape)}; use the "
-                f"files that belong together"
-            )

@@ -145,7 +145,8 @@ _BIASES = {"use_bias": (_ANY,), "feed_forward_bias": (_ANY,)}
 _OUTPUT_BIAS = {"output_bias": (_ANY,)}
 _USUAL = {**_SCALED, **_BIASES, **_OUTPUT_BIAS}
 _SHARED = {"tie_embeddings": _TIES_OF_ONE_VOCABULARY}
-_HALVES = {"position": ("sinusoidal", "sinusoidal_halves")}
+#: The last are those of marian-nmt: the two classes take them from a file.
+_HALVES = {"position": ("sinusoidal", "sinusoidal_halves", "sinusoidal_halves_t2t")}
 _HALVES_T2T = {"position": ("sinusoidal_halves_t2t",), "position_offset": (_ANY,)}
 _LEARNED = {"position": ("learned",)}
 _BART = {

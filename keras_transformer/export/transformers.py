@@ -165,9 +165,10 @@ def _own_config(translator: Translator, options: DecodingOptions) -> dict[str, A
 def _tables(layout: Layout) -> dict[str, np.ndarray]:
     """Positions that are no weights of ours, but stand in files of their class."""
     config, model_type = layout.config, layout.model_class.model_type
-    rows = config.longest_sequence
-    if model_type == "pegasus":
-        table = sinusoidal_table(rows, config.hidden_dim, "halves")
+    rows, is_t2t = config.longest_sequence, _is_t2t(layout)
+    if model_type == "pegasus" or (model_type == "marian" and is_t2t):
+        order = "halves_t2t" if is_t2t else "halves"
+        table = sinusoidal_table(rows, config.hidden_dim, order)
     elif model_type == "fsmt":
         rows += config.position_offset
         table = sinusoidal_table(rows, config.hidden_dim, "halves_t2t").copy()
@@ -176,6 +177,10 @@ def _tables(layout: Layout) -> dict[str, np.ndarray]:
         return {}
     sides = ("encoder", "decoder")
     return {f"model.{side}.embed_positions.weight": table for side in sides}
+
+
+def _is_t2t(layout: Layout) -> bool:
+    return layout.config.position == "sinusoidal_halves_t2t"
 
 
 def _check_languages(languages: Languages | None) -> None:
@@ -201,6 +206,13 @@ def _differences(
         yield (
             f"layer_norm_epsilon is {epsilon:g} here and {LAYER_NORM_EPSILON:g} in "
             f"{layout.model_class.name}, so that logits differ a little"
+        )
+    if layout.model_class.model_type == "marian" and _is_t2t(layout):
+        yield (
+            "positions are those of marian-nmt, which MarianMTModel takes from "
+            "model.safetensors; its save_pretrained leaves them out, so that a model "
+            "saved by it again has other ones: copy model.encoder.embed_positions."
+            "weight and model.decoder.embed_positions.weight from this folder"
         )
     if options.forced_start is not None and languages is None:
         yield (

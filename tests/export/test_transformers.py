@@ -117,7 +117,7 @@ DAMAGED = {
     "model": ({"model": {"num_heads": -1}}, "keras_transformer: model"),
     "unknown field": ({"model": {"moe": 3}}, r"unknown key model\.moe"),
     "large": (
-        {"model": {"vocabulary_size": 400, "hidden_dim": 2**40}},
+        {"model": {"vocabulary_size": 400, "hidden_dim": 2**30}},
         "is more than any tensor has",
     ),
     "options": ({"decoding": {"beam_size": "x"}}, "keras_transformer: decoding"),

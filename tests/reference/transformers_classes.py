@@ -55,6 +55,14 @@ CONFIGS = {
         "PegasusForConditionalGeneration",
         {**_PRE_NORM, "tie_embeddings": "inputs", "feed_forward_bias": False},
     ),
+    "positions of marian-nmt": (
+        "MarianMTModel",
+        {"position": "sinusoidal_halves_t2t", **_EXACT, **_BIASES},
+    ),
+    "positions of marian-nmt, pre-norm": (
+        "PegasusForConditionalGeneration",
+        {"position": "sinusoidal_halves_t2t", **_PRE_NORM},
+    ),
     "M2M100": (
         "M2M100ForConditionalGeneration",
         {

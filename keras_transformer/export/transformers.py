@@ -19,6 +19,7 @@ from keras_transformer.data.known_words import KNOWN_WORDS
 from keras_transformer.errors import InputError
 from keras_transformer.export import checks
 from keras_transformer.export import transformers_files as files
+from keras_transformer.export.tokenizer_json import has_tokenizer_json
 from keras_transformer.files.output_folder import new_folder
 from keras_transformer.layers import sinusoidal_table
 from keras_transformer.models.kinds import refuse_subclass
@@ -34,7 +35,7 @@ _MARKERS = (
 _OTHERS = (
     *("model.safetensors", "vocab.json", "target_vocab.json", "README.md", KNOWN_WORDS),
     *("source.spm", "target.spm", "source.pieces", "target.pieces"),
-    *("vocab-src.json", "vocab-tgt.json", "merges.txt"),
+    *("vocab-src.json", "vocab-tgt.json", "merges.txt", "tokenizer.json"),
 )
 
 _CARD = """{card}
@@ -66,10 +67,11 @@ def export(
 
     The model class is the one that computes the same: `MarianMTModel` for the paper's
     model, whose hidden dimension is reordered for that. The tokenizer is a
-    `MarianTokenizer` of our SentencePiece files, or of lists of pieces a
-    `BartTokenizer` or `FSMTTokenizer`. The search is theirs; it has our
-    options, and `README.md` names what differs. Our own config and options go along
-    under a key of `config.json`: an import of the folder gives back the same model.
+    `MarianTokenizer` of our SentencePiece files, or where languages stand behind a
+    text a `PreTrainedTokenizerFast` of one pair of languages, or of lists of pieces a
+    `BartTokenizer` or `FSMTTokenizer`. The search is theirs; it has our options, and
+    `README.md` names what differs. Our own config and options go along under a key of
+    `config.json`: an import of the folder gives back the same model.
 
     Args:
         translator: what to export, on any backend.
@@ -107,8 +109,8 @@ def export(
             f"--patience 1 or --patience none to export without it"
         )
     layout = Layout(model.config)
+    _check_languages(translator)
     languages = translator.languages
-    _check_languages(languages)
     direction = translator.direction()
     checks.require_packages(what, "safetensors")
     from safetensors.numpy import save_file
@@ -183,9 +185,17 @@ def _is_t2t(layout: Layout) -> bool:
     return layout.config.position == "sinusoidal_halves_t2t"
 
 
-def _check_languages(languages: Languages | None) -> None:
-    """Refuses languages that stand where a `MarianTokenizer` has no place for them."""
-    if languages is None:
+def _check_languages(translator: Translator) -> None:
+    """Refuses languages that stand where no tokenizer of theirs has a place for them.
+
+    A `tokenizer.json` takes them on both sides of a text; it has one vocabulary.
+    """
+    languages = translator.languages
+    if languages is None or files.has_marian_tokenizer(languages):
+        return
+    tokenizer = translator.tokenizer
+    is_one = tokenizer.model == translator.target_tokenizer.model
+    if is_one and has_tokenizer_json(tokenizer):
         return
     for name in ("source_layout", "target_layout"):
         layout = getattr(languages, name)
@@ -193,7 +203,8 @@ def _check_languages(languages: Languages | None) -> None:
             raise InputError(
                 f"the export to transformers does not have {name} "
                 f"{'/'.join(layout)} of languages, only text/end with one language in "
-                f"front of it or none; export to saved_model, onnx or litert"
+                f"front of it or none, unless both sides share one unigram tokenizer; "
+                f"export to saved_model, onnx or litert"
             )
 
 
@@ -237,7 +248,14 @@ def _differences(
 def _notes(translator: Translator, direction: Direction) -> Iterator[str]:
     """What a user of the folder does otherwise."""
     languages = translator.languages
-    if languages is not None and translator.tokenizer.listed is None:
+    if not files.has_marian_tokenizer(languages):
+        yield (
+            f"the tokenizer takes each text as one in {direction.source_language}, "
+            f"for translations into {direction.target_language}; export again for "
+            f"other languages, and set labels of a training yourself"
+        )
+        yield "a text that spells a special token, such as `</s>`, becomes that token"
+    elif languages is not None and translator.tokenizer.listed is None:
         if languages.source_layout[0] != "text":
             kind = languages.source_layout[0]
             yield f"the {kind} language stands in front of each text, as `>>code<<`"
@@ -246,8 +264,8 @@ def _notes(translator: Translator, direction: Direction) -> Iterator[str]:
                 f"it translates into {direction.target_language}; for another language "
                 f"give `generate` its id as `forced_bos_token_id`"
             )
-        if direction.prefix:
-            yield f"`{direction.prefix}` stands in front of each text"
+    if direction.prefix:
+        yield f"`{direction.prefix}` stands in front of each text"
     yield "a translation ends after `max_length` tokens, whatever its line has"
     yield "an empty line gets a translation, too"
 
@@ -261,7 +279,9 @@ def _example(translator: Translator, direction: Direction) -> str:
         "source": direction.source_language,
         "target": direction.target_language,
     }
-    first = "text" if languages is None else languages.source_layout[0]
+    first = "text"
+    if languages is not None and files.has_marian_tokenizer(languages):
+        first = languages.source_layout[0]
     front = f">>{codes[first]}<< " if first in codes else ""
     return f"{front}{direction.prefix}..."
 

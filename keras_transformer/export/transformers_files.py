@@ -10,6 +10,7 @@ from keras_transformer.config.transformers_layout import Layout
 from keras_transformer.data.listed_pieces import ListedPieces
 from keras_transformer.errors import InputError
 from keras_transformer.export.description import suppressed_ids
+from keras_transformer.export.tokenizer_json import tokenizer_json
 from keras_transformer.translator import Translator
 
 _ACTIVATIONS = {"gelu_tanh": "gelu_new", "gelu_sigmoid": "quick_gelu"}
@@ -141,17 +142,26 @@ def generation_config(
     return fields
 
 
-# === The tokenizer ===
+# === tokenizer_config.json, vocab.json, tokenizer.json ===
+
+
+def has_marian_tokenizer(languages: Languages | None) -> bool:
+    """Whether languages stand where a `MarianTokenizer` has a place for them.
+
+    That is in front of a text, as `>>code<<`.
+    """
+    if languages is None:
+        return True
+    layouts = languages.source_layout, languages.target_layout
+    return all(
+        layout[-2:] == ("text", "end") and len(layout) <= 3 for layout in layouts
+    )
 
 
 def tokenizer_files(
     translator: Translator, options: DecodingOptions, direction: Direction
 ) -> dict[str, Any]:
-    """Vocabularies and config of the tokenizer, by file name; text, or JSON.
-
-    A `MarianTokenizer` looks up the pieces of SentencePiece by their spelling. A
-    `>>code<<` in front of a text is one piece: the language that stands there in a
-    source.
+    """Vocabularies and config of a tokenizer of theirs, by file name; text, or JSON.
 
     Args:
         translator: what is exported.
@@ -162,32 +172,58 @@ def tokenizer_files(
         InputError: where a tokenizer is a list of pieces, and the other one or the
             languages do not go with their tokenizers of that kind.
     """
-    config = translator.model.config
-    sides = translator.tokenizer, translator.target_tokenizer
+    config, tokenizer = translator.model.config, translator.tokenizer
     if listed := lists_of(translator):
         return _listed_files(*listed, config, options, direction)
-    source, target = (side.pieces(range(side.vocabulary_size)) for side in sides)
+    source = tokenizer.pieces(range(tokenizer.vocabulary_size))
     codes = language_pieces(translator.languages)
-    for code, token in codes.items():
-        source[token] = code
-    is_separate = sides[0].model != sides[1].model
+    is_marian = has_marian_tokenizer(translator.languages)
+    if is_marian:
+        for code, token in codes.items():
+            source[token] = code
     fields = {
-        "tokenizer_class": "MarianTokenizer",
         "source_lang": direction.source_language,
         "target_lang": direction.target_language,
-        "separate_vocabs": is_separate,
         "pad_token": source[config.pad_id],
         "bos_token": source[config.start_id],
         "eos_token": source[config.end_id],
-        "unk_token": source[sides[0].unknown_id],
-        "additional_special_tokens": sorted(codes, key=codes.__getitem__),
+        "unk_token": source[tokenizer.unknown_id],
+        "additional_special_tokens": [
+            source[token] for token in sorted(codes.values())
+        ],
         "model_max_length": options.max_source_length or config.longest_sequence,
-        "split_special_tokens": True,  # a text that spells one is text
         "clean_up_tokenization_spaces": False,
+    }
+    if is_marian:
+        return _marian_files(translator, fields, source)
+    fields["tokenizer_class"] = "PreTrainedTokenizerFast"
+    fields["model_input_names"] = ["input_ids", "attention_mask"]
+    around = direction.source_before, direction.source_after
+    return {
+        "tokenizer_config.json": fields,
+        "tokenizer.json": tokenizer_json(tokenizer, *around),
+    }
+
+
+def _marian_files(
+    translator: Translator, fields: dict[str, Any], source: list[str]
+) -> dict[str, Any]:
+    """Of a `MarianTokenizer`, which looks up SentencePiece's pieces by their spelling.
+
+    A `>>code<<` in front of a text is one piece: the language that stands there in a
+    source.
+    """
+    own = translator.target_tokenizer
+    is_separate = translator.tokenizer.model != own.model
+    fields |= {
+        "tokenizer_class": "MarianTokenizer",
+        "separate_vocabs": is_separate,
+        "split_special_tokens": True,  # a text that spells one is text
         "sp_model_kwargs": {},
     }
     files = {"tokenizer_config.json": fields, "vocab.json": _vocabulary(source)}
     if is_separate:
+        target = own.pieces(range(own.vocabulary_size))
         files["target_vocab.json"] = _vocabulary(target)
     return files
 

@@ -14,7 +14,7 @@ DIM, INNER, HEADS, LAYERS = 16, 24, 2, 2
 
 
 @functools.cache
-def pieces_model(lines, kind="unigram", size=60, **options):
+def pieces_model(lines, kind="unigram", size=60, normalization="identity", **options):
     """The bytes of a SentencePiece model of some lines."""
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
@@ -22,7 +22,7 @@ def pieces_model(lines, kind="unigram", size=60, **options):
         model_writer=model,
         vocab_size=size,
         model_type=kind,
-        normalization_rule_name="identity",
+        normalization_rule_name=normalization,
         hard_vocab_limit=False,
         minloglevel=2,
         num_threads=1,

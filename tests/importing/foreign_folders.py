@@ -41,7 +41,7 @@ def write_json(path, content):
     path.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
 
 
-def marian(folder, languages=(), separate=False, seed=1, **fields):
+def marian(folder, languages=(), separate=False, seed=1, layers=LAYERS, **fields):
     """A MarianMT folder, as transformers has it."""
     folder.mkdir()
     models = pieces_model(tuple(ENGLISH)), pieces_model(tuple(GERMAN))
@@ -73,8 +73,8 @@ def marian(folder, languages=(), separate=False, seed=1, **fields):
         "vocab_size": size,
         "decoder_vocab_size": size,
         "d_model": DIM,
-        "encoder_layers": LAYERS,
-        "decoder_layers": LAYERS,
+        "encoder_layers": layers,
+        "decoder_layers": layers,
         "encoder_attention_heads": HEADS,
         "decoder_attention_heads": HEADS,
         "encoder_ffn_dim": INNER,
@@ -93,7 +93,8 @@ def marian(folder, languages=(), separate=False, seed=1, **fields):
         folder / "generation_config.json",
         {"num_beams": 3, "max_length": 40, "bad_words_ids": [[size - 1]]},
     )
-    save_file(marian_tensors(size, separate, seed), folder / "model.safetensors")
+    tensors = marian_tensors(size, separate, seed, layers)
+    save_file(tensors, folder / "model.safetensors")
     return folder
 
 
@@ -118,10 +119,10 @@ class Tensors(dict):
             self.draw(f"{name}.bias", DIM)
 
 
-def draw_layers(tensors, side):
+def draw_layers(tensors, side, layers=LAYERS):
     """The layers of `"encoder"` or `"decoder"` of a descendant of BART."""
     attentions = ["self_attn", "encoder_attn"][: 1 + (side == "decoder")]
-    for layer in range(LAYERS):
+    for layer in range(layers):
         prefix = f"model.{side}.layers.{layer}"
         for attention in attentions:
             for part in ("q_proj", "k_proj", "v_proj", "out_proj"):
@@ -132,11 +133,11 @@ def draw_layers(tensors, side):
         tensors.norm(f"{prefix}.final_layer_norm")
 
 
-def marian_tensors(size, separate=False, seed=1):
+def marian_tensors(size, separate=False, seed=1, layers=LAYERS):
     """`{name: array}` of a MarianMT model."""
     tensors = Tensors(seed)
     for side in ("encoder", "decoder"):
-        draw_layers(tensors, side)
+        draw_layers(tensors, side, layers)
     sides = ("encoder.embed_tokens", "decoder.embed_tokens")
     for name in sides if separate else ("shared",):
         tensors.draw(f"model.{name}.weight", size, DIM, deviation=DIM**-0.5)

@@ -8,6 +8,7 @@ import numpy as np
 from foreign_folders import DIM
 from foreign_folders import ENGLISH
 from foreign_folders import GERMAN
+from foreign_folders import LAYERS
 from foreign_folders import Tensors
 from foreign_folders import draw_layers
 from foreign_folders import write_json
@@ -35,7 +36,7 @@ def learned(words):
     return [*merges, *(pair for pair, _ in pairs.most_common(NUM_MERGES // 2))]
 
 
-def bart(folder, **fields):
+def bart(folder, layers=LAYERS, **fields):
     """A BART folder, with `vocab.json` and `merges.txt`."""
     tokenizers = importlib.import_module("tokenizers")
     splitter = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -55,6 +56,8 @@ def bart(folder, **fields):
     size = len(pieces) + 2  # rows without a piece
     config = {
         **BART,
+        "encoder_layers": layers,
+        "decoder_layers": layers,
         "max_position_embeddings": LONGEST,
         "model_type": "bart",
         "architectures": [BART_CLASS],
@@ -69,7 +72,7 @@ def bart(folder, **fields):
     write_json(folder / "generation_config.json", search)
     tensors = Tensors(4)
     for side in ("encoder", "decoder"):
-        draw_layers(tensors, side)
+        draw_layers(tensors, side, layers)
         tensors.norm(f"model.{side}.layernorm_embedding")
         tensors.draw(f"model.{side}.embed_positions.weight", LONGEST + 2, DIM)
     tensors.draw("model.shared.weight", size, DIM, deviation=DIM**-0.5)
@@ -77,7 +80,7 @@ def bart(folder, **fields):
     return _saved(tensors, folder)
 
 
-def fsmt(folder, **fields):
+def fsmt(folder, layers=LAYERS, **fields):
     """An FSMT folder, from English to German."""
     sacremoses = importlib.import_module("sacremoses")
     sides = {"src": ("en", ENGLISH), "tgt": ("de", GERMAN)}
@@ -101,6 +104,8 @@ def fsmt(folder, **fields):
     write_json(folder / "tokenizer_config.json", tokenizer)
     config = {
         **BART,
+        "encoder_layers": layers,
+        "decoder_layers": layers,
         "max_position_embeddings": LONGEST,
         "model_type": "fsmt",
         "architectures": [FSMT_CLASS],
@@ -115,7 +120,7 @@ def fsmt(folder, **fields):
     write_json(folder / "generation_config.json", search)
     tensors = Tensors(6)
     for side in ("encoder", "decoder"):
-        draw_layers(tensors, side)
+        draw_layers(tensors, side, layers)
         size = sizes["src_vocab_size" if side == "encoder" else "tgt_vocab_size"]
         name = f"model.{side}.embed_tokens.weight"
         tensors.draw(name, size, DIM, deviation=DIM**-0.5)

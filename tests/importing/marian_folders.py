@@ -75,7 +75,7 @@ def weights(size, options, seed=3):
     rows = size if options["tied-embeddings-all"] else size - 2
     draw("decoder_ff_logit_out_b", 1, rows)
     for side in ("encoder", "decoder"):
-        for layer in range(1, LAYERS + 1):
+        for layer in range(1, options["enc-depth"] + 1):
             name = f"{side}_l{layer}"
             if side == "decoder" and options["transformer-decoder-autoreg"] == "rnn":
                 matrix(f"{name}_rnn_W", DIM, DIM)

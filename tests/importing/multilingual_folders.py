@@ -37,12 +37,13 @@ FAMILIES = {
     "mBART-50": Family("MBartForConditionalGeneration", "mbart", "en_XX", "de_DE"),
     "T5": Family("T5ForConditionalGeneration", "t5", "en", "de"),
     "T5 v1.1": Family("T5ForConditionalGeneration", "t5"),
+    "mT5": Family("MT5ForConditionalGeneration", "mt5"),
+    "byT5": Family("T5ForConditionalGeneration", "t5"),
+    "MADLAD-400": Family("T5ForConditionalGeneration", "t5", None, "de"),
 }
 
 BART = {
     "d_model": DIM,
-    "encoder_layers": LAYERS,
-    "decoder_layers": LAYERS,
     "encoder_attention_heads": HEADS,
     "decoder_attention_heads": HEADS,
     "encoder_ffn_dim": INNER,
@@ -56,12 +57,12 @@ BART = {
 }
 
 
-def write(folder, name):
+def write(folder, name, layers=LAYERS):
     """Writes the folder of a family; its path."""
     folder.mkdir()
     family = FAMILIES[name]
-    if family.model_type == "t5":
-        return _t5(folder, gated=name == "T5 v1.1")
+    if family.model_type in ("t5", "mt5"):
+        return _t5(folder, name, layers)
     model = pieces_model(TEXT)
     (folder / "sentencepiece.bpe.model").write_bytes(model)
     pieces = ["<s>", "<pad>", "</s>", "<unk>", *pieces_of(model)]
@@ -86,22 +87,25 @@ def write(folder, name):
     is_mbart = family.model_type == "mbart"
     config = {
         **BART,
+        "encoder_layers": layers,
+        "decoder_layers": layers,
         "model_type": family.model_type,
         "vocab_size": size,
         "activation_function": "gelu" if is_mbart else "relu",
     }
     write_json(folder / "config.json", config)
     write_json(folder / "generation_config.json", {"num_beams": 5, "max_length": 30})
-    tensors = bart_tensors(size, embedding_norm=is_mbart)
+    tensors = bart_tensors(size, is_mbart, layers)
+    faint(tensors["model.shared.weight"][len(pieces) :])
     save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
     return folder
 
 
-def bart_tensors(size, embedding_norm, seed=2):
+def bart_tensors(size, embedding_norm, layers=LAYERS, seed=2):
     """The tensors of a pre-norm descendant of BART."""
     tensors = Tensors(seed)
     for side in ("encoder", "decoder"):
-        draw_layers(tensors, side)
+        draw_layers(tensors, side, layers)
         tensors.norm(f"model.{side}.layer_norm")
         if embedding_norm:
             tensors.norm(f"model.{side}.layernorm_embedding")
@@ -113,20 +117,36 @@ def bart_tensors(size, embedding_norm, seed=2):
     return dict(tensors)
 
 
-def _t5(folder, gated):
-    model = pieces_model(TEXT, pad_id=0, eos_id=1, unk_id=2, bos_id=-1)
-    (folder / "spiece.model").write_bytes(model)
-    size = len(pieces_of(model)) + 3 + 100 + 2  # sentinels, and empty rows
+def faint(rows):
+    """Makes a search choose other pieces, which are text."""
+    rows *= 0.2
+
+
+def _t5(folder, name, layers):
+    family, gated = FAMILIES[name], name != "T5"
+    tokenizer = {"extra_ids": 100 if name in ("T5", "T5 v1.1") else 0}
+    if name == "byT5":
+        tokenizer["tokenizer_class"] = "ByT5Tokenizer"
+        size, text = 384, slice(35, 129)  # what of ASCII is to be seen
+    else:
+        tags = {}
+        if family.source is None and family.target:
+            tags = {"user_defined_symbols": "<2de>,<2fr>"}
+        model = pieces_model(TEXT, pad_id=0, eos_id=1, unk_id=2, bos_id=-1, **tags)
+        (folder / "spiece.model").write_bytes(model)
+        text = slice(3 + 2 * bool(tags), len(pieces_of(model)) + 3)
+        size = text.stop + tokenizer["extra_ids"] + 2  # empty rows
+    decoder_layers = max(layers - 1, 1)
     head_dim, buckets = 5, 8
     config = {
-        "model_type": "t5",
+        "model_type": family.model_type,
         "vocab_size": size,
         "d_model": DIM,
         "d_ff": INNER,
         "d_kv": head_dim,
         "num_heads": HEADS,
-        "num_layers": LAYERS,
-        "num_decoder_layers": LAYERS - 1,
+        "num_layers": layers,
+        "num_decoder_layers": decoder_layers,
         "feed_forward_proj": "gated-gelu" if gated else "relu",
         "relative_attention_num_buckets": buckets,
         "relative_attention_max_distance": 12,
@@ -136,14 +156,17 @@ def _t5(folder, gated):
         "eos_token_id": 1,
     }
     write_json(folder / "config.json", config)
-    write_json(folder / "tokenizer_config.json", {"extra_ids": 100})
+    write_json(folder / "tokenizer_config.json", tokenizer)
     tensors = Tensors(5)
     tensors.draw("shared.weight", size, DIM, deviation=1.0)
     if gated:
         tensors.draw("lm_head.weight", size, DIM, deviation=1.0)
+    output = tensors["lm_head.weight" if gated else "shared.weight"]
+    faint(output[: text.start])
+    faint(output[text.stop :])
     sides = {
-        "encoder": (LAYERS, ("SelfAttention",)),
-        "decoder": (LAYERS - 1, ("SelfAttention", "EncDecAttention")),
+        "encoder": (layers, ("SelfAttention",)),
+        "decoder": (decoder_layers, ("SelfAttention", "EncDecAttention")),
     }
     for side, (count, attentions) in sides.items():
         for block in range(count):

@@ -67,6 +67,28 @@ def test_an_imported_folder_translates_the_same_in_a_new_process(
     assert any(found)
 
 
+def test_a_model_of_several_languages_translates_into_none_that_nobody_named(
+    folder, tmp_path
+):
+    pytest.importorskip("prometheus_client", reason="needs the extra serve")
+    from keras_transformer.serving.engine import Options
+    from keras_transformer.serving.limits import Limits
+    from keras_transformer.serving.loading import load_engine
+
+    kt.importing.convert(folder, tmp_path / "model")
+    (tmp_path / "lines").write_text("a train\n", encoding="utf-8")
+    options = ["--input", tmp_path / "lines", "--output", tmp_path / "out"]
+    message = "translates into 2 languages: deu, fra; give"
+    with pytest.raises(InputError, match=message):
+        invoke("translate", tmp_path / "model", *options)
+    assert not (tmp_path / "out").exists()
+    engine = load_engine(tmp_path / "model", Limits(batch_size=1))
+    with pytest.raises(InputError, match=message):
+        engine.translate(["a train"], Options(1))
+    invoke("translate", tmp_path / "model", *options, "--target-language", "fra")
+    assert (tmp_path / "out").read_text(encoding="utf-8").count("\n") == 1
+
+
 # === The hub ===
 
 

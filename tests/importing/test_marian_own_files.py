@@ -1,5 +1,6 @@
 """Marian's own files, imported: its positions, its zero vector, its vocabularies."""
 
+import gzip
 import json
 
 import marian_folders
@@ -10,6 +11,9 @@ import keras_transformer as kt
 from keras_transformer import backends
 from keras_transformer.errors import InputError
 from keras_transformer.importing.families.marian_vocabulary import yaml_pieces
+from reference.foreign_files import marian_item
+from reference.foreign_files import multiplied_item
+from reference.foreign_files import write_marian
 
 SOURCE = [5, 9, 12, 7, 0]
 TARGET = [6, 4, 11]
@@ -63,6 +67,38 @@ def test_translations_are_those_of_bergamot(name, shared_data, tmp_path):
         limit = 2 * (len(ids) + 1)
         found = translator.translate([row["source"]], beam_size=1, max_length=limit)
         assert found == [row["bergamot"]]
+
+
+@pytest.mark.parametrize("name", ["model.intgemm.alphas.bin", "model.bin.gz"])
+@pytest.mark.one_backend
+def test_a_file_of_integers_is_the_model_of_its_numbers(name, tmp_path):
+    folder, arrays, _ = marian_folders.marian_npz(tmp_path / "npz", autoreg="rnn")
+    with np.load(folder / "model.npz") as file:
+        given = file["special:model.yml"]
+    items, rounded = {"special:model.yml": marian_item(given)}, {}
+    for key, values in arrays.items():
+        items[key], rounded[key] = marian_item(values), values
+        if "_W" in key or key == "Wemb":
+            factor = 127 / np.abs(values).max()
+            integers = np.round(values * factor).astype("int8")
+            rounded[key] = (integers / np.float32(factor)).astype("float32")
+            turned = key != "Wemb"
+            items[key] = multiplied_item(integers, factor, 0x4101, turned)
+    np.savez(folder / "model.npz", **rounded, **{"special:model.yml": given})
+    kt.importing.convert(folder, tmp_path / "expected")
+    (folder / "model.npz").unlink()
+    write_marian(tmp_path / "model.bin", items)
+    content = (tmp_path / "model.bin").read_bytes()
+    packed = gzip.compress(content) if name.endswith(".gz") else content
+    (folder / name).write_bytes(packed)
+    report = kt.importing.convert(folder, tmp_path / "model")
+    assert report.family == "Marian"
+    expected, found = (
+        kt.Translator.load(tmp_path / x).model.get_weights()
+        for x in ("expected", "model")
+    )
+    for old, new in zip(expected, found, strict=True):
+        np.testing.assert_allclose(new, old, rtol=1e-6, atol=1e-7)
 
 
 REFUSALS = {

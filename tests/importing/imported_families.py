@@ -93,13 +93,13 @@ FAMILIES = {
 REFUSALS = {
     ("Firefox (SSRU)", "CTranslate2"): "does not have decoder ssru",
     ("Firefox (SSRU)", "transformers"): "does not have decoder ssru",
-    ("BART", "SavedModel"): "no operation of TensorFlow",
-    ("FSMT", "SavedModel"): "no operation of TensorFlow",
+    ("BART", "SavedModel"): "lists of pieces and merges",
+    ("FSMT", "SavedModel"): "lists of pieces and merges",
 }
 
 #: Exports that take long; the other cells of these formats wait for EVERY_TEST.
 QUICK = {
-    "SavedModel": ("Marian, two vocabularies",),
+    "SavedModel": ("Marian, two vocabularies", "BART"),
     "ONNX": ("Firefox",),
     "LiteRT": ("T5",),
 }

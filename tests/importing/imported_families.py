@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+import ctranslate2_folders
 import foreign_folders
 import listed_folders
 import marian_folders
@@ -64,6 +65,7 @@ def _hub(name, row=None):
 
 _PRE_NORM = {"transformer-preprocess": "n", "transformer-postprocess": "da"}
 _T5_1_1 = "T5 v1.1, mT5"
+_ARGOS = "Argos, CTranslate2 of OpenNMT"
 FAMILIES = {
     "MarianMT": Family("MarianMT", _marian_mt()),
     "MarianMT, two vocabularies": Family("MarianMT", _marian_mt(separate=True)),
@@ -76,6 +78,7 @@ FAMILIES = {
         "Marian", _marian(**{"tied-embeddings-all": False})
     ),
     "Firefox": Family("Firefox (SSRU)", _firefox),
+    "Argos Translate": Family(_ARGOS, ctranslate2_folders.package),
     "M2M100": _hub("M2M100", "M2M100, NLLB"),
     "NLLB": _hub("NLLB", "M2M100, NLLB"),
     "mBART-25": _hub("mBART-25", "mBART-25, mBART-50"),
@@ -95,6 +98,7 @@ REFUSALS = {
     ("Firefox (SSRU)", "transformers"): "does not have decoder ssru",
     ("BART", "SavedModel"): "lists of pieces and merges",
     ("FSMT", "SavedModel"): "lists of pieces and merges",
+    (_ARGOS, "transformers"): "does not have tie_embeddings none, source_end False",
 }
 
 #: Exports that take long; the other cells of these formats wait for EVERY_TEST.

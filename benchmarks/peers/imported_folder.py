@@ -18,8 +18,9 @@ import keras
 import keras_transformer as kt
 from keras_transformer.config.transformers_layout import OWN_KEY
 from keras_transformer.data import phrasebook
+from keras_transformer.data.foreign_pieces import with_pieces
 
-#: Of the tokenizer: the phrasebook has no words for more.
+#: That the tokenizer uses: the phrasebook has no words for more.
 PIECES = 4000
 
 
@@ -31,6 +32,9 @@ def main():
     english, german = phrasebook.load("en", "de", "train")
     size = min(PIECES, vocabulary_size)
     tokenizer = kt.data.Tokenizer.train(english + german, size)
+    pieces = tokenizer.pieces(range(size))
+    pieces += [f"unused{number}" for number in range(vocabulary_size - size)]
+    tokenizer = kt.data.Tokenizer(with_pieces(tokenizer.model, pieces))
     model = kt.Transformer(
         kt.TransformerConfig(
             vocabulary_size=vocabulary_size,

@@ -124,7 +124,11 @@ class TokenEmbedding(Kernels):
         else:
             logits = ops.matmul(hidden, ops.transpose(self._matrix()))
         logits = ops.cast(logits, "float32")
-        return logits if self.bias is None else logits + ops.cast(self.bias, "float32")
+        if self.bias is None:
+            return logits
+        # The same as a sum. XLA fuses a sum with the product before it, and for a
+        # single row that costs a transposed copy of the whole matrix on a CPU.
+        return logits - ops.negative(ops.cast(self.bias, "float32"))
 
     def _matrix(self) -> Tensor:
         """The embeddings (V, D) in the compute dtype."""

@@ -1,6 +1,7 @@
 """The embedding matrix, read both ways."""
 
 import math
+import re
 
 import keras
 import numpy as np
@@ -112,3 +113,31 @@ def test_logits_are_computed_in_the_compute_dtype(policy):
     matrix = ops.cast(layer.embeddings.value, compute)
     exact = ops.matmul(ops.cast(hidden, compute), ops.transpose(matrix))
     np.testing.assert_array_equal(found, numpy(ops.cast(exact, "float32")))
+
+
+@pytest.mark.one_backend("jax")
+@pytest.mark.skipif(keras.backend.backend() != "jax", reason="reads a program of XLA")
+def test_the_logits_of_one_row_copy_no_matrix(request):
+    """As a sum with the bias would, at every step of a search."""
+    import jax
+
+    before = jax.config.read("jax_disable_most_optimizations")
+    jax.config.update("jax_disable_most_optimizations", False)
+    request.addfinalizer(
+        lambda: jax.config.update("jax_disable_most_optimizations", before)
+    )
+    layer = TokenEmbedding(97, 64, use_bias=True)
+    layer.build((1, 1))
+    state = [variable.value for variable in layer.trainable_variables]
+
+    def search(state, hidden):
+        def step(_, hidden):
+            logits, _ = layer.stateless_call(state, [], hidden, reverse=True)
+            return hidden + logits[..., :64]
+
+        return jax.lax.fori_loop(0, 8, step, hidden)
+
+    hidden = np.ones((1, 1, 64), "float32")
+    program = jax.jit(search).lower(state, hidden).compile().as_text()
+    assert "dot(" in program
+    assert not re.findall(r"ROOT \S+ = f32\[64,97\]\S* copy\(.*", program)

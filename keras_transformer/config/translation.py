@@ -80,7 +80,7 @@ class TranslationConfig(Documented):
     """Output bias: a bias on the logits."""
     layer_norm_epsilon: pydantic.PositiveFloat = 1e-6
     """Layer normalization epsilon, added to the variance."""
-    max_sequence_length: Size = pydantic.Field(1024, le=MOST_POSITIONS)
+    max_sequence_length: Annotated[int, pydantic.Field(gt=0, le=MOST_POSITIONS)] = 1024
     """Maximum sequence length: the length limit of a search, and of learned positions
     the rows of each table; at most 65 536."""
     source_end: bool = True

@@ -33,8 +33,6 @@ _NORMAL, _UNKNOWN, _CONTROL, _UNUSED, _BYTE = 1, 2, 3, 5, 6  # kinds
 _NUM_BYTES = 256
 #: What an unknown character costs beyond the rarest piece, in SentencePiece.
 _UNKNOWN_PENALTY = 10.0
-#: What reading a damaged model raises; a ValueError where text is no UTF-8, too.
-_DAMAGED = (LookupError, ValueError, struct.error)
 
 
 class _Piece(NamedTuple):
@@ -86,12 +84,7 @@ def with_pieces(
     True
     """
     _check(pieces, unknown)
-    try:
-        old_pieces, trainer, other_fields = _parts(model)
-    except _DAMAGED:
-        raise InputError(
-            "the tokenizer is not a SentencePiece model, or is cut off; get it again"
-        ) from None
+    old_pieces, trainer, other_fields = _checked_parts(model)
     lowest = min(score for kind, score in old_pieces.values()) - _UNKNOWN_PENALTY
     letters = {text for text in old_pieces if len(text) == 1}
     named = {start, end, pad, *control}
@@ -123,12 +116,7 @@ def pieces_of(model: bytes) -> list[str]:
     Raises:
         InputError: where the model is none.
     """
-    try:
-        return list(_parts(model)[0])
-    except _DAMAGED:
-        raise InputError(
-            "the tokenizer is not a SentencePiece model, or is cut off; get it again"
-        ) from None
+    return list(_checked_parts(model)[0])
 
 
 def _check(pieces: Sequence[str], unknown: str) -> None:
@@ -149,6 +137,17 @@ def _check(pieces: Sequence[str], unknown: str) -> None:
             f"the vocabulary lacks the piece {unknown!r}, which stands for unknown "
             f"characters; get it again"
         )
+
+
+def _checked_parts(model: bytes) -> tuple[dict[str, _Piece], bytes, list[bytes]]:
+    """What `_parts` gives; an `InputError` where the model is none."""
+    try:
+        return _parts(model)
+    # A ValueError where text is no UTF-8, too.
+    except (LookupError, ValueError, struct.error):
+        raise InputError(
+            "the tokenizer is not a SentencePiece model, or is cut off; get it again"
+        ) from None
 
 
 def _parts(model: bytes) -> tuple[dict[str, _Piece], bytes, list[bytes]]:

@@ -42,6 +42,19 @@ FAMILIES = {
     "MADLAD-400": Family("T5ForConditionalGeneration", "t5", None, "de"),
 }
 
+#: Measured folder -> source and target language of its reference texts.
+MEASURED = {
+    "m2m100": ("en", "de"),
+    "nllb": ("eng_Latn", "deu_Latn"),
+    "mbart": ("en_XX", "de_DE"),
+    "mbart50": ("en_XX", "de_DE"),
+    "t5": ("en", "de"),
+    "t5-v1_1": (None, None),
+    "mt5": (None, None),
+    "madlad": (None, "de"),
+    "byt5": (None, None),
+}
+
 BART = {
     "d_model": DIM,
     "encoder_attention_heads": HEADS,

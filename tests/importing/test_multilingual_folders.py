@@ -13,19 +13,7 @@ from keras_transformer.config.languages import direction_of
 from keras_transformer.errors import InputError
 
 #: Folder -> source and target language of its reference texts.
-MEASURED = {
-    "m2m100": ("en", "de"),
-    "nllb": ("eng_Latn", "deu_Latn"),
-    "mbart": ("en_XX", "de_DE"),
-    "mbart50": ("en_XX", "de_DE"),
-    "t5": ("en", "de"),
-    "t5-v1_1": (None, None),
-    "mt5": (None, None),
-    "madlad": (None, "de"),
-    "byt5": (None, None),
-    "bart": (None, None),
-    "fsmt": (None, None),
-}
+MEASURED = multilingual_folders.MEASURED | {"bart": (None, None), "fsmt": (None, None)}
 #: transformers looks targets up in the dictionary of the source, as if it were theirs.
 _WRONG_LABELS = ("fsmt",)
 

@@ -29,15 +29,7 @@ MEASURED = {
     "marian": (None, None),
     "marian-languages": (None, "fra"),
     "marian-separate": (None, None),
-    "m2m100": ("en", "de"),
-    "nllb": ("eng_Latn", "deu_Latn"),
-    "mbart": ("en_XX", "de_DE"),
-    "mbart50": ("en_XX", "de_DE"),
-    "t5": ("en", "de"),
-    "t5-v1_1": (None, None),
-    "mt5": (None, None),
-    "madlad": (None, "de"),
-    "byt5": (None, None),
+    **multilingual_folders.MEASURED,
 }
 #: Of which padding has logits like any other token.
 PADDING_IS_WRITTEN = ("t5", "mt5")

@@ -54,6 +54,7 @@ from keras_transformer.training.run_state import Before
 from keras_transformer.training.run_state import State
 from keras_transformer.training.run_state import regular_checkpoints
 from keras_transformer.training.run_state import restored
+from keras_transformer.training.stepping import train_steps
 from keras_transformer.training.validation import best_steps
 from keras_transformer.training.validation import fruitless
 
@@ -227,12 +228,13 @@ class Run:
         progress = [self.progress] if self.distribution.is_chief else []
         began = time.monotonic()
         try:
-            history = self.model.fit(
-                self.batches.from_step(state.step, part=self.distribution.part),
-                steps_per_epoch=end - state.step,
-                shuffle=False,
-                verbose=0,
-                callbacks=[*progress, resume, nan, stop],
+            logs = train_steps(
+                self.model,
+                self.batches,
+                state.step,
+                end,
+                [*progress, resume, nan, stop],
+                self.distribution.part,
             )
         except Exception:
             if fault := self.batches.pairs.fault:  # TensorFlow has replaced it
@@ -248,7 +250,7 @@ class Run:
         state.seconds += seconds
         rate = self.model.optimizer.learning_rate  # of the next update
         return {
-            **{name: values[-1] for name, values in history.history.items()},
+            **logs,
             "learning_rate": float(ops.convert_to_numpy(rate)),
             "tokens_per_second": stop.step * self._tokens_per_step() / seconds,
             "seconds": state.seconds,

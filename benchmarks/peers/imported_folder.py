@@ -1,7 +1,7 @@
-"""The model of `imported_speed.py`: a MarianMT folder of random weights.
+"""The model of `imported_speed.py` and `cold.py`: a MarianMT folder of random weights.
 
-python -m peers.imported_folder FOLDER LAYERS DIM VOCABULARY_SIZE, in the folder of
-benchmarks
+python -m peers.imported_folder FOLDER LAYERS DIM VOCABULARY_SIZE [INNER HEADS], in the
+folder of benchmarks
 
 Writes `marian`, the folder; `ours`, what an import makes of it; and, where it is
 installed, `ctranslate2`, an export of that.
@@ -26,7 +26,8 @@ PIECES = 4000
 
 def main():
     folder = Path(sys.argv[1])
-    layers, dim, vocabulary_size = map(int, sys.argv[2:])
+    layers, dim, vocabulary_size, *others = map(int, sys.argv[2:])
+    inner, heads = others or (4 * dim, 8)
     warnings.simplefilter("ignore", UserWarning)  # of its search, which is not used
     keras.utils.set_random_seed(1)
     english, german = phrasebook.load("en", "de", "train")
@@ -39,8 +40,8 @@ def main():
         kt.TransformerConfig(
             vocabulary_size=vocabulary_size,
             hidden_dim=dim,
-            intermediate_dim=4 * dim,
-            num_heads=8,
+            intermediate_dim=inner,
+            num_heads=heads,
             num_encoder_layers=layers,
             num_decoder_layers=layers,
             activation="swish",

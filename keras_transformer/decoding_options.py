@@ -77,6 +77,16 @@ class Option:
         return self.search != "every" and not self.passed_over
 
     @property
+    def default_flag(self) -> str:
+        """What gives the field its default on the command line."""
+        flag, value = self.name.replace("_", "-"), self.default
+        if isinstance(value, bool):
+            return f"--{flag}" if value else f"--no-{flag}"
+        if isinstance(value, float):
+            value = f"{value:g}"
+        return f"--{flag} {'none' if value is None else value}"
+
+    @property
     def has_none(self) -> bool:
         """Whether it can be without a value, which it then is by default."""
         return self.default in (None, ())

@@ -33,9 +33,13 @@ from keras_transformer.errors import InputError
 from keras_transformer.files.digest import sha256_of
 from keras_transformer.files.output_folder import new_folder
 from keras_transformer.files.plain_file import MOST_BYTES
-from keras_transformer.files.plain_file import MOST_CONFIG_BYTES
 from keras_transformer.files.plain_file import data_bytes
 from keras_transformer.files.plain_file import plain_file
+from keras_transformer.folder_config import FORMAT_VERSION
+from keras_transformer.folder_config import LANGUAGES_VERSION
+from keras_transformer.folder_config import WEIGHTS
+from keras_transformer.folder_config import read_config
+from keras_transformer.folder_config import read_json
 from keras_transformer.layers import initial_values
 from keras_transformer.models.kinds import KINDS
 from keras_transformer.models.kinds import refuse_int8
@@ -47,27 +51,11 @@ from keras_transformer.models.weights import plain_weights
 from keras_transformer.models.weights import stored_weights
 from keras_transformer.models.weights import write_arrays
 
-FORMAT_VERSION = 1
-#: Of folders with languages, which a version that knows none would leave out unseen.
-LANGUAGES_VERSION = 2
-_WEIGHTS = "model.weights.h5"
 _DIGEST = "weights_sha256"  # a key of `config.json`, as the next
 _KNOWN_WORDS = "known_words"
 _LANGUAGES = "languages"
-_FOREIGN = ("*.npz", "*.safetensors", "*.intgemm*.bin*", "pytorch_model*.bin")
 _FEWEST_BYTES = 2  # of a weight
 _WEIGHTS_SLACK = 2**20  # bytes that a weights file may have for other things, or lack
-
-
-class Config(NamedTuple):
-    """What the `config.json` of a model folder says."""
-
-    kind: type[TranslationModel]
-    model: TranslationConfig
-    tokenizers: list[str]  # the files of source and target
-    decoding: DecodingOptions
-    has_known_words: bool
-    languages: Languages | None
 
 
 class Weights(NamedTuple):
@@ -98,7 +86,7 @@ def write(folder: str | Path, contents: Contents, card: str) -> None:
     if not isinstance(contents.model, Weights):
         refuse_subclass(contents.model, "a model folder holds")
         refuse_int8(contents.model, "a model folder holds")
-    markers = ("config.json", _WEIGHTS)
+    markers = ("config.json", WEIGHTS)
     others = ("README.md", KNOWN_WORDS, *TOKENIZER_FILES)
     with new_folder(folder, "a model folder", markers, others) as new:
         _write_files(new, contents, card)
@@ -113,14 +101,14 @@ def read(folder: str | Path) -> Contents:
     folder = Path(folder)
     config = read_config(folder)
     sizes = config.model.source_vocabulary_size, config.model.target_vocabulary_size
-    _check_size(config.model, plain_file(folder, _WEIGHTS))
+    _check_size(config.model, plain_file(folder, WEIGHTS))
     source_tokenizer, target_tokenizer = (
         load_within_bounds(folder, name, size)
         for name, size in zip(config.tokenizers, sizes, strict=True)
     )
     known_words = KnownWords.load(folder) if config.has_known_words else None
     with initial_values.left_out():
-        model = config.kind(config.model)
+        model = KINDS[config.model.kind](config.model)
     load_weights(folder, model)
     return Contents(
         model,
@@ -130,62 +118,6 @@ def read(folder: str | Path) -> Contents:
         known_words,
         config.languages,
     )
-
-
-def read_config(folder: Path) -> Config:
-    """What the `config.json` of a model folder of this format says.
-
-    Raises:
-        InputError: where it is missing, foreign, or no plain file of the folder.
-    """
-    path = folder / "config.json"
-    config = _read_json(folder)
-    try:
-        # A folder that names no kind is a Transformer, for ever.
-        kind = KINDS[config.get("kind", "transformer")]
-        names = [config["tokenizer"][side] for side in ("source", "target")]
-        decoding = {
-            **config["decoding"],
-            "beam_size": int(config["decoding"]["beam_size"]),
-            "length_penalty": float(config["decoding"]["length_penalty"]),
-        }
-        fields = dict(config["model"].items())
-    except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
-        raise InputError(
-            f"{path} lacks or misspells {error}; copy the model folder again"
-        ) from None
-    for name in names:
-        if name not in TOKENIZER_FILES:
-            raise InputError(
-                f"{path} names the tokenizer {name!r}, which no model folder has; copy "
-                f"the model folder again"
-            )
-    known_words = config.get(_KNOWN_WORDS)  # folders of before have none
-    if known_words not in (None, KNOWN_WORDS):
-        raise InputError(
-            f"{path} names the known words {str(known_words)[:100]!r}, which no model "
-            f"folder has; copy the model folder again"
-        )
-    _check_numbers(path, fields)
-    try:
-        model_config = kind.config_class.from_dict(fields)
-        options = DecodingOptions.of(decoding, "decoding")
-        languages = _languages(config, model_config)
-    except (InputError, TypeError) as error:
-        raise InputError(f"{path}: {error}") from None
-    has_known_words = known_words is not None
-    return Config(kind, model_config, names, options, has_known_words, languages)
-
-
-def _languages(
-    config: dict[str, Any], model_config: TranslationConfig
-) -> Languages | None:
-    """The section `languages`, which folders of one pair of languages have not."""
-    if (section := config.get(_LANGUAGES)) is None:
-        return None
-    languages = Languages.of(section)
-    languages.check(model_config)
-    return languages
 
 
 def load_weights(folder: Path, model: TranslationModel) -> None:
@@ -200,7 +132,7 @@ def load_weights(folder: Path, model: TranslationModel) -> None:
             other shapes than the model's, or not those that the folder was written
             with.
     """
-    path = plain_file(folder, _WEIGHTS)
+    path = plain_file(folder, WEIGHTS)
     variables = plain_weights(model)
     shapes = {name: tuple(weight.shape) for name, weight in variables.items()}
     num_bytes = 0
@@ -228,60 +160,6 @@ def card(folder: str | Path) -> str:
         return ""
 
 
-def import_command(source: Path) -> str:
-    """What to do with a folder or file of another toolkit, for a message."""
-    return f"run keras-transformer import {source} --output FOLDER, and give FOLDER"
-
-
-def _read_json(folder: Path) -> dict[str, Any]:
-    path = plain_file(folder, "config.json", MOST_CONFIG_BYTES)
-    try:
-        config = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        if any(folder.glob("*/saved_model.pb")):  # of a version
-            raise InputError(
-                f"{folder} is a SavedModel, for TF Serving; give the model folder that "
-                f"it was exported from"
-            ) from None
-        if (folder / "averaged").is_dir():
-            raise InputError(
-                f"{folder} is a run folder; give the model folder in it, "
-                f"{folder / 'averaged'}"
-            ) from None
-        if any(next(folder.glob(form), None) for form in _FOREIGN):
-            raise InputError(
-                f"{folder} is a folder of another toolkit; {import_command(folder)}"
-            ) from None
-        raise InputError(
-            f"{folder} is not a model folder: cannot read {path.name} "
-            f"({error.strerror}); give the folder that training wrote"
-        ) from None
-    except (RecursionError, ValueError):
-        raise InputError(f"{path} is not JSON, or is cut off; copy it again") from None
-    version = config.get("format_version") if isinstance(config, dict) else None
-    if version is None and isinstance(config, dict) and "model_type" in config:
-        raise InputError(
-            f"{folder} is a folder of another toolkit, a model of the type "
-            f"{str(config['model_type'])[:100]!r}; {import_command(folder)}"
-        )
-    if version not in (FORMAT_VERSION, LANGUAGES_VERSION):
-        raise InputError(
-            f"{path} has format_version {version!r}, but this version reads "
-            f"{FORMAT_VERSION} and {LANGUAGES_VERSION}; update keras-transformer, or "
-            f"check the folder"
-        )
-    return config
-
-
-def _check_numbers(path: Path, fields: dict[str, Any]) -> None:
-    """Refuses numbers that no model has, before anything is made from them."""
-    large = [n for n, v in fields.items() if isinstance(v, int) and abs(v) >= 2**31]
-    if large:
-        raise InputError(
-            f"{path}: {large[0]} is too large; copy the model folder again"
-        )
-
-
 def _check_size(config: TranslationConfig, path: Path) -> None:
     """Refuses a config that declares far more than its weights file holds.
 
@@ -301,7 +179,7 @@ def _check_size(config: TranslationConfig, path: Path) -> None:
 
 def _check_digest(folder: Path, path: Path, expected_bytes: int) -> None:
     """Refuses the weights of another model of the same architecture."""
-    expected = _read_json(folder).get(_DIGEST)  # folders of before have none
+    expected = read_json(folder).get(_DIGEST)  # folders of before have none
     if expected is None:
         return
     # What HDF5 adds is little; gigabytes that nothing names are not read for a digest.
@@ -320,13 +198,13 @@ def _write_files(folder: Path, contents: Contents, card: str) -> None:
     target.save(folder / names[1])
     given = isinstance(contents.model, Weights)
     arrays = contents.model.arrays if given else lazy_values(contents.model)
-    write_arrays(arrays, folder / _WEIGHTS)
+    write_arrays(arrays, folder / WEIGHTS)
     config = {
         "format_version": FORMAT_VERSION,
         "kind": contents.model.config.kind,
         "model": contents.model.config.model_dump(),
         "tokenizer": {"source": names[0], "target": names[1]},
-        _DIGEST: sha256_of(folder / _WEIGHTS),
+        _DIGEST: sha256_of(folder / WEIGHTS),
         # These two for versions that know no others.
         "decoding": {
             **contents.decoding.changed(),

@@ -16,7 +16,6 @@ from keras_transformer.backends import forks
 from keras_transformer.backends import host_memory
 from keras_transformer.backends.chunked_top_k import chunked
 from keras_transformer.backends.host_memory import aligned_zeros
-from keras_transformer.backends.host_threads import num_threads
 from keras_transformer.backends.jax_distribution import distributions  # noqa: F401
 from keras_transformer.backends.programs import FirstAlone
 from keras_transformer.backends.programs import kept
@@ -28,6 +27,7 @@ from keras_transformer.backends.steps import divided
 from keras_transformer.backends.steps import drawing
 from keras_transformer.backends.steps import drawn_rows
 from keras_transformer.backends.steps import replaced
+from keras_transformer.processors import num_threads
 from keras_transformer.tensors import Shape
 from keras_transformer.tensors import Tensor
 from keras_transformer.tensors import Tensors

@@ -21,7 +21,6 @@ from keras.src.trainers.data_adapters.py_dataset_adapter import PyDatasetAdapter
 from keras_transformer.backends import forks
 from keras_transformer.backends import host_memory
 from keras_transformer.backends.chunked_top_k import chunked
-from keras_transformer.backends.host_threads import num_threads
 from keras_transformer.backends.programs import FirstAlone
 from keras_transformer.backends.programs import kept
 from keras_transformer.backends.steps import Rows
@@ -36,6 +35,7 @@ from keras_transformer.backends.tensorflow_random import num_replicas
 from keras_transformer.backends.tensorflow_random import random_bytes  # noqa: F401
 from keras_transformer.backends.tensorflow_random import replica
 from keras_transformer.errors import InputError
+from keras_transformer.processors import num_threads
 from keras_transformer.tensors import Shape
 from keras_transformer.tensors import Tensor
 from keras_transformer.tensors import Tensors

@@ -236,3 +236,16 @@ class DecodingOptions(pydantic.BaseModel, OptionTable):
     def changed(self) -> dict[str, Any]:
         """The fields that do not have their default."""
         return self.model_dump(exclude_defaults=True)
+
+    def lacking(self, *, own_search: bool) -> list[str]:
+        """The options that differ from their defaults, and that an export has not.
+
+        Args:
+            own_search: whether the export searches by the rules of this package.
+        """
+        held = ("every", "own") if own_search else ("every",)
+        return [
+            name
+            for name in self.changed()
+            if OPTIONS[name].exports not in held and not OPTIONS[name].passed_over
+        ]

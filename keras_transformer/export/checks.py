@@ -52,13 +52,7 @@ def decoding_options(
             an option, with the flags of `keras-transformer export` that turn it off.
     """
     options = translator.decoding.updated(given)
-    changed = options.changed()
-    held = ("every", "own") if own_search else ("every",)
-    lacking = [
-        name
-        for name in changed
-        if OPTIONS[name].exports not in held and not OPTIONS[name].passed_over
-    ]
+    lacking = options.lacking(own_search=own_search)
     off = list(lacking)
     if options.sampling and options.top_beams > options.beam_size:
         off.append("top_beams")  # so many a search does not find
@@ -66,7 +60,7 @@ def decoding_options(
         lacking.append("long_lines split")
         off.append("long_lines")
     if lacking:
-        flags = " ".join(map(_default_flag, off))
+        flags = " ".join(OPTIONS[name].default_flag for name in off)
         raise InputError(
             f"the format {form} has no {', '.join(lacking)}; give {flags} to export "
             f"without it"
@@ -108,16 +102,6 @@ def require_graph_of_tokenizers(what: str, translator: Translator) -> None:
             f"{what} holds its tokenizers as a graph, which lists of pieces and merges "
             f"(of BART and FSMT) do not have; export to ctranslate2, onnx or litert"
         )
-
-
-def _default_flag(name: str) -> str:
-    """The option of the command line that gives a field its default."""
-    flag, value = name.replace("_", "-"), OPTIONS[name].default
-    if isinstance(value, bool):
-        return f"--{flag}" if value else f"--no-{flag}"
-    if isinstance(value, float):
-        value = f"{value:g}"
-    return f"--{flag} {'none' if value is None else value}"
 
 
 def require_transformer(what: str, model: Any) -> None:

@@ -33,7 +33,7 @@ def load_engine(
     """
     options: dict[str, Any] = {"beam_size": beam_size, "length_penalty": length_penalty}
     if is_ctranslate2(folder):
-        from keras_transformer.serving.ctranslate2.engine import CTranslate2Engine
+        from keras_transformer.serving.ctranslate2_engine import CTranslate2Engine
 
         refuse_languages(source_language, target_language)
         return CTranslate2Engine(folder, limits, **options)

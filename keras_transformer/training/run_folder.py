@@ -26,7 +26,7 @@ from keras_transformer.files.digest import sha256_of_json
 from keras_transformer.files.plain_file import MOST_BYTES
 from keras_transformer.files.plain_file import plain_file
 from keras_transformer.files.whole_file import write_whole
-from keras_transformer.model_folder import read_config
+from keras_transformer.folder_config import read_config
 from keras_transformer.training import batch_rule
 from keras_transformer.training.config import RunConfig
 from keras_transformer.training.corpora import Corpora

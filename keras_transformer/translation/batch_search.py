@@ -22,7 +22,6 @@ from keras import tree
 
 from keras_transformer import backends
 from keras_transformer.config.decoding import DecodingOptions
-from keras_transformer.config.languages import Direction
 from keras_transformer.data.batching import pad_rows
 from keras_transformer.decoding.logits_processors import FREE
 from keras_transformer.decoding.numbers import as_inputs
@@ -39,6 +38,7 @@ from keras_transformer.models.translation_model import TranslationModel
 from keras_transformer.models.word_attention import require_attention
 from keras_transformer.tensors import Tensors
 from keras_transformer.translation.finite_numbers import require_numbers
+from keras_transformer.translation.sentence import Sentence
 from keras_transformer.translation.static_shapes import batches_by_length
 from keras_transformer.translation.static_shapes import batches_by_tokens
 from keras_transformer.translation.static_shapes import bucket
@@ -52,38 +52,6 @@ _FEW_ROWS = 16  # hypotheses of a batch that are few to a product with a large m
 
 #: Options that do not change the compiled program.
 _NOT_COMPILED = {name for name, option in OPTIONS.items() if not option.compiled}
-
-
-class Sentence(NamedTuple):
-    """A sentence to translate, as ids.
-
-    `name` is its name in messages; `key` are the numbers that its samples depend on;
-    `forced_start` is the first token of its translation, which no score counts, and the
-    `prefix` follows it. `direction` is what stands around its text.
-    """
-
-    ids: list[int]  # (S,), with the end token if the model expects one
-    name: str = "a sentence"
-    key: tuple[int, ...] = (0,)
-    prefix: Sequence[int] = ()
-    forced_start: int | None = None
-    direction: Direction | None = None
-
-    @property
-    def start_id(self) -> int | None:
-        """The first input of the decoder; None for that of the model."""
-        return self.direction.start_id if self.direction else None
-
-    def num_around(self, source_end: bool) -> int:
-        """The ids around those of its text, with the end token if there is one."""
-        if self.direction is None:
-            return int(source_end)
-        return len(self.direction.source_before) + len(self.direction.source_after)
-
-    @property
-    def num_forced(self) -> int:
-        """The forced tokens that its translation begins with."""
-        return len(self.prefix) + (self.forced_start is not None)
 
 
 class IdHypothesis(NamedTuple):

@@ -14,9 +14,9 @@ from keras_transformer.config.languages import Direction
 from keras_transformer.config.languages import direction_of
 from keras_transformer.data.tokenizer import Tokenizer
 from keras_transformer.errors import InputError
-from keras_transformer.translation.batch_search import Sentence
 from keras_transformer.translation.long_lines import LinePart
 from keras_transformer.translation.long_lines import split_line
+from keras_transformer.translation.sentence import Sentence
 
 _ADVICE = 'split it into sentences, or set long_lines to "split" or "truncate"'
 

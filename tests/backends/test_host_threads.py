@@ -3,7 +3,6 @@
 import os
 
 import pytest
-
 from keras_transformer.backends.host_threads import num_threads
 
 pytestmark = pytest.mark.no_backend

@@ -206,7 +206,7 @@ def test_ctranslate2_has_what_its_library_has(translator, tmp_path, run_python):
 def test_a_server_of_ctranslate2_has_them_too(translator, tmp_path):
     pytest.importorskip("ctranslate2")
     pytest.importorskip("prometheus_client", reason="needs the extra serve")
-    from keras_transformer.serving.ctranslate2.engine import CTranslate2Engine
+    from keras_transformer.serving.ctranslate2_engine import CTranslate2Engine
     from keras_transformer.serving.engine import Options
     from keras_transformer.serving.limits import Limits
 

@@ -9,8 +9,8 @@ import pytest
 import sentencepiece
 
 import keras_transformer as kt
+from keras_transformer.engines import export_folder
 from keras_transformer.export import ctranslate2
-from keras_transformer.serving.ctranslate2 import folder as export_folder
 from reference.fixture_folder import ON_TENSORFLOW
 
 pytestmark = ON_TENSORFLOW

@@ -16,7 +16,7 @@ load = kt.Translator.load
 """
 #: The library may write to standard error in C++; what it does is seen by its end.
 LOAD_EXPORT = """
-from keras_transformer.serving.ctranslate2.engine import CTranslate2Engine
+from keras_transformer.serving.ctranslate2_engine import CTranslate2Engine
 from keras_transformer.serving.engine import Options
 from keras_transformer.serving.limits import Limits
 

@@ -13,7 +13,7 @@ pytest.importorskip("ctranslate2", reason="needs CTranslate2")
 pytest.importorskip("prometheus_client", reason="needs the extra serve")
 
 from keras_transformer.data.tokenizer import Tokenizer
-from keras_transformer.serving.ctranslate2.engine import CTranslate2Engine
+from keras_transformer.serving.ctranslate2_engine import CTranslate2Engine
 from keras_transformer.serving.engine import Options
 from keras_transformer.serving.limits import Limits
 from reference.fixture_folder import FOLDER

@@ -71,7 +71,7 @@ def folder(kind, tmp_path, request):
 def load(folder):
     if not os.path.lexists(folder / "model.bin"):
         return kt.Translator.load(folder)
-    from keras_transformer.serving.ctranslate2.engine import CTranslate2Engine
+    from keras_transformer.serving.ctranslate2_engine import CTranslate2Engine
     from keras_transformer.serving.limits import Limits
 
     return CTranslate2Engine(folder, Limits())

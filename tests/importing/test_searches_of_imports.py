@@ -18,7 +18,7 @@ import keras_transformer as kt
 from keras_transformer.config.decoding import DecodingOptions
 from keras_transformer.config.languages import direction_of
 from keras_transformer.translation.batch_search import BatchSearch
-from keras_transformer.translation.batch_search import Sentence
+from keras_transformer.translation.sentence import Sentence
 
 pytestmark = pytest.mark.one_backend
 

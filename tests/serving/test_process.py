@@ -152,7 +152,7 @@ def test_sigterm_under_load_finishes_what_a_model_was_given(start):
 @pytest.mark.no_backend
 def test_a_server_of_an_export_to_ctranslate2_loads_no_keras(run_python):
     code = (
-        "import keras_transformer.serving.ctranslate2.engine, sys\n"
+        "import keras_transformer.serving.ctranslate2_engine, sys\n"
         "import keras_transformer.serving.server\n"
         "print('keras' in sys.modules)"
     )

@@ -10,7 +10,7 @@ from keras_transformer import backends
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.decoding.numbers import as_inputs
 from keras_transformer.translation.batch_search import BatchSearch
-from keras_transformer.translation.batch_search import Sentence
+from keras_transformer.translation.sentence import Sentence
 
 SENTENCES = [Sentence([5, 9, 7, 2]), Sentence([4, 8, 2])]
 VALUES = {

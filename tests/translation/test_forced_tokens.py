@@ -5,7 +5,7 @@ import pytest
 
 import keras_transformer as kt
 from keras_transformer.errors import InputError
-from keras_transformer.translation.batch_search import Sentence
+from keras_transformer.translation.sentence import Sentence
 from reference.weights import scatter
 
 LINES = ["a fox", "a dog and a fox", "a dog"]

@@ -243,7 +243,7 @@ def _check_keys(fields: Mapping[str, Any], kind: str) -> None:
 
 
 def _read(folder: Path) -> Any:
-    from keras_transformer.model_folder import read_config  # loads Keras
+    from keras_transformer.folder_config import read_config  # loads Keras
 
     return read_config(folder)
 

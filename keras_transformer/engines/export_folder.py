@@ -20,10 +20,10 @@ from keras_transformer.data.tokenizer import Tokenizer
 from keras_transformer.data.tokenizer_bounds import load_within_bounds
 from keras_transformer.data.tokenizer_files import TOKENIZER_FILES
 from keras_transformer.decoding_options import OPTIONS
+from keras_transformer.engines.export_weights import check_weights
 from keras_transformer.errors import InputError
 from keras_transformer.files.plain_file import MOST_CONFIG_BYTES
 from keras_transformer.files.plain_file import plain_file
-from keras_transformer.serving.ctranslate2.weights import check_weights
 
 _WEIGHTS = "model.bin"
 _AGAIN = "export the model again"

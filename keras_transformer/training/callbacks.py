@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import datetime
 import math
@@ -62,7 +63,9 @@ class Progress(keras.callbacks.Callback):
             return
         speed = (self.step - step) / max(duration, 1e-9)
         remaining = datetime.timedelta(seconds=int((self.steps - self.step) / speed))
-        values = "  ".join(f"{name} {float(v):.4g}" for name, v in (logs or {}).items())
+        values = "  ".join(
+            f"{name} {_number(value):.4g}" for name, value in (logs or {}).items()
+        )
         say(
             f"step {self.step}/{self.steps}  {values}  "
             f"{speed * self.tokens_per_step:,.0f} tokens/s  "
@@ -191,20 +194,60 @@ class ResumeState(keras.callbacks.Callback):
 class StopOnNaN(keras.callbacks.Callback):
     """Ends `fit` after a step whose loss is not a finite number.
 
+    Reading a loss waits for its step. So each loss is read `lag` steps later: the
+    device has work while Python prepares the next steps, and never more than `lag`.
+
+    Args:
+        lag: the number of steps that may follow such a loss.
+
     Attributes:
         batch: the number of that step since `fit` began, from 0; None before.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, lag: int = 8) -> None:
         super().__init__()
+        self.lag = lag
         self.batch: int | None = None
+        self._losses: collections.deque[tuple[int, Any]] = collections.deque()
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        self._losses.append((batch, logs["loss"]))
+        if len(self._losses) > self.lag:
+            self._read()
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        while self._losses:
+            self._read()
+
+    def _read(self) -> None:
+        batch, loss = self._losses.popleft()
         # The mean of all losses since `fit` began: finite until the first non-finite
         # loss.
-        if not math.isfinite(logs["loss"]):
+        if self.batch is None and not math.isfinite(_number(loss)):
             self.batch = batch
             self.model.stop_training = True
+
+
+class UnreadLogs(keras.callbacks.CallbackList):
+    """Callbacks that get the logs of each step as the backend's tensors.
+
+    Keras' own list turns them into numbers after each step, and so waits for it.
+
+    Args:
+        callbacks: the callbacks.
+        model: the model that they are of.
+    """
+
+    def __init__(self, callbacks: Sequence[Any], model: Any) -> None:
+        super().__init__([*callbacks], add_history=True, model=model)
+
+    def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+        for callback in self.callbacks:
+            callback.on_train_batch_begin(batch, logs)
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        for callback in self.callbacks:
+            callback.on_train_batch_end(batch, logs)
 
 
 class AverageWeights(keras.callbacks.Callback):
@@ -264,3 +307,8 @@ class AverageWeights(keras.callbacks.Callback):
         if self._kept:
             rows = zip(*(weights for _, weights in self._kept), strict=True)
             self.model.set_weights([np.mean(values, axis=0) for values in rows])
+
+
+def _number(value: Any) -> float:
+    """A value of the logs of a step, of one element."""
+    return keras.ops.convert_to_numpy(value).item()

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from keras_transformer.data.batching import TokenBatches
+from keras_transformer.training.callbacks import UnreadLogs
 
 
 def train_steps(
@@ -31,6 +32,6 @@ def train_steps(
         steps_per_epoch=end - begin,
         shuffle=False,
         verbose=0,
-        callbacks=list(callbacks),
+        callbacks=UnreadLogs(callbacks, model),
     )
     return {name: values[-1] for name, values in history.history.items()}

@@ -10,7 +10,9 @@ from keras_transformer.errors import InputError
 from keras_transformer.training import AverageWeights
 from keras_transformer.training import callbacks as module
 from keras_transformer.training.callbacks import Progress
+from keras_transformer.training.callbacks import StopOnNaN
 from keras_transformer.training.callbacks import StopOnSignal
+from keras_transformer.training.callbacks import UnreadLogs
 
 
 class NoteWeights(keras.callbacks.Callback):
@@ -81,3 +83,33 @@ def test_progress_goes_on_over_short_fits_and_counts_no_pause(monkeypatch):
         progress.on_train_end()
         now[0] += 100.0
     assert lines == ["step 14/100  loss 2.5  10 tokens/s  0:07:10 left"]
+
+
+class Reads:
+    """A loss that notes when it is read."""
+
+    def __init__(self, batch, value, read):
+        self.batch, self.value, self.read = batch, value, read
+
+    def __array__(self, *_, **__):
+        self.read.append(self.batch)
+        return np.asarray(self.value, "float32")
+
+
+@pytest.mark.one_backend("jax")
+def test_a_loss_is_read_when_later_steps_are_under_way():
+    read = []
+    watch = StopOnNaN(lag=2)
+    model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
+    callbacks = UnreadLogs([watch], model)
+    for batch, value in enumerate([1.0, 2.0, np.nan, np.nan, np.nan]):
+        callbacks.on_train_batch_begin(batch)
+        callbacks.on_train_batch_end(batch, {"loss": Reads(batch, value, read)})
+        assert read == list(range(batch - 1))
+    assert watch.batch == 2 and model.stop_training
+    watch = StopOnNaN(lag=9)
+    watch.set_model(model)
+    watch.on_train_batch_end(0, {"loss": np.float32("inf")})
+    assert watch.batch is None
+    watch.on_epoch_end(0)
+    assert watch.batch == 0

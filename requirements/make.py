@@ -14,7 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 #: Name -> extras of `pyproject.toml`.
 ENVIRONMENTS = {
-    "test": ("all", "ray", "interop", "test"),
+    "test": ("all", "ray", "interop", "docs", "test"),
     "no-tensorflow": ("jax", "torch", "plot", "test"),
 }
 NEEDED_BY_TORCH = ("filelock", "fsspec", "jinja2", "networkx", "setuptools", "sympy")

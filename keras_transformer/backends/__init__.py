@@ -32,6 +32,9 @@ loaded here, and no other module names a framework.
 * `symbolic_build(default, model, iterator, data_batch)`: Keras' build step with the
   first batch before training or evaluation.
 * `feeding()`: the context in which Keras reads a `PyDataset` for `fit` and `evaluate`.
+* `on_device(batch)`: nested arrays of a batch as tensors where the next step needs
+  them; the same arrays where Keras itself sends them, or divides them over devices. Any
+  thread may call it.
 * `train_step(model, default, *arguments)`, for a `FusedTraining` model: Keras' step
   `default` on each of `model.micro_batches` parts of the batch in turn, and one update
   with the mean of their gradients, summed over replicas (averaged over separate
@@ -63,6 +66,8 @@ loaded here, and no other module names a framework.
   that the system gives only when it is written.
 * `hoists_invariants`: whether compiled programs compute loop invariants once, before
   the loop.
+* `untracked`: the attributes of a model that Keras sets anew at each training step with
+  values of variables, among which there is nothing for Keras to find.
 * `use_cudnn`: the `use_cudnn` argument of Keras' recurrent layers with which they run
   in compiled programs.
 """
@@ -88,6 +93,7 @@ note_work = _backend.note_work
 num_programs = _backend.num_programs
 num_separate_losses = _backend.num_separate_losses
 of_numpy = _backend.of_numpy
+on_device = _backend.on_device
 peak_memory = _backend.peak_memory
 random_bytes = _backend.random_bytes
 random_state = _backend.random_state
@@ -100,6 +106,7 @@ test_step = _backend.test_step
 to_numpy = _backend.to_numpy
 top_k = _backend.top_k
 train_step = _backend.train_step
+untracked = _backend.untracked
 unwritten = _backend.unwritten
 update_cache = _backend.update_cache
 use_cudnn = _backend.use_cudnn

@@ -35,6 +35,7 @@ from keras_transformer.tensors import Tensors
 chunk_tokens = 512
 compiles_training = True
 hoists_invariants = True
+untracked = frozenset({"_jax_state"})
 use_cudnn = "auto"
 
 
@@ -142,6 +143,11 @@ def symbolic_build(
 
 
 feeding = contextlib.nullcontext  # Keras reads the batches in this thread
+
+
+def on_device(batch: Tensors) -> Tensors:
+    alone = keras.distribution.distribution() is None
+    return jax.device_put(batch) if alone else batch
 
 
 def train_step(

@@ -46,6 +46,7 @@ _by_xla = contextvars.ContextVar("by_xla", default=False)
 chunk_tokens = 512
 compiles_training = True
 hoists_invariants = False  # an exported program may run without XLA
+untracked = frozenset[str]()
 use_cudnn = False  # XLA, which compiles loops well, knows no cuDNN operations
 
 
@@ -198,6 +199,10 @@ def feeding() -> Iterator[None]:
             _feeding.count -= 1
             if not _feeding.count:
                 PyDatasetAdapter.get_tf_dataset = _tuned
+
+
+def on_device(batch: Tensors) -> Tensors:
+    return batch  # tf.data sends it
 
 
 def train_step(

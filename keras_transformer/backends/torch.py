@@ -57,6 +57,7 @@ _running = threading.RLock()
 chunk_tokens = 1024  # starting an operation costs more than in compiled backends
 compiles_training = False
 hoists_invariants = False
+untracked = frozenset[str]()
 use_cudnn = "auto"
 
 
@@ -225,6 +226,10 @@ def symbolic_build(
 
 
 feeding = contextlib.nullcontext  # Keras reads the batches in this thread
+
+
+def on_device(batch: Tensors) -> Tensors:
+    return tree.map_structure(ops.convert_to_tensor, batch)
 
 
 def train_step(

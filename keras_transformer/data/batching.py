@@ -351,7 +351,8 @@ class _Endless(keras.utils.PyDataset):
     def __getitem__(self, index: int) -> Batch:
         # Before an epoch begins, Keras reads batches only for their shapes: the first
         # batches of an epoch serve that.
-        return self.batches[self.step + index if self.begun else index]
+        epoch = self.step - self.step % len(self.batches)
+        return self.batches[(self.step if self.begun else epoch) + index]
 
     def on_epoch_begin(self) -> None:
         self.begun = True

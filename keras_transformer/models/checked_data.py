@@ -80,7 +80,8 @@ class CheckedData:
     """Data for `fit`, checked batch by batch: ids (B, S), (B, T) and labels (B, T).
 
     Arrays are checked at once; a `PyDataset`, a generator or a `tf.data.Dataset` batch
-    by batch. Other sources of data are passed on unchecked.
+    by batch. Other sources of data are passed on unchecked, and so is a data set whose
+    `is_checked` says that its batches have been.
 
     Args:
         sizes: V by side, `source` and `target`.
@@ -118,6 +119,8 @@ class CheckedData:
     def of(self, inputs: Any, labels: Any = None, sample_weight: Any = None) -> Any:
         """The inputs for Keras; arrays are checked here."""
         self._check_special_ids(inputs)
+        if getattr(inputs, "is_checked", False):
+            return inputs
         if isinstance(inputs, keras.utils.PyDataset):
             return _CheckedDataset(inputs, self)
         if isinstance(inputs, Generator):

@@ -5,6 +5,7 @@ B batch, S source positions, T target positions.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from collections.abc import Mapping
 from typing import Any
 
@@ -110,6 +111,13 @@ class CheckedModel(keras.Model):
     def predict_on_batch(self, x: Any) -> Any:
         """`keras.Model.predict_on_batch`; see `fit`."""
         return super().predict_on_batch(self._checked_data().of(x))
+
+    def data_check(self) -> Callable[[Any], Any]:
+        """The check that `fit` makes of each batch: a function that returns it.
+
+        For data sets that check their batches earlier; they have `is_checked = True`.
+        """
+        return self._checked_data(supervised=True).batch
 
     def _refuse_int8(self) -> None:
         if self.is_int8:

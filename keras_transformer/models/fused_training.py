@@ -93,6 +93,12 @@ class FusedTraining(CheckedModel):
     _fused = False  # whether a compiled loss and metrics allow it
     _micro_batches = 1
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in backends.untracked:  # Keras would wrap each list of it
+            self.__dict__[name] = value
+        else:
+            super().__setattr__(name, value)
+
     def __call__(self, *arguments: Any, **options: Any) -> Any:
         backends.note_work()  # before Keras converts the arguments to tensors
         return super().__call__(*arguments, **options)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from keras_transformer import backends
+from keras_transformer.data.ahead import AheadBatches
 from keras_transformer.data.batching import TokenBatches
 from keras_transformer.training.callbacks import UnreadLogs
 
@@ -19,6 +21,8 @@ def train_steps(
 ) -> dict[str, float]:
     """The metrics of the steps from `begin` to before `end`, which it trains.
 
+    Batches are built, checked and sent to the device by another thread.
+
     Args:
         model: a compiled model.
         batches: those of the whole training.
@@ -27,11 +31,19 @@ def train_steps(
         callbacks: callbacks of Keras.
         part: the arguments of `TokenBatches.part`, for one of several processes.
     """
-    history = model.fit(
-        batches.from_step(begin, part=part),
-        steps_per_epoch=end - begin,
-        shuffle=False,
-        verbose=0,
-        callbacks=UnreadLogs(callbacks, model),
-    )
+    check = model.data_check()
+    dataset = batches.from_step(begin, part=part)
+    with AheadBatches(dataset, lambda b: backends.on_device(check(b))) as ahead:
+        try:
+            history = model.fit(
+                ahead,
+                steps_per_epoch=end - begin,
+                shuffle=False,
+                verbose=0,
+                callbacks=UnreadLogs(callbacks, model),
+            )
+        except Exception:
+            if ahead.error is None:
+                raise
+            raise ahead.error from None  # TensorFlow has replaced it
     return {name: values[-1] for name, values in history.history.items()}

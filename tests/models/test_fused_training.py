@@ -176,3 +176,18 @@ def test_other_losses_get_logits():
     np.testing.assert_allclose(
         found, numpy(loss(labels, ops.convert_to_tensor(expected))), rtol=1e-5
     )
+
+
+@pytest.mark.one_backend("jax")
+def test_keras_wraps_no_state_at_a_step():
+    """What each step sets must still be there, under that name."""
+    kinds = []
+
+    class Noting(keras.callbacks.Callback):
+        def on_train_batch_end(self, batch, logs=None):
+            kinds.append(type(vars(model)["_jax_state"]))
+
+    model = compiled("pre-norm", fused=True)
+    inputs, labels, _ = batches(weighted=False)
+    model.fit(inputs, labels, batch_size=15, verbose=0, callbacks=[Noting()])
+    assert kinds == [dict]

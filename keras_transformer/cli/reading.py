@@ -211,11 +211,14 @@ class _Arrivals:
 def pieces(
     lines: Iterable[Any], size: int, ready: Callable[[float], bool] = lambda until: True
 ) -> Iterator[list[Any]]:
-    """Lists of up to `size` lines; shorter where the next line has not arrived.
+    """Lists of `size` lines, the last one of fewer than twice as many.
+
+    A list is shorter where the next line has not arrived. The last one is longer,
+    because a rest of a few lines would need programs of its own.
 
     Args:
         lines: any number.
-        size: the maximum number of lines in a list.
+        size: the number of lines in a list.
         ready: whether the next line, or the end, arrives by a time of `time.monotonic`.
     """
     piece: list[Any] = []
@@ -224,8 +227,11 @@ def pieces(
         if not piece:
             until = time.monotonic() + _LONGEST_WAIT
         piece.append(line)
-        if len(piece) == size or not ready(until):
+        if not ready(until):
             yield piece
             piece = []
+        elif len(piece) == 2 * size:
+            yield piece[:size]
+            piece = piece[size:]
     if piece:
         yield piece

@@ -21,6 +21,7 @@ from keras import ops
 from keras import tree
 
 from keras_transformer import backends
+from keras_transformer.backends.programs import kept
 from keras_transformer.config.decoding import DecodingOptions
 from keras_transformer.data.batching import pad_rows
 from keras_transformer.decoding.logits_processors import FREE
@@ -39,6 +40,8 @@ from keras_transformer.models.word_attention import require_attention
 from keras_transformer.tensors import Tensors
 from keras_transformer.translation.finite_numbers import require_numbers
 from keras_transformer.translation.sentence import Sentence
+from keras_transformer.translation.shape_plan import Shape
+from keras_transformer.translation.shape_plan import ShapePlan
 from keras_transformer.translation.static_shapes import batches_by_length
 from keras_transformer.translation.static_shapes import batches_by_tokens
 from keras_transformer.translation.static_shapes import bucket
@@ -48,6 +51,8 @@ from keras_transformer.translation.static_shapes import power_of_two
 #: memory, more so if several programs run at once.
 _CACHED_WEIGHTS = 5_000_000
 _MOST_PROGRAMS = 4  # each holds a batch in memory
+#: A program takes as long to compile as so many products of a weight and a number take.
+_PROGRAM_PRODUCTS = 3e11
 _FEW_ROWS = 16  # hypotheses of a batch that are few to a product with a large matrix
 
 #: Options that do not change the compiled program.
@@ -79,6 +84,8 @@ class BatchSearch:
         self._attention = backends.compile(functools.partial(attention, model), model)
         num_weights = sum(math.prod(variable.shape) for variable in model.variables)
         self._is_small = num_weights <= _CACHED_WEIGHTS
+        program_positions = _PROGRAM_PRODUCTS / num_weights
+        self._plan = kept(lambda *key: ShapePlan(program_positions))
 
     def translate(
         self,
@@ -106,11 +113,22 @@ class BatchSearch:
         lengths = [len(sentence.ids) for sentence in sentences]
         batches = self._batches(lengths, batch_size, batch_tokens)
         least = -(-batch_size // self._num_programs()) if fill_batches else 1
+        shapes = [
+            self._shape(max(least, len(rows)), int(max(lengths[i] for i in rows)))
+            for rows in batches
+        ]
+        plan = self._plan(_program(options), options.most_tokens)
+        if len(batches) > 1 and not fill_batches:
+            shapes = plan.shared(shapes)
+        else:  # few lines, whose user waits for them, or a server's set of shapes
+            shapes = plan.own(shapes)
 
-        def translate(rows: np.ndarray) -> list[list[IdHypothesis]]:
-            return list(self._translate([sentences[i] for i in rows], options, least))
+        def translate(job: tuple[np.ndarray, Shape]) -> list[list[IdHypothesis]]:
+            rows, shape = job
+            return list(self._translate([sentences[i] for i in rows], options, shape))
 
-        for rows, batch in zip(batches, self._map(translate, batches), strict=True):
+        jobs = list(zip(batches, shapes, strict=True))
+        for rows, batch in zip(batches, self._map(translate, jobs), strict=True):
             for row, hypotheses in zip(rows, batch, strict=True):
                 results[row] = hypotheses
         return results
@@ -221,11 +239,11 @@ class BatchSearch:
         return backends.compile(function, self.model, few_rows=True)
 
     def _translate(
-        self, sentences: Sequence[Sentence], options: DecodingOptions, least: int
+        self, sentences: Sequence[Sentence], options: DecodingOptions, shape: Shape
     ) -> Iterator[list[IdHypothesis]]:
         config = self.model.config
-        source = self._pad([sentence.ids for sentence in sentences], least)
-        rows, length = source.shape
+        rows, length = shape
+        source = self._pad([sentence.ids for sentence in sentences], shape)
         limits = self._limits(sentences, options)
         if options.most_tokens is not None:
             L = bucket(options.most_tokens)
@@ -337,14 +355,20 @@ class BatchSearch:
         filled += [usual] * (rows - len(filled))
         return ops.convert_to_tensor(np.array(filled, np.int32))
 
-    def _pad(self, rows: list[list[int]], least: int = 1) -> Any:
-        """Rows of ids as (B, length), with B a power of two, at least `least`.
+    def _shape(self, rows: int, length: int) -> Shape:
+        """The smallest shape of a program for a batch."""
+        return power_of_two(rows), min(
+            bucket(length), self.model.config.longest_sequence
+        )
+
+    def _pad(self, rows: list[list[int]], shape: Shape | None = None) -> Any:
+        """Rows of ids as an array of a shape; default: the smallest of a program.
 
         A row that only fills the batch holds one end token, so it is not fully masked.
         """
         config = self.model.config
-        filler = [[config.end_id]] * (power_of_two(max(least, len(rows))) - len(rows))
-        length = min(bucket(max(map(len, rows))), config.longest_sequence)
+        count, length = shape or self._shape(len(rows), max(map(len, rows)))
+        filler = [[config.end_id]] * (count - len(rows))
         padded = pad_rows(rows + filler, length, config.pad_id)
         return ops.convert_to_tensor(padded)
 

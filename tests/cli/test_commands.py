@@ -27,9 +27,9 @@ def write(tmp_path):
 
 
 def test_score_prints_a_number_a_line_in_order(model, invoke, write):
-    source, target = write("source", "x\n" * 600), write("target", "a\nbc\nd\n" * 200)
+    source, target = write("source", "x\n" * 1200), write("target", "a\nbc\nd\n" * 400)
     result = invoke("score", model, "--source", source, "--target", target)
-    assert result.stdout.split() == ["-1.000000", "-2.000000", "-1.000000"] * 200
+    assert result.stdout.split() == ["-1.000000", "-2.000000", "-1.000000"] * 400
     assert fake_program.Translator.last.calls[0][1] == ("x", "bc")
     assert len(fake_program.Translator.last.calls) == 2  # pieces of the file
 

@@ -69,11 +69,11 @@ def test_input_that_is_no_text_is_named(model, invoke, start, tmp_path):
     assert "standard input, line 2: longer" in one_error(process, b"a\n" + b"x" * 2**25)
 
 
-def test_no_more_than_eight_batches_are_in_memory(model, invoke):
+def test_fewer_than_sixteen_batches_are_in_memory(model, invoke):
     lines = [str(i) for i in range(20)]
     result = invoke("translate", model, "--batch-size", 1, input="\n".join(lines))
     assert result.stdout.splitlines() == lines
-    assert list(map(len, fake_program.Translator.last.calls)) == [8, 8, 4]
+    assert list(map(len, fake_program.Translator.last.calls)) == [8, 12]
 
 
 def test_options_reach_the_model(model, invoke):

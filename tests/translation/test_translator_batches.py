@@ -5,7 +5,10 @@ from pathlib import Path
 import pytest
 
 import keras_transformer as kt
+from keras_transformer.decoding import DecodingOptions
 from keras_transformer.errors import InputError
+from keras_transformer.translation.batch_search import BatchSearch
+from keras_transformer.translation.batch_search import Sentence
 from keras_transformer.translation.static_shapes import power_of_two
 
 pytestmark = pytest.mark.one_backend
@@ -111,6 +114,30 @@ def test_filled_batches_are_of_one_size(translator, monkeypatch):
     assert set(sizes[unfilled:]) == {power_of_two(-(-8 // searcher._num_programs()))}
     with pytest.raises(InputError, match="leave batch_tokens out"):
         translator.translate(lines, batch_tokens=99, fill_batches=True)
+
+
+def test_a_job_of_several_batches_has_one_shape_and_a_single_line_its_own(
+    translator, monkeypatch
+):
+    searcher, shapes = BatchSearch(translator.model), []
+    search = searcher._search
+
+    def noted(source, *arguments, **options):
+        shapes.append(tuple(source.shape))
+        return search(source, *arguments, **options)
+
+    monkeypatch.setattr(searcher, "_search", noted)
+    rows = translator.tokenizer.encode(lines_of(translator.tokenizer))
+    sentences = [Sentence(ids) for ids in [*rows, rows[0]]]
+    options = DecodingOptions(beam_size=1)
+    found = searcher.translate(sentences, options, batch_size=2)
+    assert shapes == [(2, 64)] * 2
+    alone = [
+        searcher.translate([sentence], options, batch_size=2)[0]
+        for sentence in sentences
+    ]
+    assert shapes[2:] == [(1, 24), (1, 8), (1, 64), (1, 24)]
+    assert [row[0].ids for row in found] == [row[0].ids for row in alone]
 
 
 def test_what_is_no_part_of_a_search_makes_no_program(translator, monkeypatch):

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from keras_transformer.config import ConvolutionalConfig as ConvolutionalConfig
     from keras_transformer.config import RecurrentConfig as RecurrentConfig
     from keras_transformer.config import TransformerConfig as TransformerConfig
+    from keras_transformer.engines.choice import load_translator as load_translator
+    from keras_transformer.engines.ctranslate2_translator import (
+        CTranslate2Translator as CTranslate2Translator,
+    )
     from keras_transformer.models.convolutional import (
         ConvolutionalModel as ConvolutionalModel,
     )
@@ -49,6 +53,8 @@ __getattr__, _, __all__ = lazy_loader.attach(
     submod_attrs={
         "batch_translator": ["BatchTranslator"],
         "config": ["ConvolutionalConfig", "RecurrentConfig", "TransformerConfig"],
+        "engines.choice": ["load_translator"],
+        "engines.ctranslate2_translator": ["CTranslate2Translator"],
         "models.convolutional": ["ConvolutionalModel"],
         "models.recurrent": ["RecurrentModel"],
         "models.transformer": ["Transformer"],

@@ -13,6 +13,7 @@ import numpy as np
 
 from keras_transformer.arguments import check_counts
 from keras_transformer.config.decoding import DecodingOptions
+from keras_transformer.engines import engine_name
 from keras_transformer.errors import InputError
 
 
@@ -54,6 +55,8 @@ class BatchTranslator:
         batch_size: the most lines translated together.
         source_language: of a multilingual model; default: the model's.
         target_language: in the same way.
+        engine: what runs the model in each process, see `load_translator`. The cache
+            of converted models is that of each machine.
         options: fields of `DecodingOptions`, such as `beam_size=1`, in place of the
             model's own. Of several hypotheses the first is given. Samples and messages
             count the lines of a batch, from 1.
@@ -89,6 +92,7 @@ class BatchTranslator:
         batch_size: int = 64,
         source_language: str | None = None,
         target_language: str | None = None,
+        engine: str = "keras",
         **options: Any,
     ) -> None:
         _check_options(options)
@@ -100,6 +104,7 @@ class BatchTranslator:
         self.batch_size = batch_size
         self.source_language = source_language
         self.target_language = target_language
+        self.engine = engine_name(engine)
         self.options = options
         self._translator: Any = None
 
@@ -161,12 +166,14 @@ class BatchTranslator:
     def _translations(self, values: Sequence[Any]) -> list[str | None]:
         texts = [_text(number, value) for number, value in enumerate(values, 1)]
         if self._translator is None:
-            from keras_transformer.translator import Translator
+            from keras_transformer.engines.choice import load_translator
 
-            self._translator = Translator.load(
+            self._translator = load_translator(
                 self.model_folder,
+                engine=self.engine,
                 source_language=self.source_language,
                 target_language=self.target_language,
+                **self.options,
             )
         found = self._translator.translate(
             ["" if text is None else text for text in texts],

@@ -32,11 +32,10 @@ from keras_transformer.translation.hypothesis import empty
 from keras_transformer.translation.hypothesis import join
 from keras_transformer.translation.hypothesis import ranked
 from keras_transformer.translation.hypothesis import regrouped
+from keras_transformer.translation.source_lines import Codes
 from keras_transformer.translation.source_lines import SourceLines
+from keras_transformer.translation.source_lines import codes_of_lines
 from keras_transformer.translation.source_lines import warn
-
-#: The code of a language, for all lines or for each; None for the default.
-Codes = str | Sequence[str] | None
 
 
 class Translator:
@@ -381,7 +380,9 @@ class Translator:
     ) -> list[Direction]:
         """The direction of each line."""
         codes = {"source_language": source_language, "target_language": target_language}
-        columns = [_column(name, given, len(lines)) for name, given in codes.items()]
+        columns = [
+            codes_of_lines(name, given, len(lines)) for name, given in codes.items()
+        ]
         pairs = list(zip(*columns, strict=True))
         found = {
             pair: direction_of(self.languages, self.model.config, *pair)
@@ -524,16 +525,3 @@ class Translator:
             "`keras-transformer translate` with this folder translates standard "
             f"input.\n\n{facts}\n"
         )
-
-
-def _column(name: str, codes: Codes, count: int) -> list[str | None]:
-    """The code of each line."""
-    if codes is None or isinstance(codes, str):
-        return [codes] * count
-    check_texts(**{name: codes})
-    if len(codes) != count:
-        raise InputError(
-            f"{count} lines do not pair with {len(codes)} codes of {name}; give one "
-            f"for each line, or one for all"
-        )
-    return list(codes)

@@ -11,9 +11,10 @@ pytestmark = pytest.mark.no_backend
 
 NAMES = {
     "keras_transformer": """
-        BatchTranslator ConvolutionalConfig ConvolutionalModel RecurrentConfig
-        RecurrentModel Transformer TransformerConfig Translator __version__ data
-        decoding evaluation export importing layers losses models training visualization
+        BatchTranslator CTranslate2Translator ConvolutionalConfig ConvolutionalModel
+        RecurrentConfig RecurrentModel Transformer TransformerConfig Translator
+        __version__ data decoding evaluation export importing layers load_translator
+        losses models training visualization
     """,
     "keras_transformer.layers": """
         AttentionBias DecoderBlock EncoderBlock FeedForward GatedConvolution
@@ -67,14 +68,14 @@ COMMANDS = {
     "train": "CONFIG.yaml --set --print-schema KEY=VALUE",
     "translate": f"""
         MODEL --input --output --format --batch-size --prefixes --attention --ensemble
-        --top-beams {_SEARCH}
+        --engine --top-beams {_SEARCH}
     """,
     "score": """
         MODEL --source --target --source-language --target-language --format --ensemble
     """,
     "evaluate": f"""
         MODEL --source --reference --tokenize --lowercase --confidence
-        --chrf-word-order --json --output
+        --chrf-word-order --json --output --engine
         {_SEARCH}
     """,
     "compare": """
@@ -98,7 +99,7 @@ COMMANDS = {
     "serve": """
         MODEL --host --port --name --languages --beam-size --length-penalty --batch-size
         --queue --max-body --max-sentences --max-characters --max-request-characters
-        --timeout --warm-up
+        --timeout --warm-up --engine
         --source-language --target-language
     """,
 }

@@ -17,6 +17,7 @@ from keras_transformer.cli import progress
 from keras_transformer.cli import writing
 from keras_transformer.cli.decoding_flags import with_decoding_flags
 from keras_transformer.decoding_options import OPTIONS
+from keras_transformer.engines import EngineName
 
 
 # Only the best translation of each line is scored: --top-beams has no effect.
@@ -42,6 +43,7 @@ def evaluate(
         Path | None,
         typer.Option(metavar="FILE", help="Write the translations to this file."),
     ] = None,
+    engine: options.Engine = EngineName.keras,
     source_language: options.SourceLanguage = None,
     target_language: options.TargetLanguage = None,
     *,
@@ -65,8 +67,13 @@ def evaluate(
     lines, *answers = read_together([source, *references])
     with contextlib.ExitStack() as stack:
         write = stack.enter_context(writing.writer(output)) if output else None
-        translator = model_folder.load(
-            model, source_language=source_language, target_language=target_language
+        translator = model_folder.load_on(
+            engine,
+            model,
+            source_language=source_language,
+            target_language=target_language,
+            lacking={},
+            decoding=decoding,
         )
         with progress.warnings_reported():
             hypotheses = cast(

@@ -1,15 +1,19 @@
 """Model folders given on the command line: checked and loaded."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
+from typing import Any
 
 from keras_transformer.cli import backend
+from keras_transformer.engines import EngineName
 from keras_transformer.errors import InputError
 
 #: Ends of the names of files that can be imported.
 _FOREIGN = (".npz", ".bin", ".bin.gz", ".argosmodel", ".safetensors")
 
 if TYPE_CHECKING:
+    from keras_transformer.engines.ctranslate2_translator import CTranslate2Translator
     from keras_transformer.translator import Translator
 
 
@@ -20,14 +24,50 @@ def load(
     target_language: str | None = None,
 ) -> "Translator":
     """The translator of a model folder, or of several as an ensemble."""
-    for path in (folder, *others):
-        check(path, "a model folder")
+    _check(folder, *others)
     backend.activate()
     from keras_transformer.translator import Translator
 
     codes = {"source_language": source_language, "target_language": target_language}
     set_codes = {name: code for name, code in codes.items() if code is not None}
     return Translator.load(folder, *others, **set_codes)
+
+
+def load_on(
+    engine: EngineName,
+    folder: Path,
+    *others: Path,
+    source_language: str | None,
+    target_language: str | None,
+    lacking: Mapping[str, bool],
+    decoding: Mapping[str, Any],
+) -> "Translator | CTranslate2Translator":
+    """The translator of `load` on an engine; see `load_translator`."""
+    if engine is EngineName.keras:
+        return load(
+            folder,
+            *others,
+            source_language=source_language,
+            target_language=target_language,
+        )
+    _check(folder, *others)
+    from keras_transformer.engines.choice import load_translator
+
+    return load_translator(
+        folder,
+        *others,
+        engine=engine,
+        source_language=source_language,
+        target_language=target_language,
+        lacking=lacking,
+        before_keras=backend.activate,
+        **decoding,
+    )
+
+
+def _check(*folders: Path) -> None:
+    for path in folders:
+        check(path, "a model folder")
 
 
 def check(path: Path, kind: str) -> None:

@@ -7,6 +7,7 @@ from typing import TypedDict
 import typer
 
 from keras_transformer.cli import formats
+from keras_transformer.engines import EngineName
 
 Model = Annotated[
     Path,
@@ -50,6 +51,13 @@ TargetLanguage = Annotated[
     typer.Option(
         metavar="CODE",
         help="Language to translate into, for a model of several; see info.",
+    ),
+]
+Engine = Annotated[
+    EngineName,
+    typer.Option(
+        metavar="keras|ctranslate2|auto",
+        help="What runs the model; auto: ctranslate2 if it has all that is asked for.",
     ),
 ]
 Attention = Annotated[

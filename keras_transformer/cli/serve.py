@@ -11,6 +11,7 @@ from keras_transformer.cli import backend
 from keras_transformer.cli import model_folder
 from keras_transformer.cli import options
 from keras_transformer.cli.decoding_flags import with_decoding_flags
+from keras_transformer.engines import EngineName
 from keras_transformer.errors import InputError
 
 #: An environment variable, because every user of the machine can read arguments.
@@ -84,6 +85,7 @@ def serve(
     max_request_characters: _MaxRequestCharacters = 2**17,
     timeout: _Timeout = 60,
     warm_up: _WarmUp = 32,
+    engine: options.Engine = EngineName.keras,
     source_language: options.SourceLanguage = None,
     target_language: options.TargetLanguage = None,
     *,
@@ -91,7 +93,9 @@ def serve(
 ) -> None:
     """Answer translation requests over HTTP, with a page to try it.
 
-    MODEL is a model folder, or one of 'export --format ctranslate2'. POST /translate
+    MODEL is a model folder, or one of 'export --format ctranslate2'; with '--engine
+    ctranslate2' the server converts a model folder to one, for one pair of languages,
+    and keeps that in the user's cache. POST /translate
     takes {"text": "..."} or {"texts": [...]}; POST /v1/models/NAME:predict takes the
     requests of TF Serving. A model of several languages takes "source_language" and
     "target_language" (or "src_lang" and "tgt_lang", or "source" and "target") with each
@@ -116,8 +120,6 @@ def serve(
     naming.check_name(name)  # before the model loads, which takes long
     pair = naming.parse_languages(languages)
     key = guard.parse_key(os.environ.get(KEY), KEY)
-    if not loading.is_ctranslate2(model):
-        backend.activate()
     limits = Limits(
         batch_size=batch_size,
         queue_sentences=queue,
@@ -131,6 +133,8 @@ def serve(
         loading.load_engine(
             model,
             limits,
+            engine=engine,
+            before_keras=backend.activate,
             source_language=source_language,
             target_language=target_language,
             **decoding,

@@ -15,6 +15,7 @@ from keras_transformer.cli import progress
 from keras_transformer.cli import reading
 from keras_transformer.cli import writing
 from keras_transformer.cli.decoding_flags import with_decoding_flags
+from keras_transformer.engines import EngineName
 
 if TYPE_CHECKING:
     from keras_transformer.translation.hypothesis import Hypothesis
@@ -39,6 +40,7 @@ def translate(
     prefixes: options.Prefixes = None,
     attention: options.Attention = False,
     ensemble: options.Ensemble = None,
+    engine: options.Engine = EngineName.keras,
     source_language: options.SourceLanguage = None,
     target_language: options.TargetLanguage = None,
     *,
@@ -59,14 +61,19 @@ def translate(
     each target token, the end token included, to each source token; with a model that
     lists its words (see info) 'unknown_words', the source words that it has not
     learned. Decoding options that are not given come from the model; 'none' unsets one.
+    With '--engine ctranslate2' the library of that name runs the model, which it
+    converts once, into the user's cache; it refuses options that it lacks.
     """
     details = formats.asked(format, attention)
     with reading.opened(source) as file, writing.writer(output) as write:
-        translator = model_folder.load(
+        translator = model_folder.load_on(
+            engine,
             model,
             *(ensemble or ()),
             source_language=source_language,
             target_language=target_language,
+            lacking={"attention": attention, "prefixes": prefixes is not None},
+            decoding=decoding,
         )
         top_beams = translator.decoding.updated(decoding).top_beams
         details["return_alignments"] &= translator.attends

@@ -33,13 +33,16 @@ class Library:
     Args:
         folder: its path, for messages.
         contents: what it holds.
-        settings: of `ctranslate2.Translator`, such as the number of threads.
+        workers: how many batches a processor works on at once, with one thread each;
+            default: one batch, with several threads. A GPU has one.
 
     Raises:
         InputError: where `ctranslate2` is not installed, or refuses the model.
     """
 
-    def __init__(self, folder: str | Path, contents: Contents, **settings: Any) -> None:
+    def __init__(
+        self, folder: str | Path, contents: Contents, *, workers: int | None = None
+    ) -> None:
         if platform.system() != "Darwin" and platform.machine() in ("x86_64", "AMD64"):
             # As in an export's programs: oneDNN's int8 saturates without VNNI.
             os.environ.setdefault("CT2_USE_MKL", "1")
@@ -57,6 +60,9 @@ class Library:
         self._pieces = self._target.pieces(range(self._target.vocabulary_size))
         self._ids = {piece: number for number, piece in enumerate(self._pieces)}
         self._suppressed = description.ids.suppressed
+        settings = {"inter_threads": workers, "intra_threads": 1} if workers else {}
+        if ctranslate2.get_cuda_device_count():
+            settings = {}
         try:
             self._model = ctranslate2.Translator(
                 str(folder), device="auto", files=contents.files, **settings

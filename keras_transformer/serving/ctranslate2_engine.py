@@ -30,8 +30,7 @@ class CTranslate2Engine:
         limits: the limits of the server.
         beam_size: the largest W; default: the model's.
         length_penalty: the alpha; default: the model's.
-        decoding: the other options, with ids in place of pieces; default: those that
-            the folder was exported with.
+        decoding: the other options; default: those that the folder was exported with.
 
     Raises:
         InputError: where the folder is incomplete or not an export, it cannot
@@ -56,7 +55,11 @@ class CTranslate2Engine:
         after = end if contents.description.source_end else []
         self._around = (around.before, around.after) if around else ([], after)
         self.source_end = self._around[1][-1:] == end
-        search = decoding or contents.description.search
+        search = contents.description.search
+        if decoding is not None:
+            first = search.forced_start  # that of its target language
+            search = decoding.with_ids(contents.target.ids_of)
+            search = search.updated({"forced_start": first})
         if length_penalty is None:
             length_penalty = search.length_penalty
         bounds = contents.description.limits

@@ -1,9 +1,13 @@
 """Loading of the engine for a folder."""
 
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from keras_transformer.config.languages import refuse_languages
+from keras_transformer.engines import EngineName
+from keras_transformer.errors import InputError
 from keras_transformer.serving.engine import Engine
 from keras_transformer.serving.limits import Limits
 
@@ -12,6 +16,8 @@ def load_engine(
     folder: str | Path,
     limits: Limits,
     *,
+    engine: EngineName = EngineName.keras,
+    before_keras: Callable[[], None] | None = None,
     beam_size: int | None = None,
     length_penalty: float | None = None,
     source_language: str | None = None,
@@ -22,6 +28,9 @@ def load_engine(
     Args:
         folder: its path.
         limits: the limits of the server; the engine is compiled for its batches.
+        engine: what runs a model folder, see `load_translator`; CTranslate2 has one
+            pair of languages.
+        before_keras: called before Keras is loaded.
         beam_size: the largest beam size; default: the model's.
         length_penalty: the alpha; default: the model's.
         source_language: of a multilingual model, for requests without one.
@@ -29,7 +38,7 @@ def load_engine(
 
     Raises:
         InputError: where the folder is neither, or incomplete, or a language is not
-            known.
+            known, or the engine lacks an option of the model.
     """
     options: dict[str, Any] = {"beam_size": beam_size, "length_penalty": length_penalty}
     if is_ctranslate2(folder):
@@ -37,6 +46,17 @@ def load_engine(
 
         refuse_languages(source_language, target_language)
         return CTranslate2Engine(folder, limits, **options)
+    if engine != EngineName.keras:
+        try:
+            return _converted(
+                Path(folder), limits, source_language, target_language, options
+            )
+        except InputError as error:
+            if engine == EngineName.ctranslate2:
+                raise
+            print(f"engine: keras ({error})", file=sys.stderr, flush=True)
+    if before_keras:
+        before_keras()
     from keras_transformer.serving.translator_engine import TranslatorEngine
     from keras_transformer.translator import Translator
 
@@ -44,6 +64,30 @@ def load_engine(
         folder, source_language=source_language, target_language=target_language
     )
     return TranslatorEngine(translator, limits, **options)
+
+
+def _converted(
+    folder: Path,
+    limits: Limits,
+    source_language: str | None,
+    target_language: str | None,
+    options: dict[str, Any],
+) -> Engine:
+    """The engine of a model folder in CTranslate2."""
+    from keras_transformer.engines.conversion import convert
+    from keras_transformer.serving.ctranslate2_engine import CTranslate2Engine
+
+    conversion = convert(
+        folder,
+        {"top_beams": 1},
+        source_language=source_language,
+        target_language=target_language,
+    )
+    engine = CTranslate2Engine(
+        conversion.export, limits, **options, decoding=conversion.decoding
+    )
+    print(f"engine: {engine.info()['engine']}", file=sys.stderr, flush=True)
+    return engine
 
 
 def is_ctranslate2(folder: str | Path) -> bool:

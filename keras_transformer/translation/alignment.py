@@ -3,13 +3,17 @@
 T target positions, S source positions.
 """
 
+import dataclasses
 import re
 from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
 
+from keras_transformer.config.languages import Direction
 from keras_transformer.data.piece_table import SPACE_MARK
+from keras_transformer.data.tokenizer import Tokenizer
+from keras_transformer.translation.hypothesis import Hypothesis
 
 _BYTES = re.compile(r"(<0x[0-9A-F]{2}>)+")
 
@@ -50,6 +54,49 @@ def align(
             best = columns[int(np.argmax(weights[row][columns]))]
             pairs.add((words[best], word))
     return sorted(pairs)
+
+
+def aligned(
+    row: Sequence[Hypothesis],
+    weights: Sequence[np.ndarray],
+    source: Sequence[int],
+    direction: Direction,
+    text: str,
+    tokenizers: tuple[Tokenizer, Tokenizer],
+    num_forced: int,
+) -> list[Hypothesis]:
+    """The hypotheses of a source, with alignments.
+
+    Args:
+        row: the hypotheses.
+        weights: the attention (T, S) of each hypothesis.
+        source: the ids of the source.
+        direction: what stands around its text.
+        text: the source.
+        tokenizers: of source and target.
+        num_forced: how many first tokens of the hypotheses are no text.
+    """
+    start = len(direction.source_before)
+    inner = source[start : len(source) - len(direction.source_after)]
+    pieces = tokenizers[0].spelled(inner)
+    # Below 0 for words of the prefix.
+    num_before = len(direction.prefix.split())
+    words = tokenizers[0].source_words(direction.prefix + text)
+    unknown = tokenizers[1].unknown_id
+    (unknown_text,) = tokenizers[1].decode([[unknown]])
+    texts = {unknown: unknown_text}  # words of ids that are not parts of words
+    found = []
+    for hypothesis, attention in zip(row, weights, strict=True):
+        ids = hypothesis.ids[: len(hypothesis.tokens)]
+        written = [
+            texts.get(token, piece)
+            for token, piece in zip(ids, tokenizers[1].spelled(ids), strict=True)
+        ]
+        pairs = align(attention[num_forced:, start:], pieces, written[num_forced:])
+        alignment = {(words[i] - num_before, j) for i, j in pairs}
+        kept = sorted((i, j) for i, j in alignment if i >= 0)
+        found.append(dataclasses.replace(hypothesis, alignment=kept))
+    return found
 
 
 def word_numbers(pieces: Sequence[str]) -> list[int | None]:

@@ -14,7 +14,7 @@ from keras_transformer.errors import InputError
 from keras_transformer.models import Ensemble
 from keras_transformer.models.translation_model import TranslationModel
 from keras_transformer.models.word_attention import require_attention
-from keras_transformer.translation.alignment import align
+from keras_transformer.translation.alignment import aligned
 from keras_transformer.translation.batch_search import BatchSearch
 from keras_transformer.translation.hypothesis import Hypothesis
 from keras_transformer.translation.hypothesis import regrouped
@@ -68,35 +68,15 @@ def with_details(
             for row, parts in zip(rows, details, strict=True)
         ]
     if alignments:
-        unknown = tokenizers[1].unknown_id
-        (unknown_text,) = tokenizers[1].decode([[unknown]])
         rows = [
-            _aligned(
-                row,
-                [w[:, len(direction.source_before) :] for _, w in parts],
-                tokenizers[0].spelled(_inner(source, direction)),
-                tokenizers[1],
-                _words(tokenizers[0], text, direction.prefix),
-                {unknown: unknown_text},
-                count,
+            aligned(
+                row, [w for _, w in parts], source, direction, text, tokenizers, count
             )
             for row, parts, source, text, count, direction in zip(
                 rows, details, sources, texts, num_forced, directions, strict=True
             )
         ]
     return list(rows)
-
-
-def _inner(source: list[int], direction: Direction) -> list[int]:
-    """The ids of a source without what stands around its text."""
-    end = len(source) - len(direction.source_after)
-    return source[len(direction.source_before) : end]
-
-
-def _words(tokenizer: Tokenizer, text: str, prefix: str) -> list[int]:
-    """See `Tokenizer.source_words`; below 0 for words of the prefix."""
-    count = len(prefix.split())
-    return [word - count for word in tokenizer.source_words(prefix + text)]
 
 
 def _starts(
@@ -108,39 +88,6 @@ def _starts(
         for direction, row in zip(directions, rows, strict=True)
         for _ in row
     ]
-
-
-def _aligned(
-    row: list[Hypothesis],
-    weights: list[np.ndarray],
-    pieces: list[str],
-    tokenizer: Tokenizer,
-    words: list[int],
-    texts: dict[int, str],
-    num_forced: int,
-) -> list[Hypothesis]:
-    """The hypotheses of a source, with alignments.
-
-    Args:
-        row: the hypotheses.
-        weights: the attention (T, S) of each hypothesis.
-        pieces: the subwords of the source, without the end token.
-        tokenizer: of the target.
-        words: see `Tokenizer.source_words`.
-        texts: the words of ids that are not parts of words.
-        num_forced: how many first tokens of the hypotheses are no text.
-    """
-    aligned = []
-    for hypothesis, attention in zip(row, weights, strict=True):
-        ids = hypothesis.ids[: len(hypothesis.tokens)]
-        written = [
-            texts.get(token, piece)
-            for token, piece in zip(ids, tokenizer.spelled(ids), strict=True)
-        ]
-        pairs = align(attention[num_forced:], pieces, written[num_forced:])
-        alignment = sorted({(words[i], j) for i, j in pairs if words[i] >= 0})
-        aligned.append(dataclasses.replace(hypothesis, alignment=alignment))
-    return aligned
 
 
 def check_attention(

@@ -18,6 +18,9 @@ from keras_transformer.translation.long_lines import LinePart
 from keras_transformer.translation.long_lines import split_line
 from keras_transformer.translation.sentence import Sentence
 
+#: The code of a language, for all lines or for each; None for the default.
+Codes = str | Sequence[str] | None
+
 _ADVICE = 'split it into sentences, or set long_lines to "split" or "truncate"'
 
 
@@ -217,6 +220,28 @@ class SourceLines:
                             "max_source_length"
                         )
                     yield part, part_ids
+
+
+def codes_of_lines(name: str, codes: Codes, count: int) -> list[str | None]:
+    """The code of each line.
+
+    Args:
+        name: of the argument that has them, for messages.
+        codes: of all lines, or of each.
+        count: how many lines there are.
+
+    Raises:
+        InputError: where there are not as many codes as lines.
+    """
+    if codes is None or isinstance(codes, str):
+        return [codes] * count
+    check_texts(**{name: codes})
+    if len(codes) != count:
+        raise InputError(
+            f"{count} lines do not pair with {len(codes)} codes of {name}; give one "
+            f"for each line, or one for all"
+        )
+    return list(codes)
 
 
 def warn(messages: Iterable[str]) -> None:

@@ -6,6 +6,8 @@ import types
 import fake_program
 import pytest
 
+from keras_transformer.cli import backend
+from keras_transformer.engines import EngineName
 from keras_transformer.errors import InputError
 from keras_transformer.serving.limits import Limits
 
@@ -162,7 +164,9 @@ def test_serve_obeys_its_options(model, invoke, served, monkeypatch):
     bounds = (limits.body_bytes, limits.sentences, limits.characters)
     assert bounds == (11, 12, 13)
     languages = {"source_language": None, "target_language": None}
-    assert options == {"beam_size": 2, "length_penalty": 1.0, **languages}
+    engine = {"engine": EngineName.keras, "before_keras": backend.activate}
+    expected = {"beam_size": 2, "length_penalty": 1.0, **languages, **engine}
+    assert options == expected
 
 
 @pytest.mark.parametrize("option", ["--name=a/b", "--languages=en_de"])

@@ -120,7 +120,7 @@ def test_no_export_passes_over_an_option_that_it_should_have():
     programs = "export/programs/"
     own = words(*(f"{programs}{n}.py" for n in ("translate", "search", "rules")))
     foreign = words(f"{programs}translate.py", f"{programs}ctranslate2_engine.py")
-    served = words("engines/library.py")
+    served = words("engines/library.py", "serving/ctranslate2_engine.py")
     of_a_server = {"top_beams", "long_lines"}  # which has them from its clients
     for name, option in OPTIONS.items():
         if name == "suppressed_tokens":  # ids.suppressed

@@ -1,0 +1,187 @@
+"""Models in the form of CTranslate2, converted once and kept in the user's cache.
+
+An entry has the digest of all that it was made from as its name, and holds digests of
+its own files, so that damage is noticed. It is written whole or not at all.
+"""
+
+import importlib.util
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from typing import NamedTuple
+
+from keras_transformer.config import TranslationConfig
+from keras_transformer.config.decoding import DecodingOptions
+from keras_transformer.config.languages import Languages
+from keras_transformer.config.languages import refuse_languages
+from keras_transformer.data.known_words import KNOWN_WORDS
+from keras_transformer.decoding_options import OPTIONS
+from keras_transformer.errors import InputError
+from keras_transformer.export import process
+from keras_transformer.files.digest import sha256_of
+from keras_transformer.files.digest import sha256_of_json
+from keras_transformer.files.output_folder import new_folder
+from keras_transformer.files.plain_file import MOST_CONFIG_BYTES
+from keras_transformer.files.plain_file import plain_file
+from keras_transformer.files.removal import remove
+from keras_transformer.folder_config import WEIGHTS
+from keras_transformer.folder_config import Config
+from keras_transformer.folder_config import read_config
+from keras_transformer.folder_config import read_json
+
+#: A number that grows when the same model would be converted to other files.
+_VERSION = 1
+_MODEL = "model"
+_DIGESTS = "sha256.json"
+
+
+def cache_folder() -> Path:
+    """The folder of this package in the user's cache, which `XDG_CACHE_HOME` moves."""
+    home = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
+    return home / "keras-transformer"
+
+
+class Conversion(NamedTuple):
+    """A model folder as CTranslate2 has it: what it was, and where it is now."""
+
+    export: Path  # as of `export --format ctranslate2`, without the decoding options
+    config: TranslationConfig
+    decoding: DecodingOptions
+    languages: Languages | None  # the defaults being the pair of the export
+
+
+def convert(
+    folder: Path,
+    options: Mapping[str, Any],
+    *,
+    source_language: str | None = None,
+    target_language: str | None = None,
+) -> Conversion:
+    """Converts a model folder to CTranslate2, unless the cache has it.
+
+    A process of its own does so, whose backend is that of `KERAS_BACKEND`: this one
+    loads no Keras.
+
+    Args:
+        folder: the model folder.
+        options: fields of `DecodingOptions`, in place of the model's own.
+        source_language: of a multilingual model, in place of the folder's default.
+        target_language: in the same way.
+
+    Raises:
+        InputError: where `ctranslate2` is not installed, or lacks an option or a part
+            of the model, the folder is no model folder, or the cache cannot be written.
+    """
+    if importlib.util.find_spec("ctranslate2") is None:
+        raise InputError(
+            "the engine ctranslate2 needs the package ctranslate2, which is not "
+            "installed; run pip install ctranslate2, or use the engine keras"
+        )
+    config = read_config(folder)
+    if config.model.kind != "transformer":
+        raise InputError(
+            f"the engine ctranslate2 runs models of kind transformer, and this one is "
+            f"{config.model.kind}; use the engine keras"
+        )
+    decoding = config.decoding.updated(options)
+    check_options(decoding)
+    languages, codes = config.languages, {}
+    if languages is None:
+        refuse_languages(source_language, target_language)
+    else:
+        languages = languages.with_defaults(source_language, target_language)
+        sides = "source_language", "target_language"
+        pair = zip(sides, languages.pair(), strict=True)
+        codes = {name: code for name, code in pair if code is not None}
+    entry = cache_folder() / "ctranslate2" / _digest(folder, config, codes)
+    if not _is_whole(entry):
+        remove(entry)
+        try:
+            _write(entry, folder, codes)
+        except InputError:
+            if not _is_whole(entry):  # no other process has written it meanwhile
+                raise
+    return Conversion(entry / _MODEL, config.model, decoding, languages)
+
+
+def check_options(search: DecodingOptions) -> None:
+    """Refuses options of a search that CTranslate2 has not.
+
+    Args:
+        search: the options.
+
+    Raises:
+        InputError: naming them, with the flags that turn them off.
+    """
+    if lacking := search.lacking(own_search=False):
+        flags = " ".join(OPTIONS[name].default_flag for name in lacking)
+        raise InputError(
+            f"the engine ctranslate2 has no {', '.join(lacking)}; give {flags}, or use "
+            f"the engine keras"
+        )
+
+
+def refuse_arguments(**given: bool) -> None:
+    """Refuses arguments of a translation that CTranslate2 has not.
+
+    Args:
+        given: whether each is given, by its name.
+
+    Raises:
+        InputError: naming the first.
+    """
+    for name, is_given in given.items():
+        if is_given:
+            raise InputError(
+                f"the engine ctranslate2 has no {name}; leave it out, or use the "
+                f"engine keras"
+            )
+
+
+def _digest(folder: Path, config: Config, codes: Mapping[str, str]) -> str:
+    """The digest of what a conversion depends on."""
+    names = {WEIGHTS, *config.tokenizers}
+    if config.has_known_words:
+        names.add(KNOWN_WORDS)
+    try:
+        files = {name: sha256_of(plain_file(folder, name)) for name in sorted(names)}
+    except OSError as error:
+        raise InputError(
+            f"cannot read {error.filename} ({error.strerror}); the folder is not "
+            f"complete"
+        ) from None
+    keys = read_json(folder)
+    del keys["decoding"]  # no conversion depends on it
+    return sha256_of_json([_VERSION, keys, files, dict(codes)])
+
+
+def _is_whole(entry: Path) -> bool:
+    """Whether an entry has all its files, as they were written."""
+    try:
+        digests = plain_file(entry, _DIGESTS, MOST_CONFIG_BYTES).read_text("utf-8")
+        expected = json.loads(digests)
+        return bool(expected) and expected == _digests(entry / _MODEL)
+    except (OSError, ValueError):
+        return False
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    """The digest of each file of a folder, by name."""
+    return {path.name: sha256_of(path) for path in sorted(folder.iterdir())}
+
+
+def _write(entry: Path, folder: Path, codes: Mapping[str, str]) -> None:
+    defaults = {name: option.default for name, option in OPTIONS.items()}
+    with new_folder(entry, "a converted model") as new:
+        process.export_folder(
+            "keras_transformer.export.ctranslate2",
+            folder.resolve(),
+            new / _MODEL,
+            environment={"TF_CPP_MIN_LOG_LEVEL": "2", **os.environ},
+            languages=codes,
+            **defaults,
+        )
+        text = json.dumps(_digests(new / _MODEL))
+        (new / _DIGESTS).write_text(text, encoding="utf-8")

@@ -1,12 +1,16 @@
 """A corpus larger than memory: how it is encoded, opened again, held and fed.
 
     python benchmarks/corpus_feed.py [--pairs 200000] [--workers N] [--folder PATH]
+        [--repeat 1]
 
 Writes synthetic gzipped text (about 12 tokens a side) into a temporary folder, or into
-`--folder`, where a second call finds it encoded. Each stage is a process of its own:
+`--folder`, where a second call finds it encoded (and repeated). Each stage is a process
+of its own:
 
     encode   tokenizer and ids from text; peak of the resident memory
-    feed     from the encoded text to the first batch; target tokens a second
+    repeat   with `--repeat`: the encoded text so many times over, in place of it
+    feed     from the encoded text to the first batch; target tokens a second; memory
+             that is the process's own, and with the pages of files that it has read
     train    the tiny model's target tokens a second, and the resident memory that the
              corpus adds to the model's
 
@@ -80,6 +84,49 @@ def load(folder, **data):
     return pairs, trained
 
 
+def repeat(folder, times):
+    """Puts a corpus of so many times the pairs in the place of the encoded one."""
+    import hashlib
+
+    from keras_transformer.data.checksums import ChecksumWriter
+    from keras_transformer.data.encoded_writer import CHECKSUMS
+    from keras_transformer.data.encoded_writer import FILES
+    from keras_transformer.data.encoded_writer import MANIFEST
+    from keras_transformer.data.encoded_writer import write_manifest
+
+    began = time.perf_counter()
+    (path,) = (p.parent for p in (folder / "encoded").glob(f"[!.]*/{MANIFEST}"))
+    manifest = json.loads((path / MANIFEST).read_text())
+    checksums = []
+    for name in FILES:
+        content, writer = (path / name).read_bytes(), ChecksumWriter()
+        with (path / name).open("wb") as file:
+            for part in repeated(name, content, times):
+                file.write(part)
+                writer.add(part)
+        checksums.append(writer.checksums())
+    content = np.concatenate(checksums).tobytes()
+    (path / CHECKSUMS).write_bytes(content)
+    for key in ("pairs", "source_ids", "target_ids"):
+        manifest[key] *= times
+    for report in manifest["reports"]:
+        report["kept"] *= times
+    manifest["checksums_sha256"] = hashlib.sha256(content).hexdigest()
+    write_manifest(path, manifest)
+    return {"pairs": manifest["pairs"], "seconds": time.perf_counter() - began}
+
+
+def repeated(name, content, times):
+    """The bytes of a file of an encoded corpus, so many times over."""
+    if name.endswith("ids"):
+        yield from [content] * times
+        return
+    offsets = np.frombuffer(content, np.int64)
+    yield offsets[:1].tobytes()
+    for number in range(times):
+        yield (offsets[1:] + number * offsets[-1]).tobytes()
+
+
 def batches_of(pairs):
     from keras_transformer.data.batching import TokenBatches
 
@@ -109,6 +156,7 @@ def feed(folder, seconds=10.0):
     batches = batches_of(pairs)
     batches[0]
     result = {"mapping_seconds": opened, "opening_seconds": time.perf_counter() - began}
+    result |= {"own_gib": resident("RssAnon"), "peak_gib": peak()}
     began = time.perf_counter()
     batches[len(batches)]
     result["next_epoch_seconds"] = time.perf_counter() - began
@@ -168,9 +216,9 @@ def train(folder, steps=30):
     }
 
 
-def resident():
+def resident(kind="VmRSS"):
     status = Path("/proc/self/status").read_text()
-    return int(status.partition("VmRSS:")[2].split()[0]) / 2**20
+    return int(status.partition(f"{kind}:")[2].split()[0]) / 2**20
 
 
 def peak():
@@ -183,10 +231,10 @@ def print_now(text):
     print(text, file=sys.stderr, flush=True)
 
 
-def stage(name, folder, workers):
+def stage(name, folder, workers, times=1):
     """Runs a stage in a process of its own; what it found."""
     command = [sys.executable, __file__, "--stage", name, "--folder", str(folder)]
-    command += ["--workers", str(workers)]
+    command += ["--workers", str(workers), "--repeat", str(times)]
     done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
     found = json.loads(done.stdout.splitlines()[-1])
     for key, value in found.items():
@@ -199,11 +247,13 @@ def main():
     parser.add_argument("--pairs", type=int, default=200_000)
     parser.add_argument("--workers", type=int, default=os.cpu_count())
     parser.add_argument("--folder", type=Path)
-    parser.add_argument("--stage", choices=["encode", "feed", "train"])
+    parser.add_argument("--stage", choices=["encode", "repeat", "feed", "train"])
+    parser.add_argument("--repeat", type=int, default=1, help="times the encoded text")
     arguments = parser.parse_args()
     if arguments.stage:
         found = {
             "encode": lambda: encode(arguments.folder, arguments.workers),
+            "repeat": lambda: repeat(arguments.folder, arguments.repeat),
             "feed": lambda: feed(arguments.folder),
             "train": lambda: train(arguments.folder),
         }[arguments.stage]()
@@ -215,6 +265,8 @@ def main():
         if not (folder / "0.source.gz").exists():
             write_shards(folder, arguments.pairs)
         stage("encode", folder, arguments.workers)
+        if arguments.repeat > 1:
+            stage("repeat", folder, arguments.workers, arguments.repeat)
         fed = stage("feed", folder, arguments.workers)
         trained = stage("train", folder, arguments.workers)
     feeds = fed["tokens_per_second"] / trained["tokens_per_second"]

@@ -41,31 +41,31 @@ def free_ports(count):
         return [probe.getsockname()[1] for probe in probes]
 
 
-def environments():
-    """Of two processes of this backend that meet."""
-    first, second = free_ports(2)
-    both = {
+def environments(count=2):
+    """Of processes of this backend that meet."""
+    first, *_ = ports = free_ports(count)
+    all_of_them = {
         "tensorflow": {},
         "jax": {
             "KERAS_DISTRIBUTION_JOB_ADDRESSES": f"127.0.0.1:{first}",
-            "KERAS_DISTRIBUTION_NUM_PROCESSES": "2",
+            "KERAS_DISTRIBUTION_NUM_PROCESSES": str(count),
         },
         "torch": {
             "MASTER_ADDR": "127.0.0.1",
             "MASTER_PORT": str(first),
-            "WORLD_SIZE": "2",
-            "LOCAL_WORLD_SIZE": "2",
+            "WORLD_SIZE": str(count),
+            "LOCAL_WORLD_SIZE": str(count),
         },
     }[BACKEND]
-    cluster = {"worker": [f"127.0.0.1:{port}" for port in (first, second)]}
-    for index in range(2):
+    cluster = {"worker": [f"127.0.0.1:{port}" for port in ports]}
+    for index in range(count):
         task = {"type": "worker", "index": index}
         own = {
             "tensorflow": {"TF_CONFIG": json.dumps({"cluster": cluster, "task": task})},
             "jax": {"KERAS_DISTRIBUTION_PROCESS_ID": str(index)},
             "torch": {"RANK": str(index), "LOCAL_RANK": str(index)},
         }[BACKEND]
-        yield {**os.environ, "OMP_NUM_THREADS": "1", **both, **own}
+        yield {**os.environ, "OMP_NUM_THREADS": "1", **all_of_them, **own}
 
 
 @contextlib.contextmanager
@@ -107,11 +107,11 @@ def trained(tmp_path_factory):
     """Trains under a set-up; gives what each process ends with."""
     folder = tmp_path_factory.mktemp("trained")
 
-    def train(kind, devices, *variants, several=False):
+    def train(kind, devices, *variants, several=0):
         path = folder / f"{kind}-{devices}-{several}"
         command = [*PROGRAM, kind, str(devices), str(path), *variants]
         single = {**os.environ, "OMP_NUM_THREADS": "1"}
-        where = list(environments()) if several else [single]
+        where = list(environments(several)) if several else [single]
         with started([(command, environment) for environment in where]) as processes:
             finish(processes)
         ends = []
@@ -147,7 +147,7 @@ def test_two_mirrored_replicas_equal_one(trained, alone):
 
 @tensorflow
 def test_two_workers_of_tensorflow_equal_one_though_the_chief_is_late(trained, alone):
-    for end in trained("multi_worker", "all", "late", "parts", several=True):
+    for end in trained("multi_worker", "all", "late", "parts", several=2):
         assert_equal(end, alone, 2, ("parts",))
 
 
@@ -170,7 +170,7 @@ def test_devices_of_jax_that_share_the_weights_equal_one(trained, alone):
 def test_two_processes_of_jax_equal_one(trained, alone, kind, num_replicas):
     """Of which, with `data_parallel`, the chief comes late to the first meeting."""
     late = ["late"] if kind == "data_parallel" else []
-    for end in trained(kind, 2, *late, "parts", several=True):
+    for end in trained(kind, 2, *late, "parts", several=2):
         assert_equal(end, alone, num_replicas, ("parts",))
 
 
@@ -184,6 +184,14 @@ def test_two_processes_of_torchrun_equal_one_though_the_chief_is_late(alone, tmp
     for rank in range(2):
         with np.load(tmp_path / f"end-{rank}.npz") as end:
             assert_equal(dict(end), alone, 2)
+
+
+@pytest.mark.skipif(
+    "EIGHT_PROCESSES" not in os.environ, reason="takes minutes, see docs/scale.md"
+)
+def test_eight_processes_equal_one(trained, alone):
+    for end in trained(KIND, 1 if BACKEND == "jax" else "all", several=8):
+        assert_equal(end, alone, 8)
 
 
 def test_the_number_of_devices_changes_neither_batches_nor_weights(tmp_path):

@@ -4,10 +4,10 @@
 loaded here, and no other module names a framework.
 
 * `name`: the name of the backend.
-* `compile(function, model, few_rows=False)`: a callable of the same arguments (nested
+* `compile(function, model, one_row=False)`: a callable of the same arguments (nested
   tensors first, hashable options as keywords) that runs `function` as one compiled
   program per combination of shapes and options, without gradients. The model's weights
-  may change between calls. `few_rows` says that large matrices meet few rows, which
+  may change between calls. `one_row` says that large matrices meet a single row, which
   affects only speed. Any number of threads may call it at once.
 * `note_work(builds=False)`: called before a model is built (`builds`) or run. Raises a
   RuntimeError in the fork of a process whose work has started threads.

@@ -39,16 +39,18 @@ untracked = frozenset({"_jax_state"})
 use_cudnn = "auto"
 
 
-#: YNNPACK, XLA's library for products on CPUs, repacks the whole matrix at each
-#: product, for however few rows; Eigen is faster then. YNNPACK's reductions stay on.
-_FEW_ROWS = {"xla_cpu_experimental_ynn_fusion_type": "LIBRARY_FUSION_TYPE_REDUCE"}
+#: YNNPACK, XLA's library for products on CPUs, may repack the whole matrix at each
+#: product, so that Eigen is faster for one row. From two rows on it is not: its product
+#: with the transposed embedding matrix takes ten times as long. YNNPACK's reductions
+#: stay on.
+_ONE_ROW = {"xla_cpu_experimental_ynn_fusion_type": "LIBRARY_FUSION_TYPE_REDUCE"}
 
 
 def compile(
-    function: Callable[..., Tensors], model: Any, few_rows: bool = False
+    function: Callable[..., Tensors], model: Any, one_row: bool = False
 ) -> Callable[..., Tensors]:
     on_cpu = jax.default_backend() == "cpu"
-    compiler_options = _known(_FEW_ROWS) if few_rows and on_cpu else None
+    compiler_options = _known(_ONE_ROW) if one_row and on_cpu else None
 
     @kept
     def program_of(options: Any, shapes: Any) -> FirstAlone:

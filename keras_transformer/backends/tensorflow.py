@@ -51,7 +51,7 @@ use_cudnn = False  # XLA, which compiles loops well, knows no cuDNN operations
 
 
 def compile(
-    function: Callable[..., Tensors], model: Any, few_rows: bool = False
+    function: Callable[..., Tensors], model: Any, one_row: bool = False
 ) -> Callable[..., Tensors]:
     @kept  # one each: tf.function warns where one is traced again and again
     def program_of(options: Any, shapes: Any) -> FirstAlone:

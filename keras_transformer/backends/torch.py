@@ -62,7 +62,7 @@ use_cudnn = "auto"
 
 
 def compile(
-    function: Callable[..., Tensors], model: Any, few_rows: bool = False
+    function: Callable[..., Tensors], model: Any, one_row: bool = False
 ) -> Callable[..., Tensors]:
     bodies = kept(lambda *key: _Body())
 

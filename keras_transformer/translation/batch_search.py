@@ -53,7 +53,6 @@ _CACHED_WEIGHTS = 5_000_000
 _MOST_PROGRAMS = 4  # each holds a batch in memory
 #: A program takes as long to compile as so many products of a weight and a number take.
 _PROGRAM_PRODUCTS = 3e11
-_FEW_ROWS = 16  # hypotheses of a batch that are few to a product with a large matrix
 
 #: Options that do not change the compiled program.
 _NOT_COMPILED = {name for name, option in OPTIONS.items() if not option.compiled}
@@ -234,9 +233,9 @@ class BatchSearch:
     # === One batch ===
 
     @functools.cached_property
-    def _search_few_rows(self) -> Callable[..., Any]:
+    def _search_one_row(self) -> Callable[..., Any]:
         function = functools.partial(search, self.model)
-        return backends.compile(function, self.model, few_rows=True)
+        return backends.compile(function, self.model, one_row=True)
 
     def _translate(
         self, sentences: Sequence[Sentence], options: DecodingOptions, shape: Shape
@@ -260,8 +259,8 @@ class BatchSearch:
             inputs["numbers"] = tree.map_structure(ops.convert_to_tensor, numbers)
         arguments = (source, limits, *([inputs] if inputs else []))
         width = options.num_candidates if options.sampling else options.beam_size
-        few = rows * width <= _FEW_ROWS and not self._is_small
-        run = self._search_few_rows if few else self._search
+        is_one_row = rows * width == 1 and not self._is_small
+        run = self._search_one_row if is_one_row else self._search
         result = run(*arguments, length=L, options=program)
         parts = [ops.convert_to_numpy(part)[: len(sentences)] for part in result[:-1]]
         prefixes = ops.convert_to_numpy(result.prefix_log_probabilities)

@@ -6,6 +6,7 @@ values, K head_dim, W beam width, L length of the cache.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import keras
@@ -16,6 +17,9 @@ from keras_transformer.layers import masks
 from keras_transformer.layers import nested
 from keras_transformer.layers.attention import additive_attention
 from keras_transformer.layers.attention import scaled_dot_product_attention
+from keras_transformer.layers.banded_attention import banded_attention
+from keras_transformer.layers.banded_attention import held_position
+from keras_transformer.layers.banded_attention import saves
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.initial_values import fresh
 from keras_transformer.layers.initial_values import given
@@ -63,6 +67,10 @@ class MultiHeadAttention(Kernels):
         initial_gain: a factor of the initial values of the projections of values and
             outputs, DeepNorm's β.
         bias_initializer: of the biases.
+        window: r, for self-attention alone: positions further apart do not attend to
+            each other. Long sequences are computed in blocks, O(r T K) in place of
+            O(T² K), unless weights are asked for or a mask or bias has a row for each
+            query. Default: None, any may.
 
     Call arguments:
         query: (B, T, D).
@@ -81,7 +89,8 @@ class MultiHeadAttention(Kernels):
             with five axes. Or keys (B, G, L * T, K) and values
             (B, G, L * T, value_dim) that the T queries share: theirs are written from
             place `position` * T on, and mask and bias (B, H, T, L * T) say which they
-            may see.
+            may see. With a window, L = r + 1 places suffice, and the cache is written
+            at `position` mod L.
         position: scalar int32, where the cache is written.
         return_attention_weights: also return them.
         query_mask: (B, T) bool, False at padding; `mask` is another name for it.
@@ -96,8 +105,8 @@ class MultiHeadAttention(Kernels):
 
     Raises:
         ValueError: mask or bias has another dtype or shape; attention to something else
-            with a positional encoding; `value_mask`, `key_mask` or `use_causal_mask`
-            with a cache.
+            with a positional encoding or a window; `value_mask`, `key_mask` or
+            `use_causal_mask` with a cache.
 
     Masking: Keras masks, such as those of `Embedding(mask_zero=True)`, mean what they
     mean in `keras.layers.MultiHeadAttention`, and that of the query is passed on. A
@@ -113,7 +122,8 @@ class MultiHeadAttention(Kernels):
 
     Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.2;
     grouped queries: Ainslie et al., 2023, https://arxiv.org/abs/2305.13245;
-    normalized queries and keys: Henry et al., 2020, https://arxiv.org/abs/2010.04245.
+    normalized queries and keys: Henry et al., 2020, https://arxiv.org/abs/2010.04245;
+    the window: section 4 and Table 1, "self-attention (restricted)".
     """
 
     def __init__(
@@ -132,6 +142,7 @@ class MultiHeadAttention(Kernels):
         positional_encoding: Any = None,
         initial_gain: float = 1.0,
         bias_initializer: Any = "zeros",
+        window: int | None = None,
         **kwargs: Any,
     ) -> None:
         attention_scoring = kwargs.pop("scoring", attention_scoring)
@@ -144,6 +155,11 @@ class MultiHeadAttention(Kernels):
         if num_heads % groups:
             raise ValueError(
                 f"num_key_value_heads {groups} does not divide num_heads {num_heads}"
+            )
+        if window is not None and window < 1:
+            raise ValueError(
+                f"window must be at least 1, got {window}; leave it out for attention "
+                f"to all positions"
             )
         super().__init__(**kwargs)
         self.supports_masking = True
@@ -161,6 +177,7 @@ class MultiHeadAttention(Kernels):
         self.positional_encoding = nested.from_config(positional_encoding)
         self.initial_gain = initial_gain
         self.bias_initializer = given(bias_initializer)
+        self.window: Any = window  # an int or None
         self.query_norm = self._norm("query_norm")
         self.key_norm = self._norm("key_norm")
         self.weights_dropout = Dropout(
@@ -229,7 +246,7 @@ class MultiHeadAttention(Kernels):
         use_causal_mask: bool = False,
         mask: Tensor | None = None,
     ) -> Any:
-        if self.positional_encoding is not None:
+        if self.positional_encoding is not None or self.window is not None:
             self._require_self_attention(value, key, keys_values)
         if cache is not None:
             self._refuse_with_cache(value_mask, key_mask, use_causal_mask)
@@ -249,27 +266,46 @@ class MultiHeadAttention(Kernels):
             queries = self.positional_encoding.rotate(queries, positions)
             keys = self.positional_encoding.rotate(keys, positions)
         if cache is not None:
-            keys = backends.update_cache(cache[0], keys, position)
-            values = backends.update_cache(cache[1], values, position)
+            shared = 1 if beams else ops.shape(queries)[-2]
+            places = ops.shape(cache[0])[-2] // shared  # L
+            place = position if self.window is None else ops.mod(position, places)
+            keys = backends.update_cache(cache[0], keys, place)
+            values = backends.update_cache(cache[1], values, place)
         scores_shape = (*queries.shape[:-1], keys.shape[-2])
         bias = self._joined_bias(attention_mask, attention_bias, scores_shape)
+        banded = False
         if cache is None:
             query_mask = mask if query_mask is None else query_mask
             if value is None and keys_values is None and value_mask is None:
                 value_mask = query_mask
+            if not return_attention_weights and query_mask is None:
+                banded = self._is_banded(queries, bias, use_causal_mask, training)
             causal = None
-            if use_causal_mask:
+            if use_causal_mask and not banded:
                 causal = masks.causal_mask(ops.shape(query)[-2], ops.shape(keys)[-2])
+            if self.window is not None and not banded:
+                near = masks.local_mask(ops.shape(query)[-2], self.window)
+                bias = masks.attention_bias(near, bias)
             bias = masks.with_keras_masks(
                 bias, scores_shape, query_mask, value_mask, key_mask, causal
             )
-        if self.positional_encoding is not None:
-            key_positions = positions
-            if cache is not None:  # place p * T + t of a shared cache is at position p
-                shared = 1 if beams else ops.shape(queries)[-2]
-                key_positions = ops.arange(ops.shape(keys)[-2], dtype="int32") // shared
+        elif self.window is not None or self.positional_encoding is not None:
+            # Index p * T + t of a shared cache is its place p.
+            key_positions = ops.arange(ops.shape(keys)[-2], dtype="int32") // shared
+            if self.window is not None:
+                key_positions = held_position(key_positions, position, places)
+                near = key_positions >= position - self.window
+                bias = masks.attention_bias(near, bias)
+        if self.positional_encoding is not None and not banded:
+            if cache is None:
+                key_positions = positions
             bias = self._with_positions(bias, positions, key_positions)
-        output, weights = self.attend(queries, keys, values, bias, training)
+        if banded:
+            output = self._attend_in_bands(
+                queries, keys, values, bias, use_causal_mask, training
+            )
+        else:
+            output, weights = self.attend(queries, keys, values, bias, training)
         output = self._merge_heads(output)
         if beams:
             output = ops.squeeze(output, 2)  # (B, W, D)
@@ -380,6 +416,7 @@ class MultiHeadAttention(Kernels):
             "positional_encoding": nested.to_config(self.positional_encoding),
             "initial_gain": self.initial_gain,
             "bias_initializer": serialized(self.bias_initializer),
+            "window": self.window,
         }
 
     def _norm(self, name: str) -> Any:
@@ -493,11 +530,53 @@ class MultiHeadAttention(Kernels):
         self, value: Tensor | None, key: Tensor | None, keys_values: Tensors | None
     ) -> None:
         if any(other is not None for other in (value, key, keys_values)):
+            what = "positional encoding"
+            if self.positional_encoding is None:
+                what = "window"
             raise ValueError(
-                f"{self.name}: a positional encoding works in self-attention alone, "
-                f"where keys and queries share their positions; leave out value, key "
-                f"and keys_values, or the positional encoding"
+                f"{self.name}: a {what} works in self-attention alone, where keys and "
+                f"queries share their positions; leave out value, key and keys_values, "
+                f"or the {what}"
             )
+
+    def _is_banded(
+        self, queries: Tensor, bias: Tensor | None, causal: bool, training: bool | None
+    ) -> bool:
+        """Whether a whole sequence is computed in blocks, not with a mask."""
+        if self.window is None or len(queries.shape) != 4:
+            return False
+        # What is added is the same for all queries.
+        by_key = bias is None or (
+            bias.shape[-1] != 1 and (len(bias.shape) == 1 or bias.shape[-2] == 1)
+        )
+        encoding = self.positional_encoding
+        by_distance = encoding is None or encoding.depends_on_distance_alone
+        length = ops.shape(queries)[-2]
+        return by_key and by_distance and saves(length, self.window, training, causal)
+
+    def _attend_in_bands(
+        self,
+        queries: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        bias: Tensor | None,
+        causal: bool,
+        training: bool | None,
+    ) -> Tensor:
+        """The output (B, H, T, value_dim) of queries (B, H, T, K), by `attend`."""
+        if bias is not None:
+            bias = ops.expand_dims(bias, tuple(range(4 - len(bias.shape))))
+        encoding = self.positional_encoding
+        return banded_attention(
+            functools.partial(self.attend, training=training),
+            queries,
+            keys,
+            values,
+            self.window,
+            bias=bias,
+            causal=causal,
+            distance_bias=None if encoding is None else encoding.bias,
+        )
 
     def _refuse_with_cache(
         self, value_mask: Tensor | None, key_mask: Tensor | None, use_causal_mask: bool

@@ -43,6 +43,8 @@ class RelativeBuckets(RelativePositionalEncoding):
     Reference: Raffel et al., 2020, https://arxiv.org/abs/1910.10683, section 2.1.
     """
 
+    depends_on_distance_alone = True
+
     def __init__(
         self,
         num_heads: int,

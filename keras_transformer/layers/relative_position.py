@@ -34,6 +34,10 @@ class RelativePositionalEncoding(keras.layers.Layer):
     Reference: Shaw et al., 2018, https://arxiv.org/abs/1803.02155.
     """
 
+    #: Whether `bias` depends on the distances of queries and keys alone. Restricted
+    #: self-attention then computes it once for all its blocks; otherwise it has a mask.
+    depends_on_distance_alone = False
+
     def rotate(self, states: Tensor, positions: Tensor) -> Tensor:
         """Queries or keys (B, H, T, K) at int32 positions (T,), in the same shape.
 

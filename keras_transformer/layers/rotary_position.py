@@ -41,6 +41,8 @@ class RotaryPositionalEncoding(RelativePositionalEncoding):
     Reference: Su et al., 2021, https://arxiv.org/abs/2104.09864, section 3.2.
     """
 
+    depends_on_distance_alone = True
+
     def __init__(
         self, layout: str = "interleaved", base: float = 10_000.0, **kwargs: Any
     ) -> None:

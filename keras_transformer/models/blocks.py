@@ -65,7 +65,9 @@ def block_parts(
     sizes = config.sizes(side)
     stream_scale, initial_gain = config.deep_norm_factors(side)
 
-    def attention(name: str, positional_encoding: Any = None) -> Any:
+    def attention(
+        name: str, positional_encoding: Any = None, window: int | None = None
+    ) -> Any:
         return MultiHeadAttention(
             sizes.num_heads,
             sizes.head_dim,
@@ -80,6 +82,7 @@ def block_parts(
             norm_epsilon=config.layer_norm_epsilon,
             positional_encoding=positional_encoding,
             initial_gain=initial_gain,
+            window=window,
             dtype=policy,
             name=name,
         )
@@ -87,7 +90,7 @@ def block_parts(
     def before() -> Any:
         """What looks at the positions before, and in an encoder at those after."""
         if side == "encoder" or config.decoder == "attention":
-            return attention("self_attention", position)
+            return attention("self_attention", position, config.attention_window)
         if position is not None:
             raise ValueError(
                 f"position {config.position} works within self-attention, which a "

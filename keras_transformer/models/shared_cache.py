@@ -1,9 +1,9 @@
 """KV cache shared by all hypotheses of a sentence, which a search need not copy.
 
-The key and value of hypothesis w at position p stay where they are written, at index p
-* W + w. A small table holds which of the W entries of each position belong to the past
-of a hypothesis, and a search reorders only this table. The price is that each of W
-queries is compared with W * L keys, of which L count.
+The key and value of hypothesis w at position p stay where they are written, at index
+(p mod L) * W + w. A small table holds which of the W entries of each position belong to
+the past of a hypothesis, and a search reorders only this table. The price is that each
+of W queries is compared with W * L keys, of which L count.
 
 B batch, W beam width, L length of the cache, H heads, K head_dim.
 """
@@ -41,9 +41,10 @@ def empty(layers: Any, beam_size: int) -> SharedCache:
 
 
 def written(cache: SharedCache, position: Tensor) -> SharedCache:
-    """The cache whose table records that each hypothesis writes at `position`."""
+    """The cache whose table records that each hypothesis writes at `position` mod L."""
     width, length = ops.shape(cache.writers)[1:]
-    is_current = ops.equal(ops.arange(length, dtype="int32"), position)  # (L,)
+    place = ops.mod(position, length)
+    is_current = ops.equal(ops.arange(length, dtype="int32"), place)  # (L,)
     hypotheses = ops.expand_dims(ops.arange(width, dtype="int32"), 1)  # (W, 1)
     return cache._replace(writers=ops.where(is_current, hypotheses, cache.writers))
 

@@ -177,7 +177,7 @@ class Transformer(TranslationModel):
         decoded, _ = self._decoder_stack(
             self._embed("target", target, training),
             [memory] * self.config.num_decoder_layers,
-            None if self._is_recurrent else self.target_bias(target),
+            None if self._is_causal_by_itself else self.target_bias(target),
             cross_attention_bias(source_mask),
             return_attention_weights=return_attention_weights,
             training=training,
@@ -206,7 +206,18 @@ class Transformer(TranslationModel):
             `contract.SearchState`. Constants, one per sentence: keys (B, G, S, K) and
             values of each layer and a bias (B, 1, 1, S). Cache, one per hypothesis:
             keys (B, W, G, L, K) and values of each layer; of an SSRU states (B, W, D).
+            With an attention window r, L is at most r + 1: the cache is a ring.
         """
+        return self._start(memory, source_mask, beam_size, self._num_places(length))
+
+    def _start(
+        self,
+        memory: Tensor,
+        source_mask: Tensor,
+        beam_size: int | None,
+        places: int | Tensor,
+    ) -> SearchState:
+        """`start` with a cache of so many places."""
         constants = {
             "memory": [block.project_memory(memory) for block in self.decoder_blocks],
             "bias": cross_attention_bias(source_mask),
@@ -221,7 +232,7 @@ class Transformer(TranslationModel):
         cache = [
             tuple(
                 ops.zeros(
-                    (*rows, sizes.num_key_value_heads, length, size), dtype=memory.dtype
+                    (*rows, sizes.num_key_value_heads, places, size), dtype=memory.dtype
                 )
                 for size in (sizes.head_dim, sizes.value_dim)
             )
@@ -248,8 +259,8 @@ class Transformer(TranslationModel):
         ):
             constants, cache = self.start(memory, source_mask, beam_size, length)
         else:
-            places = length * beam_size
-            constants, layers = self.start(memory, source_mask, None, places)
+            places = self._num_places(length) * beam_size
+            constants, layers = self._start(memory, source_mask, None, places)
             cache = shared_cache.empty(layers, beam_size)
         constants["transposed_memory"] = _transposed(constants.pop("memory"))
         return SearchState(constants, cache)
@@ -289,7 +300,9 @@ class Transformer(TranslationModel):
             if not self._is_recurrent:
                 length = ops.shape(cache[0][0])[-2]
         # Positions come from a table that is computed before L is known.
-        rows = length if isinstance(length, int) else self.config.longest_sequence
+        rows: Any = self.config.longest_sequence
+        if isinstance(length, int):
+            rows = max(length, rows) if self._restricts(self.decoder_blocks) else length
         bias = None if length is None else self._past_bias(cache, position, length)
         decoded, layers = self._decoder_stack(
             self._embed("target", tokens, position=position, length=rows),
@@ -311,15 +324,32 @@ class Transformer(TranslationModel):
         """Whether the decoder has an SSRU in place of self-attention."""
         return all(isinstance(b.self_attention, SSRU) for b in self.decoder_blocks)
 
+    @property
+    def _is_causal_by_itself(self) -> bool:
+        """Whether the decoder needs no bias: it is told to be causal, or always is."""
+        return self._is_recurrent or self._restricts(self.decoder_blocks)
+
+    def _restricts(self, blocks: Sequence[Any]) -> bool:
+        """Whether the blocks' self-attention knows the config's window."""
+        return _restrict(blocks, self.config.attention_window)
+
+    def _num_places(self, length: int | Tensor) -> int | Tensor:
+        """The places of a cache for so many steps; for a window, a ring suffices."""
+        if not self._restricts(self.decoder_blocks):
+            return length
+        ring = self.config.attention_window + 1
+        if not isinstance(length, int):
+            return ops.minimum(length, ring)
+        # Where a search is longer, positions of a ring would be in no table.
+        return min(length, ring) if length <= self.config.longest_sequence else length
+
     def _past_bias(
         self, cache: Tensors, position: Tensor, length: int | Tensor
     ) -> Tensor:
         """The bias of self-attention in a step: what each hypothesis may attend to."""
         allowed = masks.causal_mask(1, length, offset=position)  # (1, L)
-        if self.config.attention_window is not None:
-            window = masks.local_mask(
-                1, self.config.attention_window, length, offset=position
-            )
+        if (window := self.target_bias.window) is not None:
+            window = masks.local_mask(1, window, length, offset=position)
             allowed = masks.combine(allowed, window)
         if isinstance(cache, shared_cache.SharedCache):
             allowed = shared_cache.own_past(cache, allowed)
@@ -373,6 +403,7 @@ class Transformer(TranslationModel):
                 cache=None if caches is None else caches[index],
                 position=position,
                 return_attention_weights=return_attention_weights,
+                use_causal_mask=bias is None,
                 training=training,
             )
             hidden, *others = results if isinstance(results, tuple) else (results,)
@@ -407,6 +438,14 @@ def _relative(encoding: Any) -> Any:
     return encoding if isinstance(encoding, RelativePositionalEncoding) else None
 
 
+def _restrict(blocks: Sequence[Any], window: int | None) -> bool:
+    """Whether the self-attention of blocks restricts itself to a window."""
+    attentions = [block.self_attention for block in blocks]
+    return window is not None and all(
+        getattr(attention, "window", None) == window for attention in attentions
+    )
+
+
 def _embeddings(config: TransformerConfig, policy: Any) -> dict[str, Any]:
     """Embeddings, positions, normalizations and dropout of both sides, by name."""
     layers = embeddings(config, policy)
@@ -427,17 +466,21 @@ def _stacks(
     make_parts: Callable[..., dict[str, Any]],
 ) -> dict[str, Any]:
     """Blocks, biases and final normalizations of encoder and decoder, by name."""
-    window = config.attention_window
-    source, target = layers["source_position"], layers["target_position"]
+    stacks, windows = {}, {}  # a window for attention that knows of none
+    for side, name in (("encoder", "source"), ("decoder", "target")):
+        position = _relative(layers[f"{name}_position"])
+        stack = blocks(config, side, policy, position, make_parts)
+        window = config.attention_window
+        windows[side] = None if _restrict(stack, window) else window
+        stacks[f"{side}_blocks"] = stack
     return {
-        "source_bias": AttentionBias(config.pad_id, window=window, name="source_bias"),
-        "target_bias": AttentionBias(causal=True, window=window, name="target_bias"),
-        "encoder_blocks": blocks(
-            config, "encoder", policy, _relative(source), make_parts
+        "source_bias": AttentionBias(
+            config.pad_id, window=windows["encoder"], name="source_bias"
         ),
-        "decoder_blocks": blocks(
-            config, "decoder", policy, _relative(target), make_parts
+        "target_bias": AttentionBias(
+            causal=True, window=windows["decoder"], name="target_bias"
         ),
+        **stacks,
         "encoder_norm": norm("encoder_norm", config.final_norm, config, policy),
         "decoder_norm": norm("decoder_norm", config.final_norm, config, policy),
     }

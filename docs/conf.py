@@ -130,6 +130,15 @@ def process_docstring(app, what, name, obj, options, lines):
     lines[:] = restructured(lines)
 
 
+def process_signature(app, what, name, obj, options, signature, return_annotation):
+    """The arguments of a class's `__init__`, which Keras hides behind its own."""
+    if what != "class" or "(*args, **kwargs)" not in (signature or ""):
+        return None
+    parameters = list(inspect.signature(obj.__init__).parameters.values())[1:]
+    plain = [p.replace(annotation=inspect.Parameter.empty) for p in parameters]
+    return str(inspect.Signature(plain)), None
+
+
 def skip_member(app, what, name, obj, skip, options):
     """Leaves out what the arguments of a config say, and what nobody wrote about."""
     if isinstance(obj, property) and not (obj.__doc__ or "").strip():
@@ -169,5 +178,6 @@ def block_math(translator, node):
 
 def setup(app):
     app.connect("autodoc-process-docstring", process_docstring, priority=100)
+    app.connect("autodoc-process-signature", process_signature)
     app.connect("autodoc-skip-member", skip_member)
     app.add_html_math_renderer("mathml", (inline_math, None), (block_math, None))

@@ -1,4 +1,4 @@
-"""A model of many languages that was imported, behind HTTP: the language of each text."""
+"""An imported model of many languages behind HTTP: the language of each text."""
 
 import sys
 from pathlib import Path

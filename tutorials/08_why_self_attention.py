@@ -65,10 +65,11 @@ def numpy(tensor):
 # %% [markdown]
 # ## Time and memory of one layer
 #
-# A training step of a model that is one layer, on sequences of n vectors. This package
-# restricts attention with a mask: it computes all n² scores, and throws most away. So
-# its restricted attention shows the path of the table, not the complexity; an
-# implementation that gains from it needs a kernel of its own.
+# A training step of a model that is one layer, on sequences of n vectors. Restricted
+# attention is a mask here, as in the formula: all n² scores are computed, and most are
+# thrown away. So it shows the path of the table, not the complexity. That comes with
+# `MultiHeadAttention(window=r)`, as `attention_window` makes it in a model: it computes
+# blocks of the scores, and `benchmarks/attention_window.py` measures it.
 
 # %%
 D, ROWS = (16, 2) if FAST else (128, 8)

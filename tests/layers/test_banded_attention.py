@@ -204,6 +204,27 @@ def test_no_array_of_a_training_step_grows_with_the_square():
     assert largest(1024) <= 2 * largest(512) < 512**2
 
 
+@pytest.mark.one_backend("tensorflow")
+@pytest.mark.parametrize("compiled", [False, True], ids=["graph", "XLA"])
+def test_lengths_known_only_when_it_runs_take_blocks_in_training(compiled, lengths):
+    import tensorflow as tf
+
+    layer = attention(positional_encoding=layers.RelativeBuckets(4, 8, 20))
+
+    @tf.function(
+        jit_compile=compiled,
+        input_signature=[tf.TensorSpec((None, None, WIDTH), tf.float32)],
+    )
+    def run(states):
+        return layer(states, training=True)
+
+    for length in (LENGTH, 2):
+        states = ops.convert_to_tensor(STATES[:, :length])
+        expected, _ = layer(states, return_attention_weights=True)
+        np.testing.assert_allclose(run(states), expected, rtol=0, atol=1e-6)
+    assert lengths == [None]
+
+
 @pytest.mark.one_backend
 def test_a_ring_holds_the_newest_positions():
     found = [

@@ -3,6 +3,7 @@
 T target positions, S source positions, R hypotheses a line.
 """
 
+from collections.abc import Iterator
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from keras_transformer.models.word_attention import attends
 from keras_transformer.translation import rereading
 from keras_transformer.translation.batch_search import BatchSearch
 from keras_transformer.translation.batch_search import IdHypothesis
+from keras_transformer.translation.batch_search import Sentence
 from keras_transformer.translation.hypothesis import Hypothesis
 from keras_transformer.translation.hypothesis import TranslationScore
 from keras_transformer.translation.hypothesis import empty
@@ -252,6 +254,32 @@ class Translator:
             for parts, line in zip(regrouped(rows, pieces), pieces, strict=True)
         ]
         return joined if return_details else [row[0].text for row in joined]
+
+    def compile(
+        self, batch_size: int = 64, longest: int = 128, **options: Any
+    ) -> Iterator[tuple[int, int]]:
+        """Compiles the searches that `translate` may need; the first calls do not wait.
+
+        They are those of full batches and of single lines of each rounded length, of
+        the languages that are the translator's own, and without prefixes.
+
+        Args:
+            batch_size: that of `translate`.
+            longest: the most tokens of a source line.
+            options: those of `translate`.
+
+        Yields:
+            `(lines, tokens)`, the shape of each program, once it is compiled.
+
+        Raises:
+            InputError: where arguments are not right, or a language is missing.
+        """
+        check_counts(batch_size=batch_size, longest=longest)
+        resolved = self._resolved(self.decoding.updated(options))
+        (direction,) = self._directions(None, None, [""], resolved)
+        (ids,) = self._lines.encode([""], directions=[direction])
+        sentence = Sentence(ids, forced_start=direction.forced_id, direction=direction)
+        return self._searcher.compile(sentence, resolved, batch_size, longest)
 
     def score(
         self,

@@ -96,6 +96,7 @@ COMMANDS = {
         --source-language --target-language
     """,
     "info": "MODEL",
+    "compile": f"MODEL --batch-size --longest --top-beams {_SEARCH}",
     "serve": """
         MODEL --host --port --name --languages --beam-size --length-penalty --batch-size
         --queue --max-body --max-sentences --max-characters --max-request-characters

@@ -9,6 +9,8 @@ loaded here, and no other module names a framework.
   program per combination of shapes and options, without gradients. The model's weights
   may change between calls. `one_row` says that large matrices meet a single row, which
   affects only speed. Any number of threads may call it at once.
+* `expecting(steps)`: a context in which the loops of a program make so many steps in
+  all, as far as is known; a backend that compiles a loop late then does it at once.
 * `note_work(builds=False)`: called before a model is built (`builds`) or run. Raises a
   RuntimeError in the fork of a process whose work has started threads.
 * `concrete(tensor)`: its values as a NumPy array, if known and in host memory; None
@@ -85,6 +87,7 @@ compiles_training = _backend.compiles_training
 concrete = _backend.concrete
 distributions = _backend.distributions
 exp_of_difference = _backend.exp_of_difference
+expecting = _backend.expecting
 feeding = _backend.feeding
 hoists_invariants = _backend.hoists_invariants
 loop = _backend.loop

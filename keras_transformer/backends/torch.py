@@ -45,6 +45,13 @@ _aten = torch.ops.aten
 # and a traced step of a small model saves hundredths of a second.
 EAGER_STEPS = 48
 
+# Of so many steps, all are traced: the rows of a batch, which become fewer, share them
+# among three loops or so, and each should make as many as the eager ones.
+_MANY_STEPS = 192
+_expected_steps: contextvars.ContextVar[int] = contextvars.ContextVar(
+    "expected_steps", default=0
+)
+
 # State of the running program: the bodies of its loops, its options, and the numbers of
 # its loops.
 _program: contextvars.ContextVar[Any] = contextvars.ContextVar("program", default=None)
@@ -76,6 +83,15 @@ def compile(
     return run
 
 
+@contextlib.contextmanager
+def expecting(steps: int) -> Iterator[None]:
+    token = _expected_steps.set(steps)
+    try:
+        yield
+    finally:
+        _expected_steps.reset(token)
+
+
 def note_work(builds: bool = False) -> None:
     forks.check()
     if not builds:  # which starts no threads
@@ -101,7 +117,8 @@ class _Body:
     def __call__(
         self, body: Callable[..., Tensors], state: Tensors, constants: Tensors
     ) -> Tensors:
-        if self._traced is None and self._steps == EAGER_STEPS:
+        enough = self._steps >= EAGER_STEPS or _expected_steps.get() >= _MANY_STEPS
+        if self._traced is None and enough:
             # On copies: the body writes into its caches.
             copies = pytree.tree_map(torch.clone, (state, constants))
             self._traced = trace(body, *copies)

@@ -5,6 +5,7 @@ import gc
 import importlib.util
 import json
 import os
+import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -67,6 +68,18 @@ def _keep_programs() -> None:
     os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", f"{cache}/keras-transformer/jax")
     # JAX keeps programs that took a second to compile; those of a search take less.
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+
+
+def program_folder() -> str | None:
+    """Where the backend, once activated, keeps compiled programs; None: nowhere."""
+    if os.environ["KERAS_BACKEND"] == "jax":
+        return os.environ.get("JAX_COMPILATION_CACHE_DIR") or None
+    if os.environ["KERAS_BACKEND"] == "tensorflow":
+        for flag in shlex.split(os.environ.get("TF_XLA_FLAGS", "")):
+            name, _, value = flag.partition("=")
+            if name.lstrip("-") == "tf_xla_persistent_cache_directory" and value:
+                return value
+    return None
 
 
 def _is_installed(name: str) -> bool:

@@ -17,6 +17,7 @@ from keras_transformer.cli import exit_codes
 from keras_transformer.cli.attention import attention
 from keras_transformer.cli.average import average
 from keras_transformer.cli.compare import compare
+from keras_transformer.cli.compile import compile_
 from keras_transformer.cli.evaluate import evaluate
 from keras_transformer.cli.export import export
 from keras_transformer.cli.import_model import import_
@@ -28,7 +29,7 @@ from keras_transformer.cli.translate import translate
 
 #: In the order of the help.
 COMMANDS = (train, translate, score, evaluate, compare, average)
-COMMANDS += (import_, export, attention, info, serve)
+COMMANDS += (import_, export, attention, info, compile_, serve)
 
 
 def _print_version(wanted: bool) -> None:
@@ -100,7 +101,7 @@ def application() -> typer.Typer:
         pretty_exceptions_enable=False,
     )
     for command in COMMANDS:
-        # `import` is no name that a function may have.
+        # `import` is no name that a function may have, and `compile` is Python's own.
         app.command(command.__name__.rstrip("_"), cls=_Command)(command)
     return app
 

@@ -124,13 +124,44 @@ class BatchSearch:
 
         def translate(job: tuple[np.ndarray, Shape]) -> list[list[IdHypothesis]]:
             rows, shape = job
-            return list(self._translate([sentences[i] for i in rows], options, shape))
+            steps = shapes.count(shape) * (options.most_tokens or shape[1])
+            with backends.expecting(steps):
+                found = self._translate([sentences[i] for i in rows], options, shape)
+                return list(found)
 
         jobs = list(zip(batches, shapes, strict=True))
         for rows, batch in zip(batches, self._map(translate, jobs), strict=True):
             for row, hypotheses in zip(rows, batch, strict=True):
                 results[row] = hypotheses
         return results
+
+    def compile(
+        self,
+        sentence: Sentence,
+        options: DecodingOptions,
+        batch_size: int,
+        longest: int,
+    ) -> Iterator[Shape]:
+        """Compiles searches, of full batches and of single sentences.
+
+        Args:
+            sentence: a short one, to be searched with each program.
+            options: of the search.
+            batch_size: the rows of a full batch.
+            longest: the most source positions.
+
+        Yields:
+            The shape of each, once it is compiled.
+        """
+        backends.note_work()
+        longest = min(longest, self.model.config.longest_sequence)
+        lengths = {self._shape(1, length)[1] for length in range(1, longest + 1)}
+        plan = self._plan(_program(options), options.most_tokens)
+        for rows in dict.fromkeys([power_of_two(batch_size), 1]):
+            for length in sorted(lengths):
+                (shape,) = plan.own([(rows, length)])
+                list(self._translate([sentence], options, shape))
+                yield shape
 
     def score(
         self,

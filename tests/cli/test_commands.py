@@ -165,3 +165,38 @@ def test_average_passes_its_arguments_on(model, invoke, monkeypatch, tmp_path):
     assert found == [("new", 5, None), ("new", 2, None), ("new", 5, 3)]
     with pytest.raises(InputError, match=r"no folder .*missing; give a run folder"):
         invoke("average", tmp_path / "missing", "--output", "new")
+
+
+# === compile ===
+
+
+@pytest.mark.parametrize(
+    "backend, variables, folder",
+    [
+        ("jax", {"JAX_COMPILATION_CACHE_DIR": "kept"}, "kept"),
+        (
+            "tensorflow",
+            {"TF_XLA_FLAGS": "--x=1 --tf_xla_persistent_cache_directory=a"},
+            "a",
+        ),
+        ("tensorflow", {"TF_XLA_FLAGS": "--x=1"}, None),
+        ("torch", {}, None),
+    ],
+)
+def test_compile_says_what_is_kept_and_where(
+    model, invoke, monkeypatch, backend, variables, folder
+):
+    monkeypatch.setattr("keras_transformer.cli.backend.activate", lambda: None)
+    for name, value in {"KERAS_BACKEND": backend, **variables}.items():
+        monkeypatch.setenv(name, value)
+    result = invoke("compile", model, "--batch-size", 8, "--beam-size", 3)
+    lines = result.stdout.splitlines()
+    if folder is None:
+        assert lines == [
+            f"{backend} keeps no programs, so nothing was compiled; see docs/speed.md"
+        ]
+        return
+    starts = ["8 lines of up to 128 tokens: 0", "a line of up to 128 tokens: 0"]
+    assert [line.partition(".")[0] for line in lines] == [*starts, "2 programs in 0"]
+    assert lines[-1].endswith(f" s, kept in {folder}")
+    assert fake_program.Translator.last.options == {"beam_size": 3}

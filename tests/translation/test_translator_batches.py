@@ -140,6 +140,30 @@ def test_a_job_of_several_batches_has_one_shape_and_a_single_line_its_own(
     assert [row[0].ids for row in found] == [row[0].ids for row in alone]
 
 
+@pytest.mark.parametrize("options", [{}, {"beam_size": 1, "max_length": 12}])
+def test_what_compile_has_made_serves_every_batch(translator, monkeypatch, options):
+    searcher, programs = translator._searcher, []
+
+    def noted(search):
+        def run(source, *arguments, **options):
+            key = tuple(source.shape), [sorted(part) for part in arguments[1:]]
+            programs.append((key, options))
+            return search(source, *arguments, **options)
+
+        return run
+
+    for name in ("_search", "_search_few_rows"):
+        monkeypatch.setattr(searcher, name, noted(getattr(searcher, name)))
+    shapes = list(translator.compile(2, 64, **options))
+    assert shapes == [(rows, n) for rows in (2, 1) for n in (8, 16, 24, 32, 48, 64)]
+    made, programs = programs.copy(), []
+    lines = lines_of(translator.tokenizer)
+    translator.translate([*lines, lines[0]], batch_size=2, **options)
+    translator.translate(lines[:1], **options)
+    assert len(programs) == 3
+    assert all(program in made for program in programs)
+
+
 def test_what_is_no_part_of_a_search_makes_no_program(translator, monkeypatch):
     searcher, keys = translator._searcher, []
     search = searcher._search

@@ -1,5 +1,6 @@
 """Model folders given on the command line: checked and loaded."""
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +14,7 @@ from keras_transformer.errors import InputError
 _FOREIGN = (".npz", ".bin", ".bin.gz", ".argosmodel", ".safetensors")
 
 if TYPE_CHECKING:
-    from keras_transformer.engines.ctranslate2_translator import CTranslate2Translator
+    from keras_transformer.engines import ctranslate2_translator
     from keras_transformer.translator import Translator
 
 
@@ -41,7 +42,7 @@ def load_on(
     target_language: str | None,
     lacking: Mapping[str, bool],
     decoding: Mapping[str, Any],
-) -> "Translator | CTranslate2Translator":
+) -> "Translator | ctranslate2_translator.CTranslate2Translator":
     """The translator of `load` on an engine; see `load_translator`."""
     if engine is EngineName.keras:
         return load(
@@ -52,8 +53,9 @@ def load_on(
         )
     _check(folder, *others)
     from keras_transformer.engines.choice import load_translator
+    from keras_transformer.engines.ctranslate2_translator import CTranslate2Translator
 
-    return load_translator(
+    translator = load_translator(
         folder,
         *others,
         engine=engine,
@@ -63,6 +65,9 @@ def load_on(
         before_keras=backend.activate,
         **decoding,
     )
+    if engine is not EngineName.auto and isinstance(translator, CTranslate2Translator):
+        print(f"engine: {translator.name}", file=sys.stderr, flush=True)
+    return translator
 
 
 def _check(*folders: Path) -> None:

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 from typing import Any
 
 from keras_transformer.engines import EngineName
@@ -11,6 +12,12 @@ from keras_transformer.engines import engine_name
 from keras_transformer.engines.conversion import refuse_arguments
 from keras_transformer.engines.ctranslate2_translator import CTranslate2Translator
 from keras_transformer.errors import InputError
+
+if TYPE_CHECKING:
+    from keras_transformer.translator import Translator
+
+#: Why `auto` takes CTranslate2.
+FITS = "it is installed, and has all that is asked for"
 
 
 def load_translator(
@@ -22,7 +29,7 @@ def load_translator(
     lacking: Mapping[str, bool] | None = None,
     before_keras: Callable[[], None] | None = None,
     **options: Any,
-) -> Any:
+) -> "Translator | CTranslate2Translator":
     """The translator of a model folder, on the engine that is asked for.
 
     Args:
@@ -67,9 +74,8 @@ def load_translator(
                 raise
             print(f"engine: keras ({error})", file=sys.stderr, flush=True)
         else:
-            why = " (it is installed, and has all that is asked for)"
-            why = why if chosen == EngineName.auto else ""
-            print(f"engine: {fast.name}{why}", file=sys.stderr, flush=True)
+            if chosen == EngineName.auto:
+                print(f"engine: {fast.name} ({FITS})", file=sys.stderr, flush=True)
             return fast
     if before_keras:
         before_keras()

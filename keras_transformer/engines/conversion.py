@@ -4,13 +4,17 @@ An entry has the digest of all that it was made from as its name, and holds dige
 its own files, so that damage is noticed. It is written whole or not at all.
 """
 
+import contextlib
 import importlib.util
 import json
 import os
+from collections.abc import Iterator
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from typing import NamedTuple
+
+import filelock
 
 from keras_transformer.config import TranslationConfig
 from keras_transformer.config.decoding import DecodingOptions
@@ -97,13 +101,29 @@ def convert(
         codes = {name: code for name, code in pair if code is not None}
     entry = cache_folder() / "ctranslate2" / _digest(folder, config, codes)
     if not _is_whole(entry):
-        remove(entry)
-        try:
-            _write(entry, folder, codes)
-        except InputError:
+        with _locked(entry):
             if not _is_whole(entry):  # no other process has written it meanwhile
-                raise
+                remove(entry)
+                _write(entry, folder, codes)
     return Conversion(entry / _MODEL, config.model, decoding, languages)
+
+
+@contextlib.contextmanager
+def _locked(entry: Path) -> Iterator[None]:
+    """A lock that one process holds, which may write an entry."""
+    lock = filelock.FileLock(entry.with_name(f".{entry.name}.lock"))
+    try:
+        entry.parent.mkdir(parents=True, exist_ok=True)
+        lock.acquire()
+    except OSError as error:
+        raise InputError(
+            f"cannot write the cache {entry.parent}: {error.strerror}; set "
+            f"XDG_CACHE_HOME to another folder, or use the engine keras"
+        ) from None
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def check_options(search: DecodingOptions) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from keras_transformer.config.languages import refuse_languages
 from keras_transformer.engines import EngineName
+from keras_transformer.engines.choice import FITS
 from keras_transformer.errors import InputError
 from keras_transformer.serving.engine import Engine
 from keras_transformer.serving.limits import Limits
@@ -48,13 +49,18 @@ def load_engine(
         return CTranslate2Engine(folder, limits, **options)
     if engine != EngineName.keras:
         try:
-            return _converted(
+            fast = _converted(
                 Path(folder), limits, source_language, target_language, options
             )
         except InputError as error:
             if engine == EngineName.ctranslate2:
                 raise
             print(f"engine: keras ({error})", file=sys.stderr, flush=True)
+        else:
+            why = f" ({FITS})" if engine == EngineName.auto else ""
+            name = fast.info()["engine"]
+            print(f"engine: {name}{why}", file=sys.stderr, flush=True)
+            return fast
     if before_keras:
         before_keras()
     from keras_transformer.serving.translator_engine import TranslatorEngine
@@ -83,11 +89,9 @@ def _converted(
         source_language=source_language,
         target_language=target_language,
     )
-    engine = CTranslate2Engine(
+    return CTranslate2Engine(
         conversion.export, limits, **options, decoding=conversion.decoding
     )
-    print(f"engine: {engine.info()['engine']}", file=sys.stderr, flush=True)
-    return engine
 
 
 def is_ctranslate2(folder: str | Path) -> bool:

@@ -5,6 +5,7 @@ import importlib.util
 import json
 import operator
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -112,6 +113,22 @@ def test_a_conversion_is_kept_and_a_damaged_one_is_made_again(cache):
     (export / "model.json").unlink()
     (export.parent / "sha256.json").write_text("[")
     assert cached() == export and len(made) == count + 2
+
+
+def test_of_processes_that_start_together_one_converts(cache):
+    export, made = cached(), cache[1]
+    (export / "model.bin").unlink()
+    count = len(made)
+    with ThreadPoolExecutor(3) as pool:
+        assert set(pool.map(lambda _: cached(), range(3))) == {export}
+    assert len(made) == count + 1
+
+
+def test_a_cache_that_cannot_be_written_is_named(tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    with pytest.raises(InputError, match="set XDG_CACHE_HOME to another folder"):
+        cached()
 
 
 def test_a_key_is_the_weights_the_config_and_the_tokenizer(cache, tmp_path):

@@ -42,12 +42,18 @@ def main():
     parser.add_argument("--plot", type=Path, help="a picture to write")
     arguments = parser.parse_args()
     print(machine(), keras.backend.backend(), arguments.preset, flush=True)
-    jobs = [(arguments.window, length) for length in arguments.lengths]
-    jobs += [(None, n) for n in arguments.lengths if n <= arguments.longest_full]
+    jobs = [
+        (window, length)
+        for length in arguments.lengths
+        for window in (arguments.window, None)
+        if window or length <= arguments.longest_full
+    ]
     found = {job: [] for job in jobs}
     for _ in range(arguments.rounds):
         for job in jobs:
-            found[job] += measure(arguments, *job)
+            steps = measure(arguments, *job)
+            print(*job, *steps, flush=True)
+            found[job] += steps
     medians = {
         job: {
             name: statistics.median(step[name] for step in steps) for name in MEASURES

@@ -88,11 +88,11 @@ def test_a_longer_cache_serves_as_well(models):
 @pytest.mark.parametrize("beam_size", [1, 3, 9], ids=["greedy", "shared", "copied"])
 def test_a_search_finds_what_its_masked_form_finds(models, beam_size):
     """Beyond the ring's places, with hypotheses that change their order."""
-    options = DecodingOptions(beam_size=beam_size, min_length=12, max_length=12)
-    source = ops.convert_to_tensor(SOURCE)
-    limits = ops.convert_to_tensor(np.array([12, 12], "int32"))
+    options = DecodingOptions(beam_size=beam_size, min_length=7, max_length=7)
+    source = ops.convert_to_tensor(SOURCE[:, :5])
+    limits = ops.convert_to_tensor(np.array([7, 7], "int32"))
     found, expected = (
-        search(model, source, limits, length=12, options=options) for model in models
+        search(model, source, limits, length=7, options=options) for model in models
     )
     np.testing.assert_array_equal(numpy(found.tokens), numpy(expected.tokens))
     np.testing.assert_allclose(numpy(found.scores), numpy(expected.scores), atol=1e-4)

@@ -348,8 +348,10 @@ class Transformer(TranslationModel):
     ) -> Tensor:
         """The bias of self-attention in a step: what each hypothesis may attend to."""
         allowed = masks.causal_mask(1, length, offset=position)  # (1, L)
-        if (window := self.target_bias.window) is not None:
-            window = masks.local_mask(1, window, length, offset=position)
+        if self.target_bias.window is not None:
+            window = masks.local_mask(
+                1, self.target_bias.window, length, offset=position
+            )
             allowed = masks.combine(allowed, window)
         if isinstance(cache, shared_cache.SharedCache):
             allowed = shared_cache.own_past(cache, allowed)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from typing import Self
 
 import keras
+import numpy as np
 
 
 class _Built(NamedTuple):
@@ -36,6 +37,7 @@ class AheadBatches(keras.utils.PyDataset):
 
     Attributes:
         special_ids: those of the batches.
+        shapes: for each index that was read in this epoch, the shapes of its arrays.
         error: the last error that reading raised; None before.
     """
 
@@ -49,6 +51,7 @@ class AheadBatches(keras.utils.PyDataset):
         self.batches = batches
         self.special_ids = batches.special_ids
         self.depth = depth
+        self.shapes: dict[int, tuple[Any, ...]] = {}
         self.error: Exception | None = None
         self._ready = ready
         self._building = threading.Lock()
@@ -61,11 +64,14 @@ class AheadBatches(keras.utils.PyDataset):
         if built.error is not None:
             self.error = built.error
             raise built.error
+        arrays = keras.tree.flatten(built.batch)
+        self.shapes[index] = tuple(tuple(np.shape(array)) for array in arrays)
         return built.batch
 
     def on_epoch_begin(self) -> None:
         self.batches.on_epoch_begin()
         self._end()
+        self.shapes.clear()
         # A daemon: a process that ends does not wait for it.
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()

@@ -228,6 +228,46 @@ class StopOnNaN(keras.callbacks.Callback):
             self.model.stop_training = True
 
 
+class CompileTime(keras.callbacks.Callback):
+    """Says once how long it took until the step was compiled for every shape.
+
+    It may be used in several `fit` calls. The time is that of the first step of each
+    shape, which waits for its program to be compiled, or read from a cache.
+
+    Args:
+        count: the number of shapes that batches have.
+        say: a function that receives the message.
+
+    Attributes:
+        shape_of: a function from the number of a step since `fit` began to the shape of
+            its batch.
+    """
+
+    def __init__(self, count: int, say: Callable[[str], None]) -> None:
+        super().__init__()
+        self.shape_of: Callable[[int], Any] = int
+        self._say = say
+        self._count = count
+        self._seen: set[Any] = set()
+        self._began = 0.0
+        self._seconds = 0.0
+
+    def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+        self._began = time.monotonic()
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        shape = self.shape_of(batch)
+        if shape in self._seen:
+            return
+        self._seen.add(shape)
+        self._seconds += time.monotonic() - self._began
+        if len(self._seen) == self._count:
+            self._say(
+                f"the training step is compiled for all {self._count} shapes: "
+                f"{self._seconds:.1f} s"
+            )
+
+
 class UnreadLogs(keras.callbacks.CallbackList):
     """Callbacks that get the logs of each step as the backend's tensors.
 

@@ -33,6 +33,7 @@ from keras_transformer.training.averaging import average_checkpoints
 from keras_transformer.training.averaging import steps_to_deliver
 from keras_transformer.training.averaging import weights_reader
 from keras_transformer.training.averaging import without_damaged
+from keras_transformer.training.callbacks import CompileTime
 from keras_transformer.training.callbacks import Progress
 from keras_transformer.training.callbacks import ResumeState
 from keras_transformer.training.callbacks import StopOnNaN
@@ -161,6 +162,7 @@ class Run:
         self.say = say
         steps = config.training.steps
         self.progress = Progress(state.step, steps, self._tokens_per_step())
+        self.compiling = self._compile_time()
 
     def train(self) -> list[Score] | None:
         """See the function `train`."""
@@ -183,6 +185,11 @@ class Run:
             "a better validation for too long; increase training.patience to "
             "continue"
         )
+
+    def _compile_time(self) -> CompileTime | None:
+        if not self.model.jit_compile:
+            return None
+        return CompileTime(len(self.batches.shapes), self.say)
 
     def _tokens_per_step(self) -> float:
         return self.batches.num_tokens / len(self.batches)
@@ -224,7 +231,10 @@ class Run:
     def _fit(self, end: int, stop: StopOnSignal) -> dict[str, float]:
         state = self.state
         resume = ResumeState(self.metrics)
-        nan = StopOnNaN()
+        # Several devices take one step at a time: where processes agree (`stop`), no
+        # other collective operation may be under way.
+        alone = self.config.training.distribution == "none"
+        nan = StopOnNaN() if alone else StopOnNaN(lag=0)
         progress = [self.progress] if self.distribution.is_chief else []
         began = time.monotonic()
         try:
@@ -235,6 +245,7 @@ class Run:
                 end,
                 [*progress, resume, nan, stop],
                 self.distribution.part,
+                self.compiling,
             )
         except Exception:
             if fault := self.batches.pairs.fault:  # TensorFlow has replaced it

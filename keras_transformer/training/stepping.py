@@ -8,6 +8,7 @@ from typing import Any
 from keras_transformer import backends
 from keras_transformer.data.ahead import AheadBatches
 from keras_transformer.data.batching import TokenBatches
+from keras_transformer.training.callbacks import CompileTime
 from keras_transformer.training.callbacks import UnreadLogs
 
 
@@ -18,6 +19,7 @@ def train_steps(
     end: int,
     callbacks: Sequence[Any] = (),
     part: tuple[int, int] = (0, 1),
+    compiling: CompileTime | None = None,
 ) -> dict[str, float]:
     """The metrics of the steps from `begin` to before `end`, which it trains.
 
@@ -30,10 +32,14 @@ def train_steps(
         end: the number of steps afterwards, if no callback stops it.
         callbacks: callbacks of Keras.
         part: the arguments of `TokenBatches.part`, for one of several processes.
+        compiling: another callback, which is told the shapes of the batches.
     """
     check = model.data_check()
     dataset = batches.from_step(begin, part=part)
     with AheadBatches(dataset, lambda b: backends.on_device(check(b))) as ahead:
+        if compiling is not None:
+            compiling.shape_of = ahead.shapes.get
+            callbacks = [*callbacks, compiling]
         try:
             history = model.fit(
                 ahead,

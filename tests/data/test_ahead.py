@@ -69,6 +69,7 @@ def test_what_is_read_out_of_order_is_the_same():
         ]
         ahead.on_epoch_end()
         assert ahead[9] == 9
+        assert ahead.shapes[9] == ((),)
         ahead.on_epoch_begin()
         assert [ahead[index] for index in range(3)] == [0, 1, 2]
 

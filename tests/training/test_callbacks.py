@@ -9,6 +9,7 @@ import pytest
 from keras_transformer.errors import InputError
 from keras_transformer.training import AverageWeights
 from keras_transformer.training import callbacks as module
+from keras_transformer.training.callbacks import CompileTime
 from keras_transformer.training.callbacks import Progress
 from keras_transformer.training.callbacks import StopOnNaN
 from keras_transformer.training.callbacks import StopOnSignal
@@ -113,3 +114,18 @@ def test_a_loss_is_read_when_later_steps_are_under_way():
     assert watch.batch is None
     watch.on_epoch_end(0)
     assert watch.batch == 0
+
+
+@pytest.mark.no_backend
+def test_the_time_of_compiling_is_said_when_the_last_shape_has_come(monkeypatch):
+    now, lines = [0.0], []
+    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    compiling = CompileTime(2, lines.append)
+    for shapes, seconds in (([8, 8], [5.0, 1.0]), ([8, 4, 4], [1.0, 7.0, 1.0])):
+        compiling.shape_of = shapes.__getitem__  # of one `fit`
+        for batch, duration in enumerate(seconds):
+            compiling.on_train_batch_begin(batch)
+            now[0] += duration
+            compiling.on_train_batch_end(batch)
+        assert len(lines) == (len(set(shapes)) == 2)
+    assert lines == ["the training step is compiled for all 2 shapes: 12.0 s"]

@@ -69,3 +69,46 @@ def test_a_batch_that_cannot_be_built_ends_the_run_with_its_error(
     with pytest.raises(InputError, match=r"^batch 4 cannot be read$"):
         train(config)
     assert steps == [1, 2, 3]
+
+
+@pytest.mark.one_backend("jax")
+def test_a_run_that_goes_on_compiles_nothing(config_file, tmp_path, monkeypatch):
+    """JAX keeps the programs of a training on disk, where the commands keep them."""
+    import jax
+    from jax.experimental.compilation_cache import compilation_cache
+
+    counts = dict.fromkeys(("cache_hits", "cache_misses"), 0)
+
+    def count(event, **_):
+        name = event.removeprefix("/jax/compilation_cache/")
+        if name in counts:
+            counts[name] += 1
+
+    settings = {
+        "jax_compilation_cache_dir": str(tmp_path / "programs"),
+        "jax_persistent_cache_min_compile_time_secs": 0.0,
+    }
+    before = {name: getattr(jax.config, name) for name in settings}
+    jax.monitoring.register_event_listener(count)
+    try:
+        for name, value in settings.items():
+            jax.config.update(name, value)
+        compilation_cache.reset_cache()
+        options = ["data.validation=null", "data.test=null", "training.steps=3"]
+        jax.clear_caches()
+        train(load_config(config_file, [*options, "output=whole"]))
+        assert counts["cache_misses"]
+
+        stopped = load_config(config_file, [*options, "output=stopped"])
+        with monkeypatch.context() as patch:
+            patch.setattr(running, "Progress", terminating_at(1))
+            with pytest.raises(running.Interrupted):
+                train(stopped)
+        jax.clear_caches()  # as a new process
+        counts.update(cache_hits=0, cache_misses=0)
+        train(stopped)
+        assert counts["cache_hits"] and not counts["cache_misses"]
+    finally:
+        for name, value in before.items():
+            jax.config.update(name, value)
+        compilation_cache.reset_cache()

@@ -1,7 +1,10 @@
 # %% [markdown]
 # # Lesson 1: attention from the formula
 #
-#     Attention(Q, K, V) = softmax(Q Kᵀ / √d_k + M) V
+# $$
+# \mathrm{Attention}(Q, K, V) =
+# \mathrm{softmax}\left(\frac{Q K^\top}{\sqrt{d_k}} + M\right) V
+# $$
 #
 # Equation 1 of *Attention Is All You Need*, with the mask M written out. Here it is
 # taken apart on a few vectors: what a query asks and a key answers, what masks are for,
@@ -170,10 +173,16 @@ for size in SIZES:
     assert abs(scores[size].var() / size - 1.0) < 0.25
 
 # %% [markdown]
-# Then the gradient. With p = softmax(s), ∂p_i/∂s_j = p_i (1{i=j} - p_j): where one
-# weight is nearly 1 and the others are nearly 0, all of these are nearly 0. The norm of
-# this matrix, the root of the sum of its squares, says how much of a gradient survives
-# on its way from the weights to the scores; below is the median of all draws.
+# Then the gradient. With p = softmax(s) it is
+#
+# $$
+# \frac{\partial p_i}{\partial s_j} = p_i\, (\delta_{ij} - p_j)
+# $$
+#
+# where δ is 1 if i = j, and else 0. Where one weight is nearly 1 and the others are
+# nearly 0, all of these are nearly 0. The norm of this matrix, the root of the sum of
+# its squares, says how much of a gradient survives on its way from the weights to the
+# scores. Below is the median of all draws.
 
 
 # %%
@@ -297,8 +306,14 @@ np.testing.assert_allclose(mixed_exchanged[2], mixed[2], atol=1e-5)
 #
 # Multi-head attention applies the function above once for each head, to projections of
 # its own, and multiplies the results, side by side, with one more matrix:
-# Concat(head_1, ..., head_H) W^O. With random weights and a causal mask, the plain loop
-# gives what `MultiHeadAttention` gives.
+#
+# $$
+# \mathrm{MultiHead}(Q, K, V) =
+# \mathrm{Concat}(\mathrm{head}_1, \ldots, \mathrm{head}_H)\, W^O
+# $$
+#
+# With random weights and a causal mask, the plain loop gives what `MultiHeadAttention`
+# gives.
 
 
 # %%
@@ -338,3 +353,19 @@ ordered = numpy(layer(positions(ops.convert_to_tensor(stream))))
 shuffled = numpy(layer(positions(ops.convert_to_tensor(stream[:, order]))))
 assert np.abs(shuffled - ordered[:, order]).max() > 1e-2
 print("done: every claim of this lesson was checked")
+
+# %% [markdown]
+# ## What was seen
+#
+# * Attention is a weighted mean of values. The weights are a softmax of how well each
+#   key matches the query.
+# * What a mask blocks has the weight 0, and changes nothing.
+# * Without the division by √d_k the gradient dies out as d_k grows.
+# * One head gives one mixture; two heads keep two neighbours apart.
+# * Attention does not know the order of its inputs.
+#
+# ## Exercise
+#
+# Set `SHARP` to 1 in the section on heads, and draw the two heads again. How sharp must
+# a query be for a head to see one word alone? Then give `attention` a mask with a row
+# that blocks everything, in NumPy and in the layer: what do both give?

@@ -70,8 +70,13 @@ np.testing.assert_allclose(likeness[10, 15], likeness[70, 75], rtol=1e-4)
 #
 # A block of the encoder is two sublayers: self-attention, where each position gathers
 # from all others, and a feed-forward network, which works on each position by itself.
-# Around each stands the residual connection: LayerNorm(x + Sublayer(x)). A block of the
-# decoder has a third between the two: attention to the encoder's output.
+# Around each stands the residual connection:
+#
+# $$
+# \mathrm{LayerNorm}(x + \mathrm{Sublayer}(x))
+# $$
+#
+# A block of the decoder has a third between the two: attention to the encoder's output.
 #
 # `AttentionBias` makes of the ids what is added to the scores: the masks of lesson 1,
 # as 0 and very negative numbers. With `reverse=True` the embedding is read backwards:
@@ -247,7 +252,9 @@ np.testing.assert_allclose(alone, logits[1:, :4], atol=1e-5)
 # for a feed-forward network and 2D for a normalization, a model of N blocks on each
 # side has
 #
-#     V D + N (A + P + 4D) + N (2A + P + 6D)
+# $$
+# V D + N (A + P + 4 D) + N (2 A + P + 6 D)
+# $$
 #
 # weights: one matrix serves as source embedding, target embedding and output. Below are
 # the rows of Table 3 in which the paper prints a number, those of its groups (B) and
@@ -331,3 +338,18 @@ figure.savefig("lesson_2_weights.png")
 share = parts["base"]["embedding"] / sum(parts["base"].values())
 assert 0.29 < share < 0.31
 print("done: every claim of this lesson was checked")
+
+# %% [markdown]
+# ## What was seen
+#
+# * Figure 1 of the paper is a dozen calls of layers.
+# * The assembled graph and `Transformer(config)` are the same function.
+# * Each row of the paper's Table 3 is a few fields of a config.
+# * A closed formula gives the number of weights, and three tenths of those of `base`
+#   are the embedding.
+#
+# ## Exercise
+#
+# Assemble a pre-norm model: call the blocks with `normalize_first=True`, and add what
+# the config `normalize_first=True` adds besides. Compare it with `Transformer(config)`.
+# How many weights does it have more, and where?

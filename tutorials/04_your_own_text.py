@@ -311,3 +311,17 @@ assert "runs/mine/average" in message
 #   sentences.
 # * Translations that repeat themselves or break off: too few steps. All of them the
 #   same: the source is not used yet, so train longer or with a lower learning rate.
+
+# %% [markdown]
+# ## What was seen
+#
+# * Two text files and a config of two dozen lines make a translator.
+# * A run that is killed goes on, and ends as if it had not been.
+# * File, server and Python give the same translations.
+# * A message says what is wrong, where, and how to mend it.
+#
+# ## Exercise
+#
+# Give the run `patience: 2`, `keep_best: 1` and `average_best: 1`, and read in the log
+# where it ends. Is the best checkpoint better on the test text than the mean of the
+# last ones? `keras-transformer compare` says whether the difference is chance.

@@ -298,3 +298,16 @@ assert [each["translation"] for each in answer["predictions"]] == expected[:1]
 # %% [markdown]
 # How fast each of them is, what int8 costs and where LiteRT stands is measured in
 # `tutorials/deployment/README.md`; how CTranslate2's beam search differs, too.
+
+# %% [markdown]
+# ## What was seen
+#
+# * One model goes out in three formats, and none needs Keras where it runs.
+# * Each gives the text that Keras gives.
+# * TF Serving's requests are answered by gRPC, and by `serve` over REST.
+#
+# ## Exercise
+#
+# Export to LiteRT as well, with `--quantization float16`, and run the `translate.py`
+# beside it. How large is the file, and how many of the texts are the same? Then export
+# ONNX with `--quantization int8`, and score both with `keras-transformer compare`.

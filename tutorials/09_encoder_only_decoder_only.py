@@ -253,3 +253,16 @@ print("done: every claim of this lesson was checked")
 # same sentences: each asks it for every token, and the encoder for one of seven; and no
 # token before the one it guesses is ever hidden from it. Seeing more decides where what
 # came before says little; digits of a number neither of them can know.
+
+# %% [markdown]
+# ## What was seen
+#
+# * Encoder and decoder are one block; the causal mask is the difference.
+# * The encoder fills a gap from both sides, the decoder goes on with a beginning.
+# * The encoder guesses more where the beginning of a sentence is open.
+#
+# ## Exercise
+#
+# Let the encoder hide one token of three in place of one of seven. Which of the thirds
+# gains, and which loses? Then give the decoder the sentences backwards, and count by
+# thirds again.

@@ -270,3 +270,17 @@ assert answer["translations"] == found[-1:]
 
 # %%
 print("done: every claim of this lesson was checked")
+
+# %% [markdown]
+# ## What was seen
+#
+# * A folder of another toolkit becomes a model folder, and translates as before.
+# * Tuning on new sentences alone mends what is new, and forgets the rest.
+# * Old text beside the new one keeps both.
+# * The tuned model is exported and served as any other.
+#
+# ## Exercise
+#
+# Tune with LoRA: `training.lora: {rank: 8}` or `model.enable_lora(8)`, and a learning
+# rate ten times as high. How many weights learn, and how much is forgotten without old
+# text beside the new one?

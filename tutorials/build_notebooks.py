@@ -1,10 +1,11 @@
 """Builds notebooks with their outputs from the lessons, their single source.
 
-    python tutorials/build_notebooks.py [--fast] [LESSON ...]
+    python tutorials/build_notebooks.py [--fast | --text] [LESSON ...]
 
 LESSON is a number such as 3, or the path of a lesson; left out, all of them. Each runs
 from the beginning in a folder of its own; `notebooks/` gets what it showed. With
-`--fast` it runs in its fast mode, and a line at the notebook's top says so. Needs
+`--fast` it runs in its fast mode, and a line at the notebook's top says so. With
+`--text` nothing runs: only text between unchanged code is new. Needs
 `pip install '.[all,tutorials]'`.
 """
 
@@ -57,6 +58,27 @@ def build(lesson: Path, fast: bool) -> nbformat.NotebookNode:
             "language_info": {"name": "python"},
         }
     )
+    nbformat.validate(notebook)
+    return notebook
+
+
+def rewritten(lesson: Path, path: Path) -> nbformat.NotebookNode:
+    """A notebook with the texts of its lesson, and the outputs that it has."""
+    notebook = nbformat.read(path, as_version=4)
+    ran = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    cells = jupytext.read(lesson).cells
+    code = [cell.source for cell in cells if cell.cell_type == "code"]
+    if code != [cell.source for cell in ran]:
+        raise SystemExit(f"the code of {lesson.name} has changed; leave out --text")
+    is_fast = any(cell.source == FAST for cell in notebook.cells)
+    outputs = iter(ran)
+    notebook.cells = [
+        next(outputs) if cell.cell_type == "code" else cell for cell in cells
+    ]
+    if is_fast:
+        notebook.cells.insert(1, nbformat.v4.new_markdown_cell(FAST))
+    for number, cell in enumerate(notebook.cells):
+        cell.id = f"cell-{number}"
     nbformat.validate(notebook)
     return notebook
 
@@ -121,13 +143,18 @@ def chosen(names: list[str]) -> list[Path]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("lessons", nargs="*", metavar="LESSON", help="3, or its path")
-    parser.add_argument("--fast", action="store_true", help="run the fast mode")
+    way = parser.add_mutually_exclusive_group()
+    way.add_argument("--fast", action="store_true", help="run the fast mode")
+    way.add_argument("--text", action="store_true", help="run nothing: text alone")
     arguments = parser.parse_args()
     NOTEBOOKS.mkdir(exist_ok=True)
     for lesson in chosen(arguments.lessons):
         path = NOTEBOOKS / f"{lesson.stem}.ipynb"
         print(lesson.name, flush=True)
-        nbformat.write(build(lesson, arguments.fast), path)
+        built = (
+            rewritten(lesson, path) if arguments.text else build(lesson, arguments.fast)
+        )
+        nbformat.write(built, path)
 
 
 if __name__ == "__main__":

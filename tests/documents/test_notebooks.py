@@ -36,6 +36,11 @@ def test_a_notebook_is_its_lesson(lesson):
 
 
 @pytest.mark.parametrize("lesson", LESSONS, ids=lambda path: path.stem)
+def test_a_lesson_ends_with_an_exercise(lesson):
+    assert "## Exercise" in jupytext.read(lesson).cells[-1].source
+
+
+@pytest.mark.parametrize("lesson", LESSONS, ids=lambda path: path.stem)
 def test_a_notebook_shows_its_outputs_and_no_machine(lesson):
     path = NOTEBOOKS / f"{lesson.stem}.ipynb"
     notebook = nbformat.read(path, as_version=4)

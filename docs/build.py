@@ -42,7 +42,18 @@ def build(output: Path) -> int:
     sys.path.insert(0, str(ROOT))  # documents this clone
     runpy.run_path(str(FOLDER / "reference.py"))["write"]()
     work = str(output.parent / f"{output.name}-doctrees")
-    arguments = ["-q", "-W", "--keep-going", "-n", "-b", "html", "-c", str(FOLDER)]
+    arguments = [
+        "-q",
+        "-E",
+        "-a",
+        "-W",
+        "--keep-going",
+        "-n",
+        "-b",
+        "html",
+        "-c",
+        str(FOLDER),
+    ]
     code = build_main([*arguments, "-d", work, str(ROOT), str(output)])
     if code == 0:
         (output / "index.html").write_text(REDIRECT, encoding="utf-8")

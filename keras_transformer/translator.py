@@ -27,13 +27,13 @@ from keras_transformer.models.word_attention import attends
 from keras_transformer.translation import rereading
 from keras_transformer.translation.batch_search import BatchSearch
 from keras_transformer.translation.batch_search import IdHypothesis
-from keras_transformer.translation.batch_search import Sentence
 from keras_transformer.translation.hypothesis import Hypothesis
 from keras_transformer.translation.hypothesis import TranslationScore
 from keras_transformer.translation.hypothesis import empty
 from keras_transformer.translation.hypothesis import join
 from keras_transformer.translation.hypothesis import ranked
 from keras_transformer.translation.hypothesis import regrouped
+from keras_transformer.translation.sentence import Sentence
 from keras_transformer.translation.source_lines import Codes
 from keras_transformer.translation.source_lines import SourceLines
 from keras_transformer.translation.source_lines import codes_of_lines

@@ -132,6 +132,9 @@ def process_docstring(app, what, name, obj, options, lines):
 
 def process_signature(app, what, name, obj, options, signature, return_annotation):
     """The arguments of a class's `__init__`, which Keras hides behind its own."""
+    if what == "class":  # which returns what its call returns, not None
+        found = getattr(app.env.current_document, "autodoc_annotations", {})
+        found.get(name, {}).pop("return", None)
     if what != "class" or "(*args, **kwargs)" not in (signature or ""):
         return None
     parameters = list(inspect.signature(obj.__init__).parameters.values())[1:]
@@ -178,6 +181,6 @@ def block_math(translator, node):
 
 def setup(app):
     app.connect("autodoc-process-docstring", process_docstring, priority=100)
-    app.connect("autodoc-process-signature", process_signature)
+    app.connect("autodoc-process-signature", process_signature, priority=900)
     app.connect("autodoc-skip-member", skip_member)
     app.add_html_math_renderer("mathml", (inline_math, None), (block_math, None))

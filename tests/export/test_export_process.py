@@ -61,7 +61,7 @@ def test_the_process_imports_the_module_that_registers_a_position(
         exported.append(translator.model.target_position.base)
         return output
 
-    def run(task):
+    def run(task, environment):
         forget()
         monkeypatch.setattr(sys, "stdin", io.StringIO(task))
         process.main()
@@ -77,7 +77,7 @@ def test_the_process_imports_the_module_that_registers_a_position(
 def test_a_position_of_the_running_program_is_refused(
     translator, tmp_path, monkeypatch
 ):
-    def run(task):
+    def run(task, environment):
         raise AssertionError(json.loads(task))
 
     monkeypatch.setattr(process, "_run", run)

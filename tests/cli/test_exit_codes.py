@@ -53,6 +53,7 @@ TAKES_A_LIST = {
     ("train", "--set"),
     ("translate", "--suppressed-tokens"),
     ("translate", "--ensemble"),
+    ("compile", "--suppressed-tokens"),
     ("score", "--ensemble"),
     ("evaluate", "--suppressed-tokens"),
     ("evaluate", "--reference"),

@@ -160,7 +160,7 @@ CASES = {
             "query_key_norm": "rms",
             "initial_gain": 0.5,
             "positional_encoding": keras.saving.serialize_keras_object(
-                layers.RelativeBuckets(2 * NUM_HEADS, 8, 20)
+                layers.RelativeBuckets(2 * NUM_HEADS, 8, 20, name="relative_buckets")
             ),
         },
         "inputs": {"query": TARGET, "attention_mask": CAUSAL_MASK},

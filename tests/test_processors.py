@@ -3,7 +3,8 @@
 import os
 
 import pytest
-from keras_transformer.backends.host_threads import num_threads
+
+from keras_transformer.processors import num_threads
 
 pytestmark = pytest.mark.no_backend
 

@@ -152,7 +152,7 @@ def test_what_compile_has_made_serves_every_batch(translator, monkeypatch):
 
         return run
 
-    for name in ("_search", "_search_few_rows"):
+    for name in ("_search", "_search_one_row"):
         monkeypatch.setattr(searcher, name, noted(getattr(searcher, name)))
     shapes = list(translator.compile(2, 64, **options))
     assert shapes == [(rows, n) for rows in (2, 1) for n in (8, 16, 24, 32, 48, 64)]

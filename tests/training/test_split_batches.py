@@ -187,7 +187,8 @@ def test_two_processes_of_torchrun_equal_one_though_the_chief_is_late(alone, tmp
 
 
 @pytest.mark.skipif(
-    "EIGHT_PROCESSES" not in os.environ, reason="takes minutes, see docs/scale.md"
+    "EIGHT_PROCESSES" not in os.environ,
+    reason="needs EIGHT_PROCESSES: takes minutes",
 )
 def test_eight_processes_equal_one(trained, alone):
     devices = 1 if BACKEND == "jax" else "all"

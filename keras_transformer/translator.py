@@ -36,7 +36,7 @@ from keras_transformer.translation.hypothesis import regrouped
 from keras_transformer.translation.sentence import Sentence
 from keras_transformer.translation.source_lines import Codes
 from keras_transformer.translation.source_lines import SourceLines
-from keras_transformer.translation.source_lines import codes_of_lines
+from keras_transformer.translation.source_lines import directions_of_lines
 from keras_transformer.translation.source_lines import warn
 
 
@@ -407,18 +407,14 @@ class Translator:
         options: DecodingOptions | None = None,
     ) -> list[Direction]:
         """The direction of each line."""
-        codes = {"source_language": source_language, "target_language": target_language}
-        columns = [
-            codes_of_lines(name, given, len(lines)) for name, given in codes.items()
-        ]
-        pairs = list(zip(*columns, strict=True))
-        found = {
-            pair: direction_of(self.languages, self.model.config, *pair)
-            for pair in dict.fromkeys(pairs or [(None, None)])
-        }
-        first_id = options.forced_start if options else None
-        forced = {pair: one.forced(first_id) for pair, one in found.items()}
-        return [forced[pair] for pair in pairs]
+        return directions_of_lines(
+            source_language,
+            target_language,
+            len(lines),
+            self.languages,
+            self.model.config,
+            options.forced_start if options else None,
+        )
 
     def _resolved(self, options: DecodingOptions) -> DecodingOptions:
         """The options with ids in place of pieces."""

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from keras_transformer.cli import allocator
 from keras_transformer.errors import InputError
+from keras_transformer.files.user_cache import cache_folder
 
 BACKENDS = ("tensorflow", "jax", "torch")
 
@@ -64,8 +65,7 @@ def _choose() -> str:
 
 def _keep_programs() -> None:
     """Caches JAX's compiled programs in the user's cache folder, unless one is set."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
-    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", f"{cache}/keras-transformer/jax")
+    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(cache_folder() / "jax"))
     # JAX keeps programs that took a second to compile; those of a search take less.
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 

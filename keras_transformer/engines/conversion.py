@@ -30,6 +30,7 @@ from keras_transformer.files.output_folder import new_folder
 from keras_transformer.files.plain_file import MOST_CONFIG_BYTES
 from keras_transformer.files.plain_file import plain_file
 from keras_transformer.files.removal import remove
+from keras_transformer.files.user_cache import cache_folder
 from keras_transformer.folder_config import WEIGHTS
 from keras_transformer.folder_config import Config
 from keras_transformer.folder_config import read_config
@@ -39,12 +40,6 @@ from keras_transformer.folder_config import read_json
 _VERSION = 1
 _MODEL = "model"
 _DIGESTS = "sha256.json"
-
-
-def cache_folder() -> Path:
-    """The folder of this package in the user's cache, which `XDG_CACHE_HOME` moves."""
-    home = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
-    return home / "keras-transformer"
 
 
 class Conversion(NamedTuple):

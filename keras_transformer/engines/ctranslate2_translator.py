@@ -28,7 +28,7 @@ from keras_transformer.translation.hypothesis import regrouped
 from keras_transformer.translation.sentence import Sentence
 from keras_transformer.translation.source_lines import Codes
 from keras_transformer.translation.source_lines import SourceLines
-from keras_transformer.translation.source_lines import codes_of_lines
+from keras_transformer.translation.source_lines import directions_of_lines
 from keras_transformer.translation.source_lines import warn
 from keras_transformer.translation.static_shapes import batches_by_length
 from keras_transformer.translation.static_shapes import batches_by_tokens
@@ -189,24 +189,21 @@ class CTranslate2Translator:
         search: DecodingOptions,
     ) -> list[Direction]:
         """The direction of each line."""
-        codes = {"source_language": source_language, "target_language": target_language}
-        columns = [
-            codes_of_lines(name, given, len(lines)) for name, given in codes.items()
-        ]
-        pairs = list(zip(*columns, strict=True))
-        found = {
-            pair: direction_of(self.languages, self._config, *pair).forced(
-                search.forced_start
-            )
-            for pair in dict.fromkeys(pairs)
-        }
-        for direction in found.values():
+        directions = directions_of_lines(
+            source_language,
+            target_language,
+            len(lines),
+            self.languages,
+            self._config,
+            search.forced_start,
+        )
+        for direction in directions:
             if direction.start_id != self._start_id:
                 raise InputError(
                     f"the engine ctranslate2 has loaded another target_language than "
                     f"{direction.target_language!r}; load the model with that one"
                 )
-        return [found[pair] for pair in pairs]
+        return directions
 
     def _search(
         self,

@@ -11,6 +11,7 @@ from keras_transformer.arguments import check_texts
 from keras_transformer.config import TranslationConfig
 from keras_transformer.config.decoding import DecodingOptions
 from keras_transformer.config.languages import Direction
+from keras_transformer.config.languages import Languages
 from keras_transformer.config.languages import direction_of
 from keras_transformer.data.tokenizer import Tokenizer
 from keras_transformer.errors import InputError
@@ -222,7 +223,39 @@ class SourceLines:
                     yield part, part_ids
 
 
-def codes_of_lines(name: str, codes: Codes, count: int) -> list[str | None]:
+def directions_of_lines(
+    source_language: Codes,
+    target_language: Codes,
+    count: int,
+    languages: Languages | None,
+    config: TranslationConfig,
+    forced_start: str | int | None = None,
+) -> list[Direction]:
+    """The direction of each line.
+
+    Args:
+        source_language: of all lines, or of each.
+        target_language: in the same way.
+        count: how many lines there are; codes are checked for none, too.
+        languages: those of the model; None for a model of two.
+        config: of the model.
+        forced_start: the id of the first token in place of the direction's own.
+
+    Raises:
+        InputError: where a code is missing or unknown, or there are not as many codes
+            as lines.
+    """
+    codes = {"source_language": source_language, "target_language": target_language}
+    columns = [_codes_of_lines(name, given, count) for name, given in codes.items()]
+    pairs = list(zip(*columns, strict=True))
+    found = {
+        pair: direction_of(languages, config, *pair).forced(forced_start)
+        for pair in dict.fromkeys(pairs or [(None, None)])
+    }
+    return [found[pair] for pair in pairs]
+
+
+def _codes_of_lines(name: str, codes: Codes, count: int) -> list[str | None]:
     """The code of each line.
 
     Args:

@@ -31,6 +31,7 @@ WRITTEN = "<!-- Written by docs/reference.py; do not edit. -->"
 
 #: Examples of keys for which their type has none: of any section, or `section.key`.
 EXAMPLES: dict[str, Any] = {
+    "data.packing": 128,
     "model.folder": "runs/my/averaged",
     "model.position": "rotary",
     "hidden_dim": 256,

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from keras_transformer.data.encoding import encode_pairs as encode_pairs
     from keras_transformer.data.filters import CorpusReport as CorpusReport
     from keras_transformer.data.known_words import KnownWords as KnownWords
+    from keras_transformer.data.packing import PackedBatches as PackedBatches
     from keras_transformer.data.parallel_text import ParallelText as ParallelText
     from keras_transformer.data.token_rows import EncodedPairs as EncodedPairs
     from keras_transformer.data.token_rows import TokenRows as TokenRows
@@ -29,6 +30,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "encoding": ["encode_pairs"],
         "filters": ["CorpusReport"],
         "known_words": ["KnownWords"],
+        "packing": ["PackedBatches"],
         "parallel_text": ["ParallelText"],
         "token_rows": ["EncodedPairs", "TokenRows"],
         "tokenizer": ["Tokenizer"],

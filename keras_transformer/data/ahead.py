@@ -37,6 +37,7 @@ class AheadBatches(keras.utils.PyDataset):
 
     Attributes:
         special_ids: those of the batches.
+        is_packed: whether they are packed, see `PackedBatches`.
         shapes: for each index that was read in this epoch, the shapes of its arrays.
         error: the last error that reading raised; None before.
     """
@@ -50,6 +51,7 @@ class AheadBatches(keras.utils.PyDataset):
         super().__init__(workers=0)
         self.batches = batches
         self.special_ids = batches.special_ids
+        self.is_packed = batches.is_packed
         self.depth = depth
         self.shapes: dict[int, tuple[Any, ...]] = {}
         self.error: Exception | None = None

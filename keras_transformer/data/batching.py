@@ -14,6 +14,7 @@ import numpy as np
 
 from keras_transformer.arguments import check_counts
 from keras_transformer.data.bpe_dropout import BPEDropout
+from keras_transformer.data.buckets import BatchPlan
 from keras_transformer.data.buckets import Shape
 from keras_transformer.data.buckets import Share
 from keras_transformer.data.buckets import plan_batches
@@ -111,6 +112,7 @@ class TokenBatches(keras.utils.PyDataset):
     Attributes:
         special_ids: `pad_id`, `start_id` and `end_id`; a model of this package compares
             them with its config before it trains.
+        is_packed: whether a row may hold several pairs, see `PackedBatches`.
         epoch: the number of the epoch that starts at index 0, from 0; may be set. The
             end of an epoch increases it by one, and so does the start of `fit`, because
             Keras also calls `on_epoch_end` there.
@@ -134,6 +136,8 @@ class TokenBatches(keras.utils.PyDataset):
 
     Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 5.1.
     """
+
+    is_packed = False
 
     def __init__(
         self,
@@ -183,13 +187,11 @@ class TokenBatches(keras.utils.PyDataset):
         lengths = pairs.source.lengths, pairs.target.lengths
         if bpe_dropout is not None:
             lengths = bpe_dropout.room(pairs)
-        self._plan = plan_batches(
+        self._plan = self._planned(
             lengths[0] + np.int32(self.source_end),
             lengths[1] + np.int32(self._added),
-            self.shares,
             batch_tokens,
             max_buckets,
-            rows_multiple_of if rule == 1 else 1,
             batch_source_tokens,
         )
         self._order = EpochOrder(self._plan, shuffle, seed)
@@ -212,8 +214,7 @@ class TokenBatches(keras.utils.PyDataset):
         part, parts = self._part
         part_rows = slice(part * (B // parts), (part + 1) * (B // parts))
         if self.bpe_dropout is None:
-            tokens = int(self.pairs.target.lengths_of(rows).sum())
-            tokens += len(rows) * self._added
+            tokens = self._tokens_of(rows)
             pairs = self.pairs.take(rows[part_rows])
         else:
             # All rows are segmented: the number of tokens of the other parts is needed.
@@ -270,6 +271,25 @@ class TokenBatches(keras.utils.PyDataset):
         """
         return _Endless(self.part(*part), step)
 
+    def _planned(
+        self,
+        source_lengths: np.ndarray,
+        target_lengths: np.ndarray,
+        batch_tokens: int,
+        max_buckets: int,
+        batch_source_tokens: int | None,
+    ) -> BatchPlan:
+        """The plan of pairs of these lengths, special ids included."""
+        return plan_batches(
+            source_lengths,
+            target_lengths,
+            self.shares,
+            batch_tokens,
+            max_buckets,
+            self.rows_multiple_of if self.rule == 1 else 1,
+            batch_source_tokens,
+        )
+
     def _batch(self, pairs: EncodedPairs, shape: Shape, tokens: int) -> Batch:
         """Pads pairs to a shape; `tokens` are those of the whole batch."""
         B, S, T = shape
@@ -310,10 +330,14 @@ class TokenBatches(keras.utils.PyDataset):
     def _count_tokens(self) -> int:
         tokens = 0.0
         for stratum in (s for bucket in self._plan.strata for s in bucket):
-            lengths = self.pairs.target.lengths_of(stratum.pairs)
-            epoch_tokens = int(lengths.sum()) + len(lengths) * self._added
-            tokens += epoch_tokens * stratum.slots / len(lengths)
+            epoch_tokens = self._tokens_of(stratum.pairs)
+            tokens += epoch_tokens * stratum.slots / len(stratum.pairs)
         return round(tokens)
+
+    def _tokens_of(self, pairs: np.ndarray) -> int:
+        """The target tokens of the pairs with these numbers, end tokens included."""
+        lengths = self.pairs.target.lengths_of(pairs)
+        return int(lengths.sum()) + len(lengths) * self._added
 
 
 def _special_ids(pairs: EncodedPairs, **given: int | None) -> dict[str, int]:
@@ -345,6 +369,7 @@ class _Endless(keras.utils.PyDataset):
         super().__init__(workers=0)
         self.batches = batches
         self.special_ids = batches.special_ids
+        self.is_packed = batches.is_packed
         self.step = step
         self.begun = False
 

@@ -14,6 +14,8 @@ from keras_transformer.errors import InputError
 
 _SAMPLE = 1000  # number of rows whose growth is measured
 
+Longest = int | np.ndarray  # of all rows, or of each
+
 
 class BPEDropout:
     """BPE-dropout: a new segmentation of sentence pairs, skipping merges at random.
@@ -69,14 +71,15 @@ class BPEDropout:
         self.max_length = max_length
 
     def __call__(
-        self, pairs: EncodedPairs, longest: tuple[int, int], seed: Sequence[int]
+        self, pairs: EncodedPairs, longest: tuple[Longest, Longest], seed: Sequence[int]
     ) -> EncodedPairs:
         """The pairs in another segmentation.
 
         Args:
             pairs: in their plain segmentation.
-            longest: the maximum number of tokens of a source and of a target; a row
-                that would become longer keeps its plain segmentation.
+            longest: the maximum number of tokens of a source and of a target, or of
+                each of them, (pairs,); a row that would become longer keeps its plain
+                segmentation.
             seed: integers from 0.
         """
         random = np.random.default_rng(tuple(seed))
@@ -98,7 +101,7 @@ class BPEDropout:
         return self._room(0, pairs.source), self._room(1, pairs.target)
 
     def _anew(
-        self, side: int, rows: TokenRows, longest: int, random: np.random.Generator
+        self, side: int, rows: TokenRows, longest: Longest, random: np.random.Generator
     ) -> TokenRows:
         segmented = self._merges[side].join(rows, self.dropout, random)
         places = np.arange(len(rows))

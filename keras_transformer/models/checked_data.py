@@ -90,6 +90,7 @@ class CheckedData:
         supervised: whether there must be labels.
         pad_id: the label that may lie outside of the vocabulary.
         special_ids: those of the model's config, which `TokenBatches` must share.
+        packs_rows: whether the model reads packed rows.
         counted: `{name: pad_id}` of the metrics of tokens, which `TokenBatches` must
             share, too.
 
@@ -105,6 +106,7 @@ class CheckedData:
         special_ids: dict[str, int],
         supervised: bool = False,
         counted: Mapping[str, int] | None = None,
+        packs_rows: bool = False,
     ) -> None:
         self.sizes = sizes
         self.longest = longest
@@ -113,12 +115,14 @@ class CheckedData:
         self.pad_id = pad_id
         self.special_ids = special_ids
         self.counted = counted or {}
+        self.packs_rows = packs_rows
         # On TensorFlow, Keras raises another one in its place.
         self.error: ValueError | None = None
 
     def of(self, inputs: Any, labels: Any = None, sample_weight: Any = None) -> Any:
         """The inputs for Keras; arrays are checked here."""
         self._check_special_ids(inputs)
+        self._check_packing(inputs)
         if getattr(inputs, "is_checked", False):
             return inputs
         if isinstance(inputs, keras.utils.PyDataset):
@@ -203,6 +207,14 @@ class CheckedData:
                 f"{side} has {length} positions, but the model has {self.longest} "
                 "learned positions; shorten it, or train with a larger "
                 "max_sequence_length"
+            )
+
+    def _check_packing(self, batches: Any) -> None:
+        """Refuses packed batches for a model that would read a row as one sentence."""
+        if getattr(batches, "is_packed", False) and not self.packs_rows:
+            raise InputError(
+                "the batches are packed, several sentences in a row, which the model "
+                "would read as one; set model.packs_rows = True"
             )
 
     def _check_special_ids(self, batches: Any) -> None:

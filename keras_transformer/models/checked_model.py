@@ -143,4 +143,5 @@ class CheckedModel(keras.Model):
             special_ids=config.special_ids,
             supervised=supervised and loss is not None and (labels or own_loss),
             counted=self.counted_padding,
+            packs_rows=getattr(self, "packs_rows", False),
         )

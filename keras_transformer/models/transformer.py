@@ -15,11 +15,13 @@ import keras
 from keras import ops
 
 from keras_transformer.config import TransformerConfig
+from keras_transformer.errors import InputError
 from keras_transformer.layers import SSRU
 from keras_transformer.layers import AttentionBias
 from keras_transformer.layers import RelativePositionalEncoding
 from keras_transformer.layers import masks
 from keras_transformer.layers.dropout import Dropout
+from keras_transformer.models import packed_rows
 from keras_transformer.models import shared_cache
 from keras_transformer.models.blocks import block_parts
 from keras_transformer.models.blocks import blocks
@@ -29,6 +31,7 @@ from keras_transformer.models.contract import Encoded
 from keras_transformer.models.contract import SearchState
 from keras_transformer.models.contract import StepOutput
 from keras_transformer.models.positions import position_layer
+from keras_transformer.models.positions import position_module
 from keras_transformer.models.rematerialization import rematerialized
 from keras_transformer.models.shared_layers import cross_attention_bias
 from keras_transformer.models.shared_layers import embeddings
@@ -80,6 +83,7 @@ class Transformer(TranslationModel):
     #: Rematerialization: whether the backward pass computes each block again, for the
     #: memory of one block; no file keeps it.
     rematerializes = False
+    _packs_rows = False
 
     @classmethod
     def make_layers(cls, config: TransformerConfig, policy: Any) -> dict[str, Any]:
@@ -120,6 +124,42 @@ class Transformer(TranslationModel):
             "decoder": [*self.decoder_blocks, self.decoder_norm],
         }
 
+    @property
+    def packs_rows(self) -> bool:
+        """Packing: whether a row may hold several sentences, see `data.PackedBatches`.
+
+        Of training and evaluation alone; not saved in files. Rows with one sentence
+        give what they give otherwise.
+
+        Raises:
+            InputError: when it is set, where a part of the model reads a row as one.
+        """
+        return self._packs_rows
+
+    @packs_rows.setter
+    def packs_rows(self, value: bool) -> None:
+        if value and (part := self._part_that_reads_on()):
+            raise InputError(
+                f"a model with {part} reads a row as one sentence, so its rows cannot "
+                f"be packed; train without packing"
+            )
+        self._packs_rows = value
+        self.train_function = self.test_function = None  # built again, as by `compile`
+
+    def _part_that_reads_on(self) -> str | None:
+        """The part, if any, that knows no end of a sentence within a row."""
+        if self.config.attention_window is not None:
+            return "attention_window"
+        if self._is_recurrent:
+            return "the decoder ssru"
+        position, scoring = self.config.position, self.config.attention_scoring
+        if position_module(position) is not None:
+            return f"position {position!r}"
+        if position.startswith("rotary") and scoring == "additive":
+            # Not a function of the distance, as products of rotated vectors are.
+            return f"position {position!r} and additive attention"
+        return None
+
     def encode(
         self,
         source: Tensor,
@@ -139,24 +179,12 @@ class Transformer(TranslationModel):
             `contract.Encoded`.
         """
         source_mask = ops.not_equal(source, self.config.pad_id)
-        bias = self.source_bias(source)
-        hidden = self._embed("source", source, training, length=length)
-        weights = []
-        for block in self.encoder_blocks:
-            results = self._run(
-                block,
-                hidden,
-                attention_bias=bias,
-                return_attention_weights=return_attention_weights,
-                training=training,
-            )
-            if return_attention_weights:
-                hidden, block_weights = results
-                weights.append(block_weights)
-            else:
-                hidden = results
-        if self.encoder_norm is not None:
-            hidden = self.encoder_norm(hidden)
+        hidden, weights = self._encoder_stack(
+            self._embed("source", source, training, length=length),
+            self.source_bias(source),
+            return_attention_weights,
+            training,
+        )
         return Encoded(
             hidden, source_mask, weights if return_attention_weights else None
         )
@@ -183,6 +211,31 @@ class Transformer(TranslationModel):
             training=training,
         )
         return decoded
+
+    def hidden_states(self, inputs: Any, training: bool | None = None) -> Tensor:
+        """The decoder's output (B, T, D), also of packed rows."""
+        if not self._packs_rows:
+            return super().hidden_states(inputs, training)
+        config = self.config
+        source, target = inputs["source"], inputs["target"]
+        sources = packed_rows.of_sources(source, config.end_id)
+        targets = packed_rows.of_targets(target, config.start_id)
+        encoder_bias, decoder_bias, cross_bias = packed_rows.biases(
+            source, target, sources, targets, config.pad_id
+        )
+        memory, _ = self._encoder_stack(
+            self._embed_packed("source", source, sources, training),
+            encoder_bias,
+            training=training,
+        )
+        decoded, _ = self._decoder_stack(
+            self._embed_packed("target", target, targets, training),
+            [memory] * config.num_decoder_layers,
+            decoder_bias,
+            cross_bias,
+            training=training,
+        )
+        return decoded.hidden
 
     # === Decoding ===
 
@@ -377,6 +430,47 @@ class Transformer(TranslationModel):
         norm = getattr(self, f"{side}_embedding_norm")
         hidden = hidden if norm is None else norm(hidden)
         return getattr(self, f"{side}_dropout")(hidden, training=training)
+
+    def _embed_packed(
+        self,
+        side: str,
+        ids: Tensor,
+        sentences: packed_rows.Sentences,
+        training: bool | None,
+    ) -> Tensor:
+        """`_embed` of rows in which positions begin anew with each sentence."""
+        length = ids.shape[1]
+        if length is None:
+            length = self.config.longest_sequence
+        return self._embed(
+            side, ids, training, position=sentences.positions, length=length
+        )
+
+    def _encoder_stack(
+        self,
+        hidden: Tensor,
+        bias: Tensor,
+        return_attention_weights: bool = False,
+        training: bool | None = None,
+    ) -> tuple[Tensor, list[Tensor]]:
+        """The output of all encoder blocks, and the attention weights of each."""
+        weights = []
+        for block in self.encoder_blocks:
+            results = self._run(
+                block,
+                hidden,
+                attention_bias=bias,
+                return_attention_weights=return_attention_weights,
+                training=training,
+            )
+            if return_attention_weights:
+                hidden, block_weights = results
+                weights.append(block_weights)
+            else:
+                hidden = results
+        if self.encoder_norm is not None:
+            hidden = self.encoder_norm(hidden)
+        return hidden, weights
 
     def _decoder_stack(
         self,

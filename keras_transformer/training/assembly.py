@@ -7,6 +7,7 @@ import functools
 import math
 from collections.abc import Callable
 from collections.abc import Iterator
+from typing import Any
 from typing import NamedTuple
 
 from keras_transformer import backends
@@ -15,6 +16,7 @@ from keras_transformer.backends.random_seed import set_random_seed
 from keras_transformer.config.languages import Languages
 from keras_transformer.data.batching import TokenBatches
 from keras_transformer.data.encoding import encode_pairs
+from keras_transformer.data.packing import PackedBatches
 from keras_transformer.data.parallel_text import ParallelText
 from keras_transformer.data.piece_table import common_special_ids
 from keras_transformer.data.tokenizer import Tokenizer
@@ -74,15 +76,23 @@ def build_parts(
         model.draws_by_row = rule > 1
         return model
 
-    make_batches = functools.partial(
+    options: dict[str, Any] = {
+        "rows_multiple_of": distribution.num_replicas * training.micro_batches,
+        "source_end": config.model["source_end"],
+        "rule": rule,
+        **common_special_ids(tokenizers),
+    }
+    make_batches: Callable[..., TokenBatches] = functools.partial(
         TokenBatches,
         text.pairs,
-        rows_multiple_of=distribution.num_replicas * training.micro_batches,
-        source_end=config.model["source_end"],
         batch_source_tokens=config.data.batch_source_tokens,
-        rule=rule,
-        **common_special_ids(tokenizers),
+        **options,
     )
+    make_unpacked = make_batches
+    if config.data.packing is not None:
+        make_batches = functools.partial(
+            PackedBatches, text.pairs, length=config.data.packing, **options
+        )
 
     def find() -> int:
         try_batches = functools.partial(make_batches, shuffle=False)
@@ -102,6 +112,13 @@ def build_parts(
         shares=text.shares,
         bpe_dropout=text.bpe_dropout,
     )
+    if isinstance(batches, PackedBatches):
+        unpacked = make_unpacked(batch_tokens, shares=text.shares)
+        say(
+            f"data.packing: {len(text.pairs):,} pairs in {batches.num_rows:,} rows of "
+            f"{batches.length} positions; {batches.padding:.1%} of the target "
+            f"positions are padding ({unpacked.padding:.1%} without packing)"
+        )
     model = make_model()
     known_words = None
     if distribution.is_chief:  # the chief saves models

@@ -73,8 +73,22 @@ def compiled_model(
                 f"{model.config.kind}; set training.remat to false"
             )
         model.rematerializes = True
+    if config.data.packing is not None:
+        _pack(model)
     optimizer.build(model.trainable_variables)
     return model
+
+
+def _pack(model: TranslationModel) -> None:
+    if not hasattr(model, "packs_rows"):
+        raise InputError(
+            f"data.packing is for model.kind transformer, and this run's is "
+            f"{model.config.kind}; remove data.packing"
+        )
+    try:
+        model.packs_rows = True
+    except InputError as error:
+        raise InputError(f"data.packing: {error}") from None
 
 
 def begin_from_trained(

@@ -294,6 +294,10 @@ class DataSection(Section):
     """Batch size in source tokens, at most; as many as `batch_tokens` if left out."""
     max_length: Count = 128
     """Maximum length in tokens: longer pairs are left out of the training."""
+    packing: Count | None = None
+    """Packing: short pairs share rows of so many positions, which must hold the longest
+    pair, so that all batches have one shape, and little padding (see `PackedBatches`);
+    a row for each pair if left out."""
     filters: FilterSection = FilterSection()
     """Corpus filters: what else is left out of the training."""
     temperature: Annotated[float, pydantic.Field(ge=1, le=1000)] | None = None
@@ -311,6 +315,7 @@ class DataSection(Section):
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> DataSection:
+        self._check_packing()
         if self.temperature is not None and not self.has_languages:
             raise ValueError(
                 "temperature weighs pairs of languages; give the corpora of train "
@@ -326,6 +331,20 @@ class DataSection(Section):
                     f"the phrasebook has texts of its own; remove phrasebook or {key}"
                 )
         return self
+
+    def _check_packing(self) -> None:
+        if self.packing is None:
+            return
+        if self.packing < self.max_length:
+            raise ValueError(
+                f"packing {self.packing} does not hold a pair of max_length "
+                f"{self.max_length}; give at least as much, or lower max_length"
+            )
+        if self.batch_source_tokens is not None:
+            raise ValueError(
+                "rows of packing have as many source as target positions; remove "
+                "batch_source_tokens"
+            )
 
     @property
     def has_languages(self) -> bool:

@@ -155,7 +155,10 @@ class PackedBatches(TokenBatches):
         return members.ids, np.repeat(np.arange(len(rows)), members.lengths)
 
     def _tokens_of(self, pairs: np.ndarray) -> int:
-        return super()._tokens_of(self._pairs_of(pairs)[0])
+        """The target tokens of the packed rows with these numbers."""
+        numbers, _ = self._pairs_of(pairs)
+        lengths = self.pairs.target.lengths_of(numbers)
+        return int(lengths.sum()) + len(lengths) * self._added
 
     def _packed(
         self, pairs: EncodedPairs, row_of: np.ndarray, num_rows: int, tokens: int

@@ -30,6 +30,7 @@ include_patterns = [
     "tutorials/*/README.md",
     "tutorials/notebooks/*.ipynb",
     "benchmarks/README.md",
+    "benchmarks/serving.md",
     "benchmarks/gpu/README.md",
     "keras_transformer/data/phrasebook/README.md",
     "keras_transformer/data/phrasebook/everyday/README.md",

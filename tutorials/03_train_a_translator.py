@@ -10,8 +10,8 @@
 #
 # What to expect: every line of letters is reversed, lines that were never seen
 # included; the assembled graph and `Transformer(config)` are the same function, to the
-# last bit of float32 rounding; after some ten minutes of training on two CPU cores
-# the model translates most unseen sentences exactly (BLEU above 85). It puts German
+# last bit of float32 rounding; after some ten minutes of training, a third of the time
+# of the whole lesson, the model translates most unseen sentences exactly (BLEU above 85). It puts German
 # verbs where they belong, and lets words agree that stand far apart.
 #
 # Run it on another backend by setting `KERAS_BACKEND=jax`, `tensorflow` or `torch`
@@ -189,8 +189,14 @@ assert model.count_params() == config.num_weights
 # ## The learning rate
 #
 # The rate rises while the moments of Adam are still poor estimates, and falls
-# afterwards. The paper's curve falls with the square root of the step; over few steps
-# half a cosine, which ends at 0, does better. Both have the same peak here.
+# afterwards. The paper's curve falls with the square root of the step:
+#
+# $$
+# lrate = D^{-0.5} \cdot \min\left(step^{-0.5},\; step \cdot warmup^{-1.5}\right)
+# $$
+#
+# Over few steps half a cosine, which ends at 0, does better. Both have the same peak
+# here.
 
 # %%
 EPOCHS = 2 if FAST else 3
@@ -295,8 +301,14 @@ assert beam[1] > greedy[1] - 0.05 * abs(greedy[1])
 # ## The length penalty
 #
 # Each token costs probability, so a plain sum favours short translations. GNMT's
-# penalty (Wu et al., 2016) divides it by ((5 + length) / 6)^alpha: 0 leaves the sum, 1
-# is nearly a mean over the tokens, and more asks for length. The paper takes 0.6.
+# penalty (Wu et al., 2016) divides it for its length:
+#
+# $$
+# \mathrm{score} = \frac{\log P}{\left((5 + \mathrm{length}) / 6\right)^{\alpha}}
+# $$
+#
+# An alpha of 0 leaves the sum, 1 is nearly a mean over the tokens, and more asks for
+# length. The paper takes 0.6.
 
 # %%
 ALPHAS = [0.0, 0.6] if FAST else [0.0, 0.3, 0.6, 1.0, 2.0, 4.0]

@@ -1,5 +1,6 @@
 """Each lesson has its notebook, built from the lesson as it is now."""
 
+import re
 from pathlib import Path
 
 import jupytext
@@ -36,8 +37,9 @@ def test_a_notebook_is_its_lesson(lesson):
 
 
 @pytest.mark.parametrize("lesson", LESSONS, ids=lambda path: path.stem)
-def test_a_lesson_ends_with_an_exercise(lesson):
-    assert "## Exercise" in jupytext.read(lesson).cells[-1].source
+def test_a_lesson_ends_with_what_was_seen_and_an_exercise(lesson):
+    headings = re.findall(r"^## (.+)", jupytext.read(lesson).cells[-1].source, re.M)
+    assert headings == ["What was seen", "Exercise"]
 
 
 @pytest.mark.parametrize("lesson", LESSONS, ids=lambda path: path.stem)

@@ -24,7 +24,7 @@ RUN case "$BACKEND-$GPU" in \
       tensorflow-1) backend="tensorflow[and-cuda]" ;; \
       jax-0) backend="jax" ;; \
       jax-1) backend="jax[cuda12]" ;; \
-      torch-0) backend="torch --index-url https://download.pytorch.org/whl/cpu" ;; \
+      torch-0) backend="torch --extra-index-url https://download.pytorch.org/whl/cpu" ;; \
       torch-1) backend="torch" ;; \
       *) echo "BACKEND must be tensorflow, jax or torch, and GPU 0 or 1" >&2; exit 2 ;; \
     esac \

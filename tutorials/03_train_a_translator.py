@@ -11,8 +11,9 @@
 # What to expect: every line of letters is reversed, lines that were never seen
 # included; the assembled graph and `Transformer(config)` are the same function, to the
 # last bit of float32 rounding; after some ten minutes of training, a third of the time
-# of the whole lesson, the model translates most unseen sentences exactly (BLEU above 85). It puts German
-# verbs where they belong, and lets words agree that stand far apart.
+# of the whole lesson, the model translates most unseen sentences exactly (BLEU above
+# 85). It puts German verbs where they belong, and lets words agree that stand far
+# apart.
 #
 # Run it on another backend by setting `KERAS_BACKEND=jax`, `tensorflow` or `torch`
 # before Python starts; nothing else changes. `TUTORIAL_FAST=1` makes it a matter of

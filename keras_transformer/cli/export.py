@@ -94,10 +94,9 @@ def export(
     translator = model_folder.load(
         model, source_language=source_language, target_language=target_language
     )
-    if format in (Format.saved_model, Format.transformers):
-        from keras_transformer.model_folder import card
+    from keras_transformer.model_folder import card
 
-        options_given["card"] = card(model)
+    options_given["card"] = card(model)
     if "examples" in options_given and (examples := options_given.pop("examples")):
         from keras_transformer.data.corpus import read_lines
 

@@ -18,7 +18,7 @@ from keras_transformer.decoding_options import Option
 from keras_transformer.decoding_options import OptionTable
 from keras_transformer.errors import InputError
 
-#: Changes that make of any options a plain greedy search.
+#: Overrides that turn any options into plain greedy search.
 GREEDY = {
     name: option.default if option.greedy is None else option.greedy
     for name, option in OPTIONS.items()

@@ -5,6 +5,7 @@ from typing import Any
 
 from keras_transformer.config.decoding import DecodingOptions
 from keras_transformer.export.description import n_best_options
+from keras_transformer.export.program_card import only_languages
 from keras_transformer.models.search import EXTRA_LENGTH
 
 _TEXT = """{card}
@@ -103,6 +104,6 @@ def saved_model_card(
         search=f"{', '.join(words[:-1])} and {words[-1]}",
         n_best=n_best_options(options).top_beams,
         limit=limit,
-        languages=f"\nOf its languages it has {languages} alone." if languages else "",
+        languages=only_languages(languages),
         **facts,
     )

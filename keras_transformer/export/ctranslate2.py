@@ -31,6 +31,7 @@ def export(
     output: str | Path,
     *,
     quantization: str | None = None,
+    card: str = "",
     **options: Any,
 ) -> Path:
     """Writes a folder that `ctranslate2.Translator` and C++ programs load.
@@ -49,6 +50,7 @@ def export(
         quantization: None keeps float32, or one of `QUANTIZATIONS`: `"int8"` (the rest
             in the precision that the machine likes), `"int8_float32"` (the rest in
             float32), `"float16"` (halves the file; for GPUs).
+        card: of the model, the beginning of the `README.md`.
         options: fields of `DecodingOptions`, such as `beam_size=2`, in place of the
             translator's own.
 
@@ -106,5 +108,5 @@ def export(
         if known_words is not None:
             text = known_words.to_json()
             (folder / KNOWN_WORDS).write_text(text, encoding="utf-8")
-        write_common(translator, description, _PROGRAMS, folder)
+        write_common(translator, description, _PROGRAMS, folder, card)
     return Path(output)

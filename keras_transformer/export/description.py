@@ -20,6 +20,7 @@ from keras_transformer.config.decoding import n_best_size
 from keras_transformer.data.tokenizer_files import TOKENIZER_FILES
 from keras_transformer.data.tokenizer_files import tokenizer_files
 from keras_transformer.decoding_options import OPTIONS
+from keras_transformer.export.program_card import program_card
 from keras_transformer.files.output_folder import new_folder
 from keras_transformer.models.search import EXTRA_LENGTH
 from keras_transformer.translator import Translator
@@ -361,7 +362,7 @@ def export_folder(
     markers = ("model.json", files[0])
     # Python leaves its cache beside the programs when they run.
     programs_there = (*programs.values(), LISTED_PIECES, "__pycache__")
-    other_files = (*files[1:], *TOKENIZER_FILES, *programs_there)
+    other_files = (*files[1:], *TOKENIZER_FILES, *programs_there, "README.md")
     return new_folder(output, f"an export to {name}", markers, other_files)
 
 
@@ -370,20 +371,24 @@ def write_common(
     description: dict[str, Any],
     programs: dict[str, str],
     folder: Path,
+    card: str,
 ) -> None:
-    """Writes `model.json`, the tokenizers and the programs that translate with them.
+    """Writes all beside the model: `model.json`, a card, tokenizers, and programs.
 
     Args:
         translator: what is exported.
         description: the contents of `model.json`.
         programs: of each file of `export/programs`, its name in the export.
         folder: where to.
+        card: of the model; "" where there is none.
     """
     files = description["files"]
     translator.tokenizer.save(folder / files["source_tokenizer"])
     translator.target_tokenizer.save(folder / files["target_tokenizer"])
     text = json.dumps(description, indent=2, ensure_ascii=False) + "\n"
     (folder / "model.json").write_text(text, encoding="utf-8")
+    text = program_card(card, description)
+    (folder / "README.md").write_text(text, encoding="utf-8")
     sources = resources.files("keras_transformer.export.programs")
     copied = [(sources / program, name) for program, name in programs.items()]
     if _has_lists(translator):

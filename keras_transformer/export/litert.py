@@ -39,6 +39,7 @@ def export(
     output: str | Path,
     *,
     quantization: str | None = None,
+    card: str = "",
     **options: Any,
 ) -> Path:
     """Writes a folder with `model.tflite`, of built-in operations alone.
@@ -55,6 +56,7 @@ def export(
         output: the folder; an older export of that name is replaced.
         quantization: None keeps float32; `"float16"` halves the file; `"int8"` keeps
             matrices in 8 bits and quantizes activations as they come (dynamic range).
+        card: of the model, the beginning of the `README.md`.
         options: fields of `DecodingOptions`, such as `beam_size=2`, in place of the
             translator's own.
 
@@ -76,7 +78,7 @@ def export(
     decoding = checks.decoding_options("litert", translator, options)
     checks.require_packages(what, "tensorflow")
     if backends.name != "tensorflow" or model.dtype_policy.name != "float32":
-        given = {"quantization": quantization, **options}
+        given = {"quantization": quantization, "card": card, **options}
         return process.export(__name__, translator, output, **given)
     with export_folder(output, "LiteRT", [_FILE], _PROGRAMS) as folder:
         description = describe_translator(translator, "litert", decoding)
@@ -87,7 +89,7 @@ def export(
         start = translator.direction().start_id
         content = _convert(model, decoding, quantization, start)
         (folder / _FILE).write_bytes(content)
-        write_common(translator, description | graphs, _PROGRAMS, folder)
+        write_common(translator, description | graphs, _PROGRAMS, folder, card)
     return Path(output)
 
 

@@ -31,6 +31,7 @@ def export(
     output: str | Path,
     *,
     quantization: str | None = None,
+    card: str = "",
     **options: Any,
 ) -> Path:
     """Writes a folder with `encoder.onnx`, `step.onnx` and what a search needs.
@@ -46,6 +47,7 @@ def export(
         quantization: None keeps float32; `"int8"` keeps matrices and embeddings in 8
             bits and quantizes activations as they come (ONNX Runtime's dynamic
             quantization).
+        card: of the model, the beginning of the `README.md`.
         options: fields of `DecodingOptions`, such as `beam_size=2`, in place of the
             translator's own.
 
@@ -70,7 +72,7 @@ def export(
     decoding = checks.decoding_options("onnx", translator, options)
     checks.require_packages(what, *packages)
     if backends.name != "tensorflow" or model.dtype_policy.name != "float32":
-        given = {"quantization": quantization, **options}
+        given = {"quantization": quantization, "card": card, **options}
         return process.export(__name__, translator, output, **given)
     from keras_transformer.export import onnx_graph
     from keras_transformer.export.decoding_graph import DecodingGraph
@@ -87,5 +89,5 @@ def export(
             function, signature = getattr(graphs, name)()
             facts = description["graphs"][name]
             write(onnx_graph.convert(function, signature, facts), folder / file)
-        write_common(translator, description, _PROGRAMS, folder)
+        write_common(translator, description, _PROGRAMS, folder, card)
     return Path(output)

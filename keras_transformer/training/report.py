@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
+import os
 import sys
 from collections.abc import Iterable
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 from keras_transformer import backends
 from keras_transformer import model_folder
@@ -15,7 +19,32 @@ from keras_transformer.data.parallel_text import ParallelText
 from keras_transformer.errors import InputError
 from keras_transformer.evaluation import Score
 from keras_transformer.training.config import RunConfig
+from keras_transformer.training.config import strict_yaml
 
+_CARD = """# A translation model
+
+{step} steps of `keras-transformer train` on the {backend} backend, {date}.
+
+## Use
+
+In the folder that holds this file:
+
+```
+keras-transformer translate . < source.txt > target.txt
+```
+
+{languages}Whoever trained the model decides what it may be used for. Its texts have
+licences of their own.
+
+{words}{origin}## Scores
+
+{scores}
+
+## Config
+
+```yaml
+{config}```
+"""
 _SAMPLES = 5  # number of translations printed
 
 
@@ -67,11 +96,47 @@ def model_card(
     words = "".join(f"* {name}: {fact}\n" for name, fact in facts.items())
     words = f"## Words\n\n{words}\n" if words else ""
     origin = _begun_from(config.model.get("folder"))
-    return (
-        f"# A translation model\n\n{step} steps of `keras-transformer train` on the "
-        f"{backends.name} backend.\n\n{words}{origin}## Scores\n\n{scores}\n\n"
-        f"## Config\n\n```yaml\n{config.to_yaml()}```\n"
+    return _CARD.format(
+        step=step,
+        backend=backends.name,
+        date=datetime.datetime.now(datetime.UTC).date(),
+        languages=_languages(config),
+        words=words,
+        origin=origin,
+        scores=scores,
+        config=strict_yaml.dump(_plain(config)),
     )
+
+
+def _languages(config: RunConfig) -> str:
+    """What a card says of the languages of the texts; "" where nobody named them."""
+    if config.data.phrasebook:
+        source, target = config.data.phrasebook.split("-")
+        return f"It translates from {source} to {target}.\n\n"
+    pairs = {
+        f"{corpus.source_language}-{corpus.target_language}": None
+        for corpus in config.data.train or ()
+        if corpus.source_language and corpus.target_language
+    }
+    return f"It was trained on {', '.join(pairs)}.\n\n" if pairs else ""
+
+
+def _plain(config: RunConfig) -> dict[str, Any]:
+    """A config's sections, without the places that files have on this machine."""
+    sections = config.model_dump(mode="json", exclude_none=True)
+    for name in {*sections} & {"data", "model", "tokenizer", "output"}:
+        sections[name] = _without_places(sections[name])
+    return sections
+
+
+def _without_places(value: Any) -> Any:
+    """The values of a section, of absolute paths only the last name."""
+    if isinstance(value, dict):
+        return {name: _without_places(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_without_places(part) for part in value]
+    is_place = isinstance(value, str) and os.path.isabs(value)
+    return Path(value).name if is_place else value
 
 
 def _begun_from(folder: str | None) -> str:

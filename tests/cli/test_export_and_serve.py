@@ -46,7 +46,7 @@ def test_export_hands_on_the_quantization_and_the_search(
     assert result.stdout == f"{output / '1'}\n"
     translator = fake_program.Translator.last
     given = {"min_length": 3, "suppressed_tokens": ["a"], "mbr": None}
-    given["quantization"] = "int8"
+    given |= {"quantization": "int8", "card": ""}
     assert exports == [(form, translator, output, given)]
 
 

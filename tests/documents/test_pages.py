@@ -1,13 +1,15 @@
 """The documentation's commands, configs, code and messages are those of the package.
 
-A code block that cannot run in a test says what it needs in a comment above it:
-`<!-- needs: docker -->`.
+A code block that cannot run in a test says in a line above it what it needs, as in
+`*Needs docker.*`.
 """
 
 import ast
+import importlib.util
 import re
 import shlex
 import shutil
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -26,44 +28,80 @@ DOCS = ROOT / "docs"
 PAGES = sorted({*DOCS.glob("*.md")} - {DOCS / "config_keys.md"})
 PAGES += [
     ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "SECURITY.md",
+    ROOT / "benchmarks" / "README.md",
+    ROOT / "benchmarks" / "gpu" / "README.md",
+    ROOT / "tutorials" / "README.md",
     ROOT / "tutorials" / "deployment" / "README.md",
     ROOT / "tutorials" / "configs" / "README.md",
 ]
+#: Those whose code other tests run.
+ELSEWHERE = {ROOT / "README.md", DOCS / "change_a_block.md", ROOT / "CONTRIBUTING.md"}
 BLOCK = re.compile(
-    r"(?:^<!-- (needs|runs): (.+?) -->\n)?^```(\w*)\n(.*?)^```$", re.M | re.S
+    r"(?:^\*(Needs|Runs) (.+?)\.\*\n\n)?^```(\w*)\n(.*?)^```$", re.M | re.S
 )
 FRAGMENT = 8  # characters of a message that are compared
 
 
-def blocks(language):
-    """Page, note and code of each code block in a language."""
-    for page in PAGES:
+def blocks(language, pages=PAGES):
+    """Page, note, language and code of each code block in a language."""
+    for page in pages:
         for found in BLOCK.finditer(page.read_text(encoding="utf-8")):
-            kind, needs, name, code = found.groups()
+            _, note, name, code = found.groups()
             if name in language:
-                yield page, needs if kind == "needs" else None, code
+                yield page, note, name, code
 
 
-def commands():
-    """Page, needs, words and input file of each command of this package."""
-    for page, needs, code in blocks({"bash", ""}):
-        code = code.replace("\\\n", " ")
-        for line in re.split(r"\n| \| | && ", code):
-            words = shlex.split(line.removeprefix("$ "), comments=True)
+def shell_lines(name, code):
+    """The words of each command of a block; `$ ` is before those beside outputs."""
+    for line in code.replace("\\\n", " ").splitlines():
+        if name == "" and not line.startswith("$ "):
+            continue
+        for command in re.split(r" \| | && ", line.removeprefix("$ ")):
+            words = shlex.split(command, comments=True)
             while words and re.fullmatch(r"\w+=.*", words[0]):
                 words.pop(0)  # a variable of the environment
-            if not words or not words[0].endswith("keras-transformer"):
-                continue
-            redirected = [i for i, word in enumerate(words) if word in ("<", ">")]
-            given = words[words.index("<") + 1] if "<" in words else None
-            yield page, needs, words[1 : min(redirected, default=None)], given
+            if words:
+                yield words
+
+
+def is_own(words):
+    """Whether a command is one of this package."""
+    return words[0].rpartition("/")[2] == "keras-transformer"
+
+
+def own_commands(pages=PAGES):
+    """Page, note, arguments and input file of each command of this package."""
+    for page, note, name, code in blocks({"bash", ""}, pages):
+        for words in filter(is_own, shell_lines(name, code)):
+            yield page, note, *arguments_of(words)
+
+
+def arguments_of(words):
+    """The arguments of a command, and the file that it reads as standard input."""
+    redirected = [i for i, word in enumerate(words) if word in ("<", ">")]
+    given = words[words.index("<") + 1] if "<" in words else None
+    return words[1 : min(redirected, default=None)], given
+
+
+def inline_commands():
+    """Page and arguments of each command within a sentence or a table."""
+    for page in PAGES:
+        text = BLOCK.sub("", page.read_text(encoding="utf-8"))
+        for code in re.findall(r"`(keras-transformer [^`]+)`", text):
+            yield page, shlex.split(code.replace("\n", " "))[1:]
+
+
+@pytest.fixture(scope="module")
+def program():
+    return typer.main.get_command(application())
 
 
 @pytest.mark.no_backend
-def test_each_command_has_the_arguments_that_the_program_takes():
-    program = typer.main.get_command(application())
+def test_each_command_has_the_arguments_that_the_program_takes(program):
     checked = 0
-    for page, _, words, _ in commands():
+    for page, _, words, _ in own_commands():
         if not words or words[0].startswith("-"):
             continue
         command = program.commands[words[0]]
@@ -78,9 +116,23 @@ def test_each_command_has_the_arguments_that_the_program_takes():
 
 
 @pytest.mark.no_backend
+def test_each_command_within_a_sentence_has_flags_of_the_program(program):
+    checked = 0
+    for page, words in inline_commands():
+        if not words or words[0].startswith("-"):
+            continue
+        parameters = program.commands[words[0]].params
+        flags = {flag for its in parameters for flag in its.opts + its.secondary_opts}
+        given = {word.partition("=")[0] for word in words if word.startswith("--")}
+        assert given <= flags, f"{page.name}: {words}"
+        checked += 1
+    assert checked > 20
+
+
+@pytest.mark.no_backend
 def test_each_config_is_valid(tmp_path):
     checked = 0
-    for page, _, code in blocks({"yaml"}):
+    for page, _, _, code in blocks({"yaml"}):
         document = yaml.safe_load(code)
         if document is None:  # a comment
             continue
@@ -124,12 +176,51 @@ def test_each_error_message_is_one_of_the_package():
             assert fragment in source, f"{fragment!r} of {title!r}"
 
 
+HARMLESS = {
+    *("cd", "echo", "export", "."),
+    *("pytest", "ruff", "mypy", "pre-commit"),  # which tests/run.py runs
+}
+
+
+def is_known(words, folder):
+    """Whether a command of another program is right: its file or its extras exist."""
+    program, *arguments = words
+    program = program.rpartition("/")[2]
+    if program == "pip":
+        return all(set(extras.split(",")) <= EXTRAS for extras in extras_of(arguments))
+    if program not in ("python", "python3"):
+        return program in HARMLESS
+    if arguments[0] == "-m":
+        module = arguments[1]
+        if importlib.util.find_spec(module.partition(".")[0]):
+            return True
+        arguments = [f"{module.replace('.', '/')}.py"]
+    folders = (ROOT, folder, folder.parent)
+    return any((root / arguments[0]).is_file() for root in folders)
+
+
+EXTRAS = {
+    *tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"][
+        "optional-dependencies"
+    ]
+}
+
+
+def extras_of(arguments):
+    """The extras of this package that a command installs."""
+    found = (re.fullmatch(r"\.\[(.+)\]", argument) for argument in arguments)
+    return [match[1] for match in found if match]
+
+
 @pytest.mark.no_backend
-def test_what_is_not_run_says_what_it_needs():
-    for page, needs, code in blocks({"bash"}):
-        for program in ("docker ", "curl ", "torchrun "):
-            if page.parent == DOCS and code.startswith(program):
-                assert needs, f"{page.name}: say what this needs:\n{code}"
+def test_every_command_is_this_package_or_known_or_says_what_it_needs():
+    checked = 0
+    for page, note, name, code in blocks({"bash", ""}):
+        for words in shell_lines(name, code):
+            if not note and not is_own(words):
+                assert is_known(words, page.parent), f"{page.name}: {words}"
+                checked += 1
+    assert checked > 20
 
 
 TINY = {
@@ -159,7 +250,7 @@ def write_texts(folder):
 
 def config_of(page, number=0):
     """A config of a page, as small as can be."""
-    code = [code for other, _, code in blocks({"yaml"}) if other.name == page]
+    code = [code for other, *_, code in blocks({"yaml"}) if other.name == page]
     config = yaml.safe_load(code[number])
     if "folder" not in config["model"]:
         config |= {"model": TINY["model"], "tokenizer": {"vocabulary_size": 290}}
@@ -189,39 +280,54 @@ def run(tmp_path_factory):
     return folder
 
 
-@pytest.mark.one_backend
-@pytest.mark.slow
-def test_python_of_the_pages_runs(run, monkeypatch):
-    """Page by page, its blocks one after the other, in the folder of the runs."""
-    monkeypatch.chdir(run)
-    ran = 0
-    for page in PAGES:
-        if page.name in ("change_a_block.md", "README.md"):
-            continue  # which tests of their own run
-        names = {"kt": kt}
-        for other, needs, code in blocks({"python"}):
-            if other == page and not needs:
-                exec(compile(code, page.name, "exec"), names)
-                ran += 1
-    assert ran >= 10
-    assert (run / "models" / "my-mean" / "config.json").is_file()
-    assert (run / "models" / "en-de-tuned" / "config.json").is_file()
+#: Commands that are not run here: they wait, or take minutes.
+NOT_RUN = (["serve"], ["train"])
+
+
+def pages_to_run():
+    """Those with code that needs nothing."""
+    found = [page for page, note, *_ in blocks({"python"}) if not note]
+    found += [page for page, note, *_ in own_commands() if not note]
+    return sorted({*found} - ELSEWHERE)
+
+
+def invoke(page, arguments, given):
+    """Runs a command of this package in this process."""
+    text = Path(given).read_text() if given else "Hello!\n"
+    done = CliRunner().invoke(application(), arguments, input=text)
+    assert done.exit_code == 0, (page.name, arguments, done.output, done.exception)
 
 
 @pytest.mark.one_backend
 @pytest.mark.slow
-def test_commands_of_the_pages_run(run, monkeypatch):
-    """In order, but those that need something, wait, or export through TensorFlow."""
+@pytest.mark.parametrize("page", pages_to_run(), ids=lambda page: page.stem)
+def test_the_code_of_a_page_runs(page, run, monkeypatch):
+    """Block by block, in the folder of the runs, but what needs something.
+
+    What exports through TensorFlow does so in a test of its own.
+    """
     monkeypatch.chdir(run)
-    ran = 0
-    for page, needs, words, given in commands():
-        through_tensorflow = {"onnx", "saved_model", "litert"} & {*words}
-        if needs or page.parent != DOCS or words[0] == "serve" or through_tensorflow:
+    names = {"kt": kt}
+    for _, note, name, code in blocks({"python", "bash", ""}, [page]):
+        if note:
             continue
-        if words == ["train"]:
-            continue  # minutes; test_examples.py has it
-        text = Path(given).read_text() if given else "Hello!\n"
-        done = CliRunner().invoke(application(), words, input=text)
-        assert done.exit_code == 0, (page.name, words, done.output, done.exception)
-        ran += 1
-    assert ran > 15
+        if name == "python":
+            exec(compile(code, page.name, "exec"), names)
+            continue
+        for words in filter(is_own, shell_lines(name, code)):
+            arguments, given = arguments_of(words)
+            if arguments[:1] not in NOT_RUN[:1] and arguments != NOT_RUN[1]:
+                invoke(page, arguments, given)
+
+
+@pytest.mark.one_backend("tensorflow")
+@pytest.mark.slow
+@pytest.mark.export
+def test_the_exports_through_tensorflow_run(run, monkeypatch):
+    monkeypatch.chdir(run)
+    formats = set()
+    for page, note, arguments, _ in own_commands():
+        if note and note.startswith("TensorFlow") and arguments[0] == "export":
+            invoke(page, arguments, None)
+            formats.add(arguments[arguments.index("--format") + 1])
+    assert formats == {"saved_model", "onnx", "litert"}

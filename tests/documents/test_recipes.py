@@ -7,6 +7,8 @@ import io
 import json
 import re
 import shutil
+import subprocess
+import sys
 import tarfile
 import zipfile
 from pathlib import Path
@@ -14,7 +16,9 @@ from pathlib import Path
 import pytest
 import sacrebleu.utils
 import yaml
+from typer.testing import CliRunner
 
+from keras_transformer.cli.main import application
 from keras_transformer.training.config import load_config
 
 FOLDER = Path(__file__).parents[2] / "tutorials" / "configs"
@@ -107,6 +111,70 @@ def test_the_table_of_recipes_names_each():
         assert f"`{stem}`" in table or f"`{stem[-6:]}`" in table, stem
 
 
+# === A chain of recipes, small ===
+
+SMALL = {
+    **{"training.steps": 2, "training.warmup_steps": 1, "training.validate_every": 2},
+    **{"training.checkpoint_every": 1, "data.batch_tokens": 128},
+}
+FROM_NOTHING = {
+    **{"model.hidden_dim": 8, "model.intermediate_dim": 8, "model.num_heads": 2},
+    **{"model.num_encoder_layers": 1, "model.num_decoder_layers": 1},
+    "tokenizer.vocabulary_size": 60,
+}
+
+
+@pytest.mark.one_backend
+@pytest.mark.slow
+def test_the_commands_of_a_chain_of_recipes_run(prepare, tmp_path, monkeypatch):
+    """Those in the header of `multi30k_en_de_diverse`, with less text and smaller."""
+    pytest.importorskip("ctranslate2")
+    monkeypatch.chdir(tmp_path)
+    configs = tmp_path / "tutorials" / "configs"
+    shutil.copytree(FOLDER, configs, ignore=shutil.ignore_patterns("data"))
+    monkeypatch.setattr(prepare, "HERE", configs)
+    monkeypatch.setattr(prepare, "DATA", configs / "data")
+    write_multi30k(prepare, count=20)
+    prepare.multi30k(configs / "data" / "multi30k")
+
+    def run(*words, text=None):
+        done = CliRunner().invoke(application(), words, input=text)
+        assert done.exit_code == 0, (words, done.output, done.exception)
+        return done.stdout
+
+    commands = header(FOLDER / "multi30k_en_de_diverse.yaml").replace("#", "")
+    (names,) = re.findall(r"for name in (.+); do", commands)
+    *loop, last = re.findall(r"keras-transformer (.+)", commands)
+    written = re.findall(r"multi30k/(\S+)\.gz \| .*exports/(\w+)/\S+ > (\S+)", commands)
+    assert len(loop) == 2 and len(written) == 2
+    for name in names.split():
+        for command in loop:
+            command = command.replace("$(echo $name | tr _ -)", name.replace("_", "-"))
+            run(*smaller(command.replace("$name", name)))
+    for source, name, target in written:
+        text = gzip.decompress((configs / f"data/multi30k/{source}.gz").read_bytes())
+        done = subprocess.run(
+            [sys.executable, f"exports/{name}/translate.py"],
+            input=text,
+            capture_output=True,
+            check=True,
+        )
+        path = configs / "data" / target
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(done.stdout)
+    run(*smaller(last))
+    assert (tmp_path / "runs/multi30k-en-de-diverse/averaged/config.json").is_file()
+
+
+def smaller(command):
+    """The words of a command; one that trains does little."""
+    words = command.split()
+    if words[0] != "train":
+        return words
+    changes = SMALL | ({} if "both" not in words[1] else FROM_NOTHING)
+    return [*words, "--set", *(f"{key}={value}" for key, value in changes.items())]
+
+
 # === prepare.py ===
 
 
@@ -154,10 +222,11 @@ def lines_of(path):
     return data.decode().split("\n")[:-1]
 
 
-def write_multi30k(prepare, change=None):
+def write_multi30k(prepare, change=None, count=2):
     """A synthetic archive, its digests; one text may be changed afterwards."""
     digests = (FOLDER / "multi30k.sha256").read_text().split()
-    texts = {name: f"{name}, line 1\nline 2\n".encode() for name in digests[1::2]}
+    more = "".join(f"line {number}\n" for number in range(2, count + 1))
+    texts = {name: f"{name}, line 1\n{more}".encode() for name in digests[1::2]}
     lines = [f"{hashlib.sha256(t).hexdigest()}  {n}\n" for n, t in texts.items()]
     (prepare.HERE / "multi30k.sha256").write_text("".join(lines))
     if change:

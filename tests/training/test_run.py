@@ -54,7 +54,10 @@ def test_a_run_from_config_to_model_folder(config_file, capsys, draws_curves):
     assert translator.translate(sources) == hypotheses
     assert translator.known_words is None  # it may read words that it has not seen
     assert kt.Translator.load(folder / "best").beam_size == 2
-    assert "Test: BLEU" in (folder / "averaged" / "README.md").read_text()
+    card = (folder / "averaged" / "README.md").read_text()
+    assert "Test: BLEU" in card
+    assert "- train.en\n" in card  # and not where it is on this machine
+    assert "keras-transformer translate . <" in card
     assert (folder / "logs" / "curve.png").stat().st_size > 1000
     assert metrics(folder)[0].keys() >= {"learning_rate", "tokens_per_second"}
     (events,) = (folder / "logs").glob("events.*")

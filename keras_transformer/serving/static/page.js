@@ -126,7 +126,7 @@ function showTranslations(translations, unknown) {
   $("copy").hidden = false;
 }
 
-// === How the model came to it ===
+// === How the model got there ===
 
 async function explain(i) {
   explaining?.abort();

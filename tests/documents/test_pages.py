@@ -6,6 +6,7 @@ A code block that cannot run in a test says in a line above it what it needs, as
 
 import ast
 import importlib.util
+import os
 import re
 import shlex
 import shutil
@@ -242,7 +243,8 @@ def write_texts(folder):
         for language, word in {"en": "room", "de": "Zimmer", "fr": "salle"}.items():
             lines = [f"{word} {number}\n" for number in range(count)]
             (folder / f"{name}.{language}").write_text("".join(lines))
-    shutil.copy(folder / "in.en", folder / "in.txt")
+    for name in ("in.txt", "source.txt"):
+        shutil.copy(folder / "in.en", folder / name)
     sides = [(folder / f"train.{x}").read_text().splitlines() for x in ("en", "fr")]
     lines = [f"{source}\t{target}\n" for source, target in zip(*sides, strict=True)]
     (folder / "small.en-fr.tsv").write_text("".join(lines))
@@ -300,7 +302,9 @@ def invoke(page, arguments, given):
 
 @pytest.mark.one_backend
 @pytest.mark.slow
-@pytest.mark.parametrize("page", pages_to_run(), ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page", pages_to_run(), ids=lambda page: str(page.relative_to(ROOT))
+)
 def test_the_code_of_a_page_runs(page, run, monkeypatch):
     """Block by block, in the folder of the runs, but what needs something.
 
@@ -323,6 +327,10 @@ def test_the_code_of_a_page_runs(page, run, monkeypatch):
 @pytest.mark.one_backend("tensorflow")
 @pytest.mark.slow
 @pytest.mark.export
+@pytest.mark.skipif(
+    not os.environ.get("EVERY_TEST"),
+    reason="needs EVERY_TEST: tests/export has each format",
+)
 def test_the_exports_through_tensorflow_run(run, monkeypatch):
     monkeypatch.chdir(run)
     formats = set()

@@ -115,12 +115,13 @@ def test_the_table_of_recipes_names_each():
 
 SMALL = {
     **{"training.steps": 2, "training.warmup_steps": 1, "training.validate_every": 2},
-    **{"training.checkpoint_every": 1, "data.batch_tokens": 128},
+    **{"training.checkpoint_every": 2, "training.average_last": 1},
+    **{"data.batch_tokens": 256, "decoding.max_length": 3},
 }
 FROM_NOTHING = {
     **{"model.hidden_dim": 8, "model.intermediate_dim": 8, "model.num_heads": 2},
     **{"model.num_encoder_layers": 1, "model.num_decoder_layers": 1},
-    "tokenizer.vocabulary_size": 60,
+    "tokenizer.vocabulary_size": 290,
 }
 
 

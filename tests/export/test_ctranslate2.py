@@ -154,7 +154,8 @@ def test_every_config_gives_the_same_translations_and_scores(tmp_path, run_pytho
 
 @pytest.fixture(scope="module")
 def folder(translator, tmp_path_factory):
-    return ctranslate2.export(translator, tmp_path_factory.mktemp("export") / "model")
+    output = tmp_path_factory.mktemp("export") / "model"
+    return ctranslate2.export(translator, output, card="# Of a test\n")
 
 
 USE = """
@@ -193,6 +194,13 @@ sys.path.insert(0, {str(folder)!r})
 runpy.run_path({str(folder / "translate.py")!r}, run_name="__main__")
 """
     assert run_python(code, block=BLOCKED).split("\n")[:-1] == lines("greedy")
+
+
+def test_the_card_says_how_to_use_it(folder):
+    card = (folder / "README.md").read_text(encoding="utf-8")
+    assert card.startswith("# Of a test\n\n# For CTranslate2\n")
+    assert "pip install sentencepiece ctranslate2\npython translate.py <" in card
+    assert "in float32.\n" in card
 
 
 def test_quantized_models_are_smaller_and_translate(

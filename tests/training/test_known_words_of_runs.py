@@ -54,7 +54,7 @@ def test_models_of_the_phrasebook_hold_its_words(project, capsys):
         assert kt.Translator.load(folder).known_words == words
     card = (project / "run" / "averaged" / "README.md").read_text()
     assert f"* knows: {words.summary}" in card
-    assert "\nIt translates from en to de.\n" in card
+    assert "\nIt translates from de to en.\n" in card
     # A run goes on with what it was begun with, whatever the package knows now.
     other = KnownWords(description="words", words={"dog"})
     (project / "run" / KNOWN_WORDS).write_text(other.to_json())

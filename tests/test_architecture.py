@@ -327,13 +327,54 @@ def test_imports_are_seen_wherever_they_stand():
     assert set(imports(source)) == {"a.b", "d.e", "g", "h"}
 
 
+#: What makes a tensor of PyTorch of nothing: on the processor, unless it is told.
+TORCH_MAKERS = {"arange", "as_tensor", "empty", "eye", "full", "linspace", "ones"}
+TORCH_MAKERS |= {"rand", "randint", "randn", "randperm", "tensor", "zeros"}
+
+
+def made_without_device(source: ast.Module) -> Iterator[int]:
+    """Lines that make a tensor of PyTorch and do not say on which device."""
+    for call in ast.walk(source):
+        if not isinstance(call, ast.Call):
+            continue
+        made = any(  # also by functools.partial
+            isinstance(part, ast.Attribute)
+            and isinstance(part.value, ast.Name)
+            and part.value.id == "torch"
+            and part.attr in TORCH_MAKERS
+            for part in (call.func, *call.args)
+        )
+        if made and "device" not in {keyword.arg for keyword in call.keywords}:
+            yield call.lineno
+
+
+@pytest.mark.parametrize("path", [path for path in FILES if "torch" in path])
+def test_a_tensor_of_pytorch_is_made_on_a_device_that_is_named(path):
+    assert list(made_without_device(tree(path))) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "lines"),
+    [
+        ("x = 1\ntorch.zeros(3)", [2]),
+        ("functools.partial(torch.arange, dtype=d)", [1]),
+        ("torch.zeros(3, device=x.device)", []),
+        ("torch.zeros_like(x)\nx.new_zeros(3)", []),
+    ],
+)
+def test_tensors_without_a_device_are_seen(source, lines):
+    assert list(made_without_device(ast.parse(source))) == lines
+
+
 #: What the forward pass is made of -> the only modules that may compute it.
 FORWARD = {
     "ops.softmax": {"layers/attention.py"},
     "scaled_dot_product_attention(": {
+        "backends/torch.py",  # its kernel
         "layers/attention.py",
         "layers/multi_head_attention.py",
     },
+    "jax.nn.dot_product_attention(": {"backends/jax.py"},
     "LayerNormalization": {"layers/normalization.py"},
     "RMSNormalization": {"layers/normalization.py"},
     "self._affine(inputs, 'inner')": {"layers/feed_forward.py"},

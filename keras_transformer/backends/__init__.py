@@ -26,6 +26,13 @@ loaded here, and no other module names a framework.
 * `to_numpy(variable)`: a copy of its whole value, also where devices share it.
 * `top_k(scores, k)`: the k largest along the last axis with their indices, descending,
   exact ties of finite scores in order of the index, the cut included.
+* `has_attention_kernel(like)`: whether `kernel_attention` may compute attention between
+  tensors of this dtype on this device; False where scores and softmax are faster.
+* `kernel_attention(query, key, value, bias, causal, scale)`: softmax(scale * query keyᵀ
+  + bias) value without an array of the scores, of (B, H, T, K), (B, G, S, K) and
+  (B, G, S, K) of one dtype, where `has_attention_kernel`; None where the kernel does
+  not take these sizes. `bias` is (B, 1, 1, S) of the same dtype and gets no gradient,
+  or None; `causal` leaves out later keys, T = S.
 * `sum_over_replicas(values)`: nested tensors, each summed over the replicas of the
   current step, be they devices or processes.
 * `num_programs()`: how many compiled programs to run at once, in threads.
@@ -60,8 +67,9 @@ loaded here, and no other module names a framework.
 * `random_state()`, `restore_random_state(state)`: the random state that Keras' layers
   use besides seed generators, as a uint8 array; empty where there is none. An invalid
   array raises a RuntimeError.
-* `chunk_tokens`: the best number of tokens per chunk of that loss.
-* `compiles_training`: whether Keras' `fit` can have its steps compiled by XLA.
+* `chunk_tokens()`: the best number of tokens per chunk of that loss, on this device.
+* `traces_training`: whether `train_step` itself traces the steps of a model whose
+  `traces_steps` says so, instead of Keras' `jit_compile`.
 * `of_numpy(values)`: what to assign to a variable for an array of
   `host_memory.aligned_zeros` that nobody else will use, with as few copies as can be.
 * `unwritten(shape, dtype)`: a tensor of any values, which are to be replaced, in memory
@@ -83,13 +91,14 @@ _backend = importlib.import_module(f"{__name__}.{name}")
 
 chunk_tokens = _backend.chunk_tokens
 compile = _backend.compile
-compiles_training = _backend.compiles_training
 concrete = _backend.concrete
 distributions = _backend.distributions
 exp_of_difference = _backend.exp_of_difference
 expecting = _backend.expecting
 feeding = _backend.feeding
+has_attention_kernel = _backend.has_attention_kernel
 hoists_invariants = _backend.hoists_invariants
+kernel_attention = _backend.kernel_attention
 loop = _backend.loop
 memory_limit = _backend.memory_limit
 note_work = _backend.note_work
@@ -108,6 +117,7 @@ symbolic_build = _backend.symbolic_build
 test_step = _backend.test_step
 to_numpy = _backend.to_numpy
 top_k = _backend.top_k
+traces_training = _backend.traces_training
 train_step = _backend.train_step
 untracked = _backend.untracked
 unwritten = _backend.unwritten

@@ -21,6 +21,7 @@ from keras_transformer.backends.programs import FirstAlone
 from keras_transformer.backends.programs import kept
 from keras_transformer.backends.random_words import random_words
 from keras_transformer.backends.random_words import row_places
+from keras_transformer.backends.steps import GPU_CHUNK_TOKENS
 from keras_transformer.backends.steps import Rows
 from keras_transformer.backends.steps import added
 from keras_transformer.backends.steps import divided
@@ -32,12 +33,17 @@ from keras_transformer.tensors import Shape
 from keras_transformer.tensors import Tensor
 from keras_transformer.tensors import Tensors
 
-chunk_tokens = 512
-compiles_training = True
+traces_training = False
 hoists_invariants = True
 untracked = frozenset({"_jax_state"})
 use_cudnn = "auto"
 
+
+#: Of `jax.nn.dot_product_attention`: cuDNN's flash attention.
+_ATTENTION = "cudnn"
+
+#: Of a bias: so low that its key gets no attention, in half precision too.
+_BLOCKED = -6e4
 
 #: YNNPACK, XLA's library for products on CPUs, may repack the whole matrix at each
 #: product, so that Eigen is faster for one row. From two rows on it is not: its product
@@ -124,9 +130,89 @@ def update_cache(cache: Tensor, update: Tensor, position: Tensor) -> Tensor:
     return jax.lax.dynamic_update_slice(cache, update.astype(cache.dtype), start)
 
 
+def chunk_tokens() -> int:
+    return GPU_CHUNK_TOKENS if jax.default_backend() == "gpu" else 512
+
+
 def top_k(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
     whole = jax.lax.top_k  # ties in order of the index
     return (chunked(whole) if jax.default_backend() == "cpu" else whole)(scores, k)
+
+
+def has_attention_kernel(like: Tensor) -> bool:
+    half = keras.backend.standardize_dtype(like.dtype) in ("bfloat16", "float16")
+    alone = keras.distribution.distribution() is None
+    return half and alone and _has_cudnn_attention()
+
+
+def _has_cudnn_attention() -> bool:
+    """Whether programs are for an NVIDIA GPU of Ampere or later."""
+    device = jax.config.jax_default_device or jax.local_devices()[0]
+    capability = str(getattr(device, "compute_capability", ""))
+    major = capability.partition(".")[0]
+    return major.isdigit() and int(major) >= 8
+
+
+def kernel_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    bias: Tensor | None,
+    causal: bool,
+    scale: float,
+) -> Tensor | None:
+    length = query.shape[2]
+    query, key, value, bias = _of_even_length(query, key, value, bias, causal)
+    if bias is not None:  # cuDNN wants all T rows
+        shape = (bias.shape[0], 1, query.shape[2], key.shape[2])
+        bias = jax.lax.stop_gradient(jnp.broadcast_to(bias, shape))
+    attend = functools.partial(_by_cudnn, causal=causal, scale=scale)
+    tensors = query, key, value, bias
+    try:
+        jax.eval_shape(lambda *values: jax.vjp(attend, *values)[0], *tensors)
+    except (NotImplementedError, RuntimeError, ValueError):
+        return None  # cuDNN is missing, or does not take these sizes
+    return attend(*tensors)[:, :, :length]
+
+
+def _of_even_length(
+    query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, causal: bool
+) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+    """With one more position where T or S is odd, for which cuDNN has no gradient.
+
+    No query may attend to the added key.
+    """
+    if key.shape[2] % 2 and not causal:  # else it is later than all queries
+        if bias is None:
+            bias = jnp.zeros((1, 1, 1, key.shape[2]), query.dtype)
+        bias = jnp.pad(bias, ((0, 0), (0, 0), (0, 0), (0, 1)), constant_values=_BLOCKED)
+
+    def even(states: Tensor) -> Tensor:
+        return jnp.pad(states, ((0, 0), (0, 0), (0, states.shape[2] % 2), (0, 0)))
+
+    return even(query), even(key), even(value), bias
+
+
+def _by_cudnn(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    bias: Tensor | None,
+    causal: bool,
+    scale: float,
+) -> Tensor:
+    # (B, T, H, K), as the projections have made them: XLA drops both transpositions.
+    query, key, value = (t.swapaxes(1, 2) for t in (query, key, value))
+    output = jax.nn.dot_product_attention(
+        query,
+        key,
+        value,
+        bias,
+        is_causal=causal,
+        scale=scale,
+        implementation=_ATTENTION,
+    )
+    return output.swapaxes(1, 2)
 
 
 def sum_over_replicas(values: Tensors) -> Tensors:

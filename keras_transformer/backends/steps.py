@@ -12,6 +12,11 @@ from typing import NamedTuple
 
 from keras_transformer.tensors import Tensor
 
+#: `chunk_tokens` on a GPU, whose memory is slow beside its products: each chunk adds to
+#: the gradient of the whole output matrix, which is as much as the logits of some
+#: hundreds of tokens.
+GPU_CHUNK_TOKENS = 2048
+
 
 class Rows(NamedTuple):
     """The rows of a batch in one part of a step: numbers, or tensors.

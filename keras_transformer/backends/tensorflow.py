@@ -23,6 +23,7 @@ from keras_transformer.backends import host_memory
 from keras_transformer.backends.chunked_top_k import chunked
 from keras_transformer.backends.programs import FirstAlone
 from keras_transformer.backends.programs import kept
+from keras_transformer.backends.steps import GPU_CHUNK_TOKENS
 from keras_transformer.backends.steps import Rows
 from keras_transformer.backends.steps import added
 from keras_transformer.backends.steps import caught_gradients
@@ -43,8 +44,7 @@ from keras_transformer.tensors import Tensors
 # Whether the traced function will be compiled by XLA.
 _by_xla = contextvars.ContextVar("by_xla", default=False)
 
-chunk_tokens = 512
-compiles_training = True
+traces_training = False
 hoists_invariants = False  # an exported program may run without XLA
 untracked = frozenset[str]()
 use_cudnn = False  # XLA, which compiles loops well, knows no cuDNN operations
@@ -137,9 +137,21 @@ def update_cache(cache: Tensor, update: Tensor, position: Tensor) -> Tensor:
     return tf.ensure_shape(tf.reshape(blocks, shape), cache.shape)
 
 
+def chunk_tokens() -> int:
+    return GPU_CHUNK_TOKENS if tf.config.list_physical_devices("GPU") else 512
+
+
 @chunked
 def top_k(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
     return tuple(tf.math.top_k(scores, k))  # ties in order of the index
+
+
+def has_attention_kernel(like: Tensor) -> bool:
+    return False  # XLA fuses what it can; TensorFlow itself has no such kernel
+
+
+def kernel_attention(*arguments: Any) -> None:
+    return None
 
 
 def sum_over_replicas(values: Tensors) -> Tensors:

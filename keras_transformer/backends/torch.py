@@ -27,6 +27,7 @@ from keras_transformer.backends.programs import kept
 from keras_transformer.backends.random_words import random_words
 from keras_transformer.backends.random_words import row_places
 from keras_transformer.backends.random_words import signed
+from keras_transformer.backends.steps import GPU_CHUNK_TOKENS
 from keras_transformer.backends.steps import Rows
 from keras_transformer.backends.steps import added
 from keras_transformer.backends.steps import caught_gradients
@@ -34,6 +35,7 @@ from keras_transformer.backends.steps import divided
 from keras_transformer.backends.steps import drawing
 from keras_transformer.backends.steps import drawn_rows
 from keras_transformer.backends.torch_distribution import distributions  # noqa: F401
+from keras_transformer.backends.torch_steps import TracedSteps
 from keras_transformer.backends.torch_tracing import trace
 from keras_transformer.tensors import Shape
 from keras_transformer.tensors import Tensor
@@ -61,8 +63,7 @@ _program: contextvars.ContextVar[Any] = contextvars.ContextVar("program", defaul
 # too.
 _running = threading.RLock()
 
-chunk_tokens = 1024  # starting an operation costs more than in compiled backends
-compiles_training = False
+traces_training = True
 hoists_invariants = False
 untracked = frozenset[str]()
 use_cudnn = "auto"
@@ -179,6 +180,11 @@ def update_cache(cache: Tensor, update: Tensor, position: Tensor) -> Tensor:
     return cache.index_copy_(-2, index, update.to(cache.dtype))
 
 
+def chunk_tokens() -> int:
+    # Starting an operation costs more than in compiled backends.
+    return GPU_CHUNK_TOKENS if torch.cuda.is_available() else 1024
+
+
 def top_k(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
     return _top_k(scores, k)
 
@@ -202,6 +208,28 @@ def _top_k(scores: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:
 def _(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
     values = scores.new_empty((*scores.shape[:-1], k))
     return values, torch.empty_like(values, dtype=torch.int32)
+
+
+def has_attention_kernel(like: Tensor) -> bool:
+    half = getattr(like, "dtype", None) in (torch.bfloat16, torch.float16)
+    exact = torch.are_deterministic_algorithms_enabled()
+    return half and like.is_cuda and not (exact or torch.compiler.is_exporting())
+
+
+def kernel_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    bias: Tensor | None,
+    causal: bool,
+    scale: float,
+) -> Tensor | None:
+    if key.shape[1] != query.shape[1]:  # with a bias, no kernel shares heads
+        return None
+    # Flash attention takes no bias: with one, it is the memory-efficient kernel.
+    return torch.nn.functional.scaled_dot_product_attention(
+        query, key, value, bias, is_causal=causal, scale=scale
+    )
 
 
 def sum_over_replicas(values: Tensors) -> Tensors:
@@ -268,8 +296,8 @@ def train_step(
                 rows = Rows(size, first=first, step=count)
             for seed, begin in zip(seeds, begins, strict=True):
                 seed.assign(begin)  # each part uses the seeds of the whole batch
-            with caught_gradients(optimizer) as gradients, drawing(rows):
-                default(part)
+            with drawing(rows):
+                gradients = _gradients(model, default, part)
             total = added(total, gradients)
     if num_processes > 1:
         present = [index for index, g in enumerate(total) if g is not None]
@@ -281,6 +309,22 @@ def train_step(
         model.note_gradients(gradients)
         optimizer.apply(gradients, model.trainable_weights)
     return model.get_metrics_result()
+
+
+def _gradients(
+    model: Any, default: Callable[..., Any], part: Tensors
+) -> list[Tensor | None]:
+    """Those of Keras' step `default`, traced where the model is compiled so."""
+    # Without weights, a number of tokens comes from outside of the step; and what is
+    # recomputed asks for numbers, which a trace does not know.
+    weighted = keras.utils.unpack_x_y_sample_weight(part)[2] is not None
+    if model.traces_steps and weighted and not getattr(model, "rematerializes", False):
+        if "_traced_steps" not in vars(model):
+            vars(model)["_traced_steps"] = TracedSteps(model)
+        return model._traced_steps.gradients(default, part)
+    with caught_gradients(model.optimizer) as gradients:
+        default(part)
+    return gradients
 
 
 def _begin_alike(model: Any) -> None:

@@ -9,6 +9,7 @@ Parameters are kept by reference: assigning to them changes the graph's result.
 from __future__ import annotations
 
 import operator
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -71,6 +72,71 @@ def trace(
         return pytree.tree_unflatten(forward(*flat, *attributes), result_structure)
 
     return run
+
+
+def trace_gradients(
+    function: Callable[..., Tensors], *arguments: Tensors, compiler: Any = None
+) -> Callable[..., Tensors]:
+    """`trace` for a function that computes gradients by PyTorch's autograd.
+
+    Args:
+        function: nested tensors in, nested tensors and None out, without side effects.
+        arguments: nested tensors for the traced run.
+        compiler: a backend of `torch.compile`, for the graph; None for plain calls.
+
+    Returns:
+        A callable of the same arguments.
+    """
+    flat, structure = pytree.tree_flatten(arguments)
+    result_structure = None
+
+    def flat_function(*flat: torch.Tensor) -> list[Any]:
+        nonlocal result_structure
+        results = function(*pytree.tree_unflatten(list(flat), structure))
+        results, result_structure = pytree.tree_flatten(results)
+        return results
+
+    with torch.enable_grad():
+        module = make_fx(flat_function)(*flat)
+    _fold_constants(module)
+    module.graph.eliminate_dead_code()
+    _use_python_bindings(module.graph)
+    attributes = _attributes_as_inputs(module)
+    module.recompile()
+    forward = module.forward
+    if compiler is not None:
+        forward = _Compiled(module, compiler)
+
+    def run(*arguments: Tensors) -> Tensors:
+        flat, _ = pytree.tree_flatten(arguments)
+        with torch.no_grad():
+            results = forward(*flat, *attributes)
+        return pytree.tree_unflatten(results, result_structure)
+
+    return run
+
+
+class _Compiled:
+    """A graph by `torch.compile`; as it is where that fails."""
+
+    def __init__(self, module: GraphModule, compiler: Any) -> None:
+        self._plain = module.forward
+        self._forward = torch.compile(module, backend=compiler, dynamic=False)
+
+    def __call__(self, *arguments: Any) -> Any:
+        try:
+            return self._forward(*arguments)
+        except Exception as error:
+            if self._forward is self._plain:
+                raise
+            # Nothing is written: the graph can run again.
+            warnings.warn(
+                f"torch.compile has failed, so training steps are not compiled: "
+                f"{error}",
+                stacklevel=2,
+            )
+            self._forward = self._plain
+            return self._forward(*arguments)
 
 
 def _calls(graph: Graph) -> list[Node]:

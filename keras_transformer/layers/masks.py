@@ -182,6 +182,12 @@ def _differ(shape: Shape, wanted: Shape) -> bool:
     )
 
 
+def is_by_key(mask: Tensor) -> bool:
+    """Whether a boolean mask says the same for all heads and queries: (B, 1, 1, S)."""
+    shape = tuple(_tensor(mask).shape)
+    return _dtype(mask) == "bool" and len(shape) == 4 and shape[1:3] == (1, 1)
+
+
 def check_mask(mask: Tensor, name: str = "attention_mask") -> None:
     """Refuses a mask that is neither boolean nor of whole numbers 0 and 1.
 

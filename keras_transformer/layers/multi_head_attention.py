@@ -7,6 +7,7 @@ values, K head_dim, W beam width, L length of the cache.
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any
 
 import keras
@@ -271,11 +272,18 @@ class MultiHeadAttention(Kernels):
             place = position if self.window is None else ops.mod(position, places)
             keys = backends.update_cache(cache[0], keys, place)
             values = backends.update_cache(cache[1], values, place)
+        query_mask = mask if query_mask is None else query_mask
+        others = cache, keys_values, attention_bias, query_mask, value_mask, key_mask
+        if not return_attention_weights and all(other is None for other in others):
+            output = self._attend_by_kernel(
+                queries, keys, values, attention_mask, use_causal_mask, training
+            )
+            if output is not None:
+                return self._merge_heads(output)
         scores_shape = (*queries.shape[:-1], keys.shape[-2])
         bias = self._joined_bias(attention_mask, attention_bias, scores_shape)
         banded = False
         if cache is None:
-            query_mask = mask if query_mask is None else query_mask
             if value is None and keys_values is None and value_mask is None:
                 value_mask = query_mask
             if not return_attention_weights and query_mask is None:
@@ -353,8 +361,60 @@ class MultiHeadAttention(Kernels):
             return additive_attention(
                 queries, keys, values, self.score_weights, bias, dropout
             )
-        scale = 1.0 if self.attention_scoring == "dot_product" else None
-        return scaled_dot_product_attention(queries, keys, values, bias, scale, dropout)
+        return scaled_dot_product_attention(
+            queries, keys, values, bias, self._scale, dropout
+        )
+
+    @property
+    def _scale(self) -> float | None:
+        """Of the scores; None for 1 / √K."""
+        return 1.0 if self.attention_scoring == "dot_product" else None
+
+    def _attend_by_kernel(
+        self,
+        queries: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        mask: Tensor | None,
+        causal: bool,
+        training: bool | None,
+    ) -> Tensor | None:
+        """What `attend` gives without weights, by the device's own kernel.
+
+        None where it has none for these tensors, and where attention is more than a
+        softmax of products of which some keys, or later ones, are left out: the kernels
+        drop no weights, and some have no gradient for what is added to the scores.
+
+        Args:
+            queries: (B, H, T, K).
+            keys: (B, G, S, K).
+            values: (B, G, S, value_dim).
+            mask: boolean, True = may attend; None for every key.
+            causal: no position attends to a later one.
+            training: whether attention dropout is on.
+
+        Returns:
+            (B, H, T, value_dim), or None.
+        """
+        encoding = self.positional_encoding
+        is_plain = (
+            type(self).attend is MultiHeadAttention.attend
+            and self.attention_scoring != "additive"
+            and self.value_dim == self.head_dim
+            and self.window is None
+            and not (self.dropout and training)
+            and (encoding is None or encoding.only_rotates)
+        )
+        is_by_key = mask is None or masks.is_by_key(mask)
+        if not (is_plain and is_by_key) or (causal and mask is not None):
+            return None
+        if not backends.has_attention_kernel(queries):
+            return None
+        bias = None
+        if mask is not None:
+            bias = ops.cast(masks.attention_bias(mask), queries.dtype)
+        scale = self._scale or 1.0 / math.sqrt(self.head_dim)
+        return backends.kernel_attention(queries, keys, values, bias, causal, scale)
 
     def compute_output_spec(
         self,

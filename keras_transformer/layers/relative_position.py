@@ -38,6 +38,11 @@ class RelativePositionalEncoding(keras.layers.Layer):
     #: self-attention then computes it once for all its blocks; otherwise it has a mask.
     depends_on_distance_alone = False
 
+    @property
+    def only_rotates(self) -> bool:
+        """Whether nothing is added to the scores: `bias` is that of this class."""
+        return type(self).bias is RelativePositionalEncoding.bias
+
     def rotate(self, states: Tensor, positions: Tensor) -> Tensor:
         """Queries or keys (B, H, T, K) at int32 positions (T,), in the same shape.
 

@@ -22,9 +22,7 @@ from keras_transformer.losses.labels import token_mask
 from keras_transformer.tensors import Tensor
 from keras_transformer.tensors import Tensors
 
-# Tokens of a chunk where their number is known, number of chunks where it is not.
-CHUNK_TOKENS = backends.chunk_tokens
-NUM_CHUNKS = 8
+NUM_CHUNKS = 8  # where the number of tokens is not known
 
 
 def pairs_in_chunks(*tensors: tuple[Tensor, int]) -> list[Tensor]:
@@ -228,7 +226,7 @@ def _count(hidden: Tensor) -> tuple[int | Tensor, int]:
         rows, length = ops.shape(hidden)[:2]
         return rows * length, NUM_CHUNKS
     num_tokens = math.prod(hidden.shape[:2])
-    return num_tokens, math.ceil(num_tokens / CHUNK_TOKENS)
+    return num_tokens, math.ceil(num_tokens / backends.chunk_tokens())
 
 
 def _fill_up(tensor: Tensor, count: int | Tensor, filler: float) -> Tensor:

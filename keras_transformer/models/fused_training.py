@@ -90,6 +90,9 @@ class FusedTraining(CheckedModel):
     #: False for runs of earlier versions, where each part drew its masks.
     draws_by_row = True
 
+    #: Whether PyTorch's training steps are traced, `jit_compile` of `compile`.
+    traces_steps = False
+
     _fused = False  # whether a compiled loss and metrics allow it
     _micro_batches = 1
 
@@ -184,6 +187,11 @@ class FusedTraining(CheckedModel):
                 f"r_drop {loss.r_drop} needs the fused loss, which {hindrance} turn "
                 f"off; train without them, or set r_drop to 0"
             )
+        self.__dict__.pop("_traced_steps", None)
+        self.traces_steps = False
+        if backends.traces_training:
+            self.traces_steps = kwargs.get("jit_compile") is True
+            kwargs["jit_compile"] = False
         super().compile(
             optimizer=optimizer,
             loss=loss,

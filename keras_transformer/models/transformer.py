@@ -14,10 +14,12 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_transformer import backends
 from keras_transformer.config import TransformerConfig
 from keras_transformer.errors import InputError
 from keras_transformer.layers import SSRU
 from keras_transformer.layers import AttentionBias
+from keras_transformer.layers import MultiHeadAttention
 from keras_transformer.layers import RelativePositionalEncoding
 from keras_transformer.layers import masks
 from keras_transformer.layers.dropout import Dropout
@@ -38,6 +40,9 @@ from keras_transformer.models.shared_layers import embeddings
 from keras_transformer.models.translation_model import TranslationModel
 from keras_transformer.tensors import Tensor
 from keras_transformer.tensors import Tensors
+
+#: Of a model, by its stacks.
+_SIDES = {"encoder": "source", "decoder": "target"}
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -179,11 +184,13 @@ class Transformer(TranslationModel):
             `contract.Encoded`.
         """
         source_mask = ops.not_equal(source, self.config.pad_id)
+        hidden = self._embed("source", source, training, length=length)
+        if self._attends_by_kernel("encoder", hidden):
+            limits = {"attention_mask": masks.padding_mask(source, self.config.pad_id)}
+        else:
+            limits = {"attention_bias": self.source_bias(source)}
         hidden, weights = self._encoder_stack(
-            self._embed("source", source, training, length=length),
-            self.source_bias(source),
-            return_attention_weights,
-            training,
+            hidden, limits, return_attention_weights, training
         )
         return Encoded(
             hidden, source_mask, weights if return_attention_weights else None
@@ -202,11 +209,18 @@ class Transformer(TranslationModel):
         Returns:
             `contract.Decoded`.
         """
+        hidden = self._embed("target", target, training)
+        if self._attends_by_kernel("decoder", hidden):
+            mask = ops.expand_dims(source_mask, (1, 2))
+            bias, limits = None, {"cross_attention_mask": mask}
+        else:
+            bias = None if self._is_causal_by_itself else self.target_bias(target)
+            limits = {"cross_attention_bias": cross_attention_bias(source_mask)}
         decoded, _ = self._decoder_stack(
-            self._embed("target", target, training),
+            hidden,
             [memory] * self.config.num_decoder_layers,
-            None if self._is_causal_by_itself else self.target_bias(target),
-            cross_attention_bias(source_mask),
+            bias,
+            limits,
             return_attention_weights=return_attention_weights,
             training=training,
         )
@@ -225,14 +239,14 @@ class Transformer(TranslationModel):
         )
         memory, _ = self._encoder_stack(
             self._embed_packed("source", source, sources, training),
-            encoder_bias,
+            {"attention_bias": encoder_bias},
             training=training,
         )
         decoded, _ = self._decoder_stack(
             self._embed_packed("target", target, targets, training),
             [memory] * config.num_decoder_layers,
             decoder_bias,
-            cross_bias,
+            {"cross_attention_bias": cross_bias},
             training=training,
         )
         return decoded.hidden
@@ -361,7 +375,7 @@ class Transformer(TranslationModel):
             self._embed("target", tokens, position=position, length=rows),
             _memories(constants),
             bias,
-            constants["bias"],
+            {"cross_attention_bias": constants["bias"]},
             caches=layers,
             position=position,
             return_attention_weights=return_attention_weights,
@@ -381,6 +395,21 @@ class Transformer(TranslationModel):
     def _is_causal_by_itself(self) -> bool:
         """Whether the decoder needs no bias: it is told to be causal, or always is."""
         return self._is_recurrent or self._restricts(self.decoder_blocks)
+
+    def _attends_by_kernel(self, side: str, hidden: Tensor) -> bool:
+        """Whether attention of a stack takes masks, of which the device has a kernel.
+
+        A part of the user's own gets them as a bias, as ever.
+        """
+        blocks = getattr(self, f"{side}_blocks")
+        is_ours = all(
+            type(layer) in (MultiHeadAttention, SSRU)
+            for block in blocks
+            for name in ("self_attention", "cross_attention")
+            if (layer := getattr(block, name, None)) is not None
+        )
+        window = getattr(self, f"{_SIDES[side]}_bias").window
+        return is_ours and window is None and backends.has_attention_kernel(hidden)
 
     def _restricts(self, blocks: Sequence[Any]) -> bool:
         """Whether the blocks' self-attention knows the config's window."""
@@ -449,7 +478,7 @@ class Transformer(TranslationModel):
     def _encoder_stack(
         self,
         hidden: Tensor,
-        bias: Tensor,
+        limits: dict[str, Tensor],
         return_attention_weights: bool = False,
         training: bool | None = None,
     ) -> tuple[Tensor, list[Tensor]]:
@@ -459,7 +488,7 @@ class Transformer(TranslationModel):
             results = self._run(
                 block,
                 hidden,
-                attention_bias=bias,
+                **limits,
                 return_attention_weights=return_attention_weights,
                 training=training,
             )
@@ -477,7 +506,7 @@ class Transformer(TranslationModel):
         hidden: Tensor,
         memories: Sequence[tuple[Tensor, Tensor]],
         bias: Tensor | None,
-        cross_attention_bias: Tensor,
+        cross_limits: dict[str, Tensor],
         caches: Tensors | None = None,
         position: Tensor | None = None,
         return_attention_weights: bool = False,
@@ -495,7 +524,7 @@ class Transformer(TranslationModel):
                 hidden,
                 memories[index],
                 attention_bias=bias,
-                cross_attention_bias=cross_attention_bias,
+                **cross_limits,
                 cache=None if caches is None else caches[index],
                 position=position,
                 return_attention_weights=return_attention_weights,

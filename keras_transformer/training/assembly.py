@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from typing import Any
 from typing import NamedTuple
 
-from keras_transformer import backends
 from keras_transformer.backends.distribution import Distribution
 from keras_transformer.backends.random_seed import set_random_seed
 from keras_transformer.config.languages import Languages
@@ -66,8 +65,6 @@ def build_parts(
     check_options(**config.evaluation.model_dump())
     corpora, tokenizers, text, languages = _encoded(config, distribution, say)
     say(f"training: {text.report}")
-    if training.jit_compile is True and not backends.compiles_training:
-        say("training.jit_compile: PyTorch has no XLA, its steps are not compiled")
     rule = batch_rule.batch_rule(config.output)
 
     def make_model() -> TranslationModel:

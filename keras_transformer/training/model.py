@@ -9,7 +9,6 @@ from typing import Any
 
 import keras
 
-from keras_transformer import backends
 from keras_transformer import model_folder
 from keras_transformer.config import TranslationConfig
 from keras_transformer.data.piece_table import common_special_ids
@@ -63,7 +62,7 @@ def compiled_model(
             training.label_smoothing, r_drop=training.r_drop
         ),
         metrics=[NegativeLogLikelihood(), TokenAccuracy(), GradientNorm()],
-        jit_compile=training.jit_compile if backends.compiles_training else False,
+        jit_compile=training.jit_compile,
     )
     model.micro_batches = training.micro_batches
     if training.remat:

@@ -186,6 +186,25 @@ def test_scores_and_attention_stay_on_the_gpu(gpu, kind):
             assert_on_gpu(run(ids(3, 5), ids(3, 4)))
 
 
+def test_attention_by_kernels_stays_on_the_gpu(gpu, monkeypatch):
+    functional, calls = torch.nn.functional, []
+    own = functional.scaled_dot_product_attention
+
+    def counted(query, key, value, bias, is_causal, scale):
+        assert_on_gpu([query, key, value, *[b for b in (bias,) if b is not None]])
+        calls.append((bias is not None, is_causal))
+        return own(query, key, value, bias, is_causal=is_causal, scale=scale)
+
+    monkeypatch.setattr(functional, "scaled_dot_product_attention", counted)
+    model = models.build("paper", "mixed_bfloat16")
+    with gpu():
+        move(model.variables)
+        run = backends.compile(functools.partial(scoring.token_scores, model), model)
+        assert_on_gpu(run(ids(3, 5), ids(3, 4)))
+    padding, causal = (True, False), (False, True)
+    assert calls == [padding] * 2 + [causal, padding] * 2  # encoder, decoder
+
+
 def backward(loss, model):
     """Gradients alone: PyTorch's engine wants a GPU."""
     assert_on_gpu(loss)

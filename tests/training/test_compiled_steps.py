@@ -1,4 +1,4 @@
-"""Runs whose steps XLA compiles, `training.jit_compile`."""
+"""Runs whose steps XLA compiles or PyTorch traces, `training.jit_compile`."""
 
 from pathlib import Path
 
@@ -30,7 +30,7 @@ def config_file(tmp_path, monkeypatch):
     return tmp_path / "small.yaml"
 
 
-@pytest.mark.one_backend("tensorflow")
+@pytest.mark.one_backend("tensorflow", "torch")
 def test_they_learn_the_same(config_file, monkeypatch):
     options = ["training.micro_batches=2"]
     train(load_config(config_file, [*options, "output=plain"]))
@@ -44,18 +44,11 @@ def test_they_learn_the_same(config_file, monkeypatch):
     )
     options.append("training.jit_compile=true")
     train(load_config(config_file, [*options, "output=compiled"]))
-    assert made[0].jit_compile is (keras.backend.backend() != "torch")
+    by_pytorch = keras.backend.backend() == "torch"
+    assert (made[0].jit_compile, made[0].traces_steps) == (not by_pytorch, by_pytorch)
     plain, compiled = (
         read_arrays(Path(name, "averaged", "model.weights.h5"))
         for name in ("plain", "compiled")
     )
     for name, array in plain.items():
         np.testing.assert_allclose(compiled[name], array, rtol=0, atol=2e-5)
-
-
-@pytest.mark.one_backend
-def test_where_nothing_compiles_them_it_is_said(config_file, capsys):
-    options = ["training.jit_compile=true", "training.steps=1"]
-    train(load_config(config_file, options))
-    said = "training.jit_compile: PyTorch has no XLA" in capsys.readouterr().err
-    assert said is (keras.backend.backend() == "torch")

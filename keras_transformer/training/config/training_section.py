@@ -186,10 +186,11 @@ class TrainingSection(Section):
     precision: Literal["float32", "mixed_bfloat16"] = "float32"
     """Floating point precision: `"float32"`, or mixed precision: `"mixed_bfloat16"`."""
     jit_compile: Literal["auto"] | bool = "auto"
-    """XLA compilation of the training step, once for each shape of batch: true, false,
-    or `"auto"` as Keras chooses: always on JAX, on TensorFlow with a GPU. On processors
-    TensorFlow takes ten seconds a shape for it, which a long run of a small model wins
-    back; a large one does not. PyTorch has no XLA."""
+    """Compilation of the training step, once for each shape of batch: true, false, or
+    `"auto"`: always on JAX, on TensorFlow with a GPU. XLA compiles it, on PyTorch a
+    trace, which `torch.compile` then compiles on a GPU. On processors TensorFlow takes
+    ten seconds a shape for it, which a long run of a small model wins back; a large one
+    does not."""
     distribution: DistributionName = "none"
     """Distributed training: how several devices share a batch: `"none"`; on TensorFlow
     `"mirrored"` or `"multi_worker"`, on JAX `"data_parallel"` or `"model_parallel"`, on

@@ -6,7 +6,9 @@ with one line of JSON. Only one prepares or works at a time; the others sleep. S
 whatever else the machine does hits all of them, and a ratio is taken within a round.
 """
 
+import concurrent.futures
 import contextlib
+import itertools
 import json
 import os
 import platform
@@ -35,6 +37,7 @@ class Program:
         self.arguments = arguments
         self.environment = environment
         self.process = None
+        self.fault = None  # why it is left out
 
     def start(self, seconds=None):
         """Whether it could prepare, in the time; its errors are on the terminal."""
@@ -46,7 +49,11 @@ class Program:
             stdout=subprocess.PIPE,
             text=True,
         )
-        return self._answer(seconds) == "ready"
+        answer = self._answer(seconds)
+        if answer != "ready":
+            killed = self.process.wait() < 0
+            self.fault = answer or ("not ready in time" if killed else "has failed")
+        return self.fault is None
 
     def work(self, job=None, seconds=None):
         """The numbers of one round; None where the process has died or is too slow."""
@@ -61,6 +68,7 @@ class Program:
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.close()
         self.process.wait()
+        self.process.stdout.close()
 
     def _answer(self, seconds):
         timer = threading.Timer(seconds or 0, self.process.kill)
@@ -80,6 +88,12 @@ def serve(work):
     print("> ready", flush=True)
     for line in sys.stdin:
         print("> " + json.dumps(work(json.loads(line))), flush=True)
+
+
+def refuse(reason):
+    """The child's side: says why it cannot prepare, and ends."""
+    print(f"> {reason}", flush=True)
+    sys.exit()
 
 
 class Clock:
@@ -105,24 +119,40 @@ class Clock:
         return self.seconds is None or passed + seconds < self.seconds
 
 
-def prepared(programs, clock):
-    """Those of the programs that are ready to work."""
-    # One after the other: compilers that share the processors take for ever.
-    ready = []
-    for program in programs:
+def prepared(programs, clock, at_once=1):
+    """Those of the programs that are ready to work.
+
+    Args:
+        programs: to be started.
+        clock: whatever is not ready in most of its time is left out.
+        at_once: how many prepare side by side. Compilers that share a few processors
+            take for ever.
+    """
+
+    def start(program):
         if program.start(clock.left(_PREPARING)):
-            ready.append(program)
-        else:
-            program.end()
-            print(f"{program.name}: could not prepare, left out", file=sys.stderr)
-    return ready
+            return True
+        program.end()
+        print(f"{program.name}: {program.fault}, left out", file=sys.stderr)
+        return False
+
+    with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
+        ready = list(pool.map(start, programs))
+    return list(itertools.compress(programs, ready))
 
 
-def play(programs, rounds, clock, job=None):
+def play(programs, rounds, clock, job=None, tell=None):
     """`{name: [numbers of each round]}` of the programs that did all rounds.
 
     A program that fails is removed from the list. Where the time ends there are fewer
     rounds, for all of them.
+
+    Args:
+        programs: those that are ready.
+        rounds: the most of them.
+        clock: of the whole benchmark.
+        job: what each is told to do.
+        tell: `tell(name, numbers)` is called after each round of a program.
     """
     found = {program.name: [] for program in programs}
     longest = 0.0
@@ -136,9 +166,12 @@ def play(programs, rounds, clock, job=None):
             if numbers is None:
                 programs.remove(program)
                 program.end()
-                print(f"{program.name}: did not finish a round", file=sys.stderr)
+                program.fault = "did not finish a round"
+                print(f"{program.name}: {program.fault}", file=sys.stderr)
             else:
                 found[program.name].append(numbers)
+                if tell:
+                    tell(program.name, numbers)
         longest = max(longest, time.monotonic() - began)
         if done and not clock.lasts():  # the clock has cut this round
             rounds = done
@@ -146,7 +179,7 @@ def play(programs, rounds, clock, job=None):
     return {name: rows[:rounds] for name, rows in found.items() if len(rows) >= rounds}
 
 
-def take_turns(programs, rounds, minutes=None, job=None):
+def take_turns(programs, rounds, minutes=None, job=None, at_once=1, tell=None):
     """What `play` finds, by programs that begin here and end here.
 
     Args:
@@ -154,10 +187,12 @@ def take_turns(programs, rounds, minutes=None, job=None):
         rounds: the most of them.
         minutes: for all of it; a program that would take longer is left out.
         job: what each is told to do.
+        at_once: how many prepare side by side.
+        tell: `tell(name, numbers)` is called after each round of a program.
     """
     clock = Clock(minutes)
-    programs = prepared(programs, clock)
-    found = play(programs, rounds, clock, job)
+    programs = prepared(programs, clock, at_once)
+    found = play(programs, rounds, clock, job, tell)
     for program in programs:
         program.end()
     return found

@@ -31,6 +31,7 @@ from peers.batches import SIZES
 from turns import Clock
 from turns import chosen
 
+from gpu import processes
 from gpu.environments import JAX
 from gpu.environments import TORCH
 from gpu.environments import installed
@@ -69,14 +70,16 @@ def main():
             for name in chosen(PROGRAMS, arguments.only)
             if name not in found and installed(PROGRAMS[name][0]["KERAS_BACKEND"])
         ]
+        machine.print()
         runs = missing and Runs(settings, Path(folder), clock)
         for name in missing:
             try:
                 found[name] = runs.of(*PROGRAMS[name])
+                report({name: found[name]})
                 write_json(arguments.json, {**head, "runs": found})
             except subprocess.SubprocessError:
                 print(f"{name}: did not end, left out", file=sys.stderr)
-    machine.print()
+    machine.print_load()
     report(found)
     if missing:  # else the clocks are those of a machine that did nothing
         write_json(arguments.json, {**head, "runs": found})
@@ -163,15 +166,13 @@ class Runs:
 
     def run(self, task, dtype, options, environment):
         options = {**self.model, **options, "bfloat16": dtype == "bfloat16"}
-        command = [sys.executable, "-m", "peers.outputs", task, json.dumps(options)]
-        return subprocess.run(
-            command,
-            env=os.environ | _NO_TF32 | environment,
-            stdout=subprocess.PIPE,
-            text=True,
-            check=True,
-            timeout=self.clock.left(),
-        ).stdout
+        return processes.output_of(
+            "peers.outputs",
+            task,
+            json.dumps(options),
+            environment=_NO_TF32 | environment,
+            seconds=self.clock.left(),
+        )
 
 
 def deterministic():

@@ -14,6 +14,10 @@ evenly spread over the lengths. Beams beyond the first do not count as output.
 Sentences are those of the embedded phrasebook or of `--source`, in the pieces of
 `--tokenizer` or of one that is made of them.
 
+With less than 6 minutes there are batches of 1, 64 and 256, at most 8 of each, and one
+round. Each setting is printed as soon as it is known, and what was left out, with the
+reason.
+
 This package runs the search that `Translator` runs. Marian runs its `generate`, as it
 comes, and, where it compiles one (greedy search), with a cache of fixed size and a
 compiled step. CTranslate2 has this package's weights.
@@ -27,8 +31,6 @@ file lacks; the clocks are then those of the last run.
 import argparse
 import itertools
 import json
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
@@ -43,10 +45,15 @@ from turns import play
 from turns import prepared
 from turns import ratio
 
+from gpu import cublas
+from gpu import processes
 from gpu.environments import JAX
+from gpu.environments import TENSORFLOW
 from gpu.environments import TORCH
+from gpu.environments import at_once
 from gpu.environments import caches
-from gpu.environments import installed
+from gpu.environments import is_short
+from gpu.environments import missing
 from gpu.environments import on_host
 from gpu.report import Machine
 from gpu.report import begun
@@ -61,6 +68,13 @@ _GREEDY = "Hugging Face Marian compiled"  # it compiles no beam search
 PROGRAMS = {
     "ours, JAX": ("ours", {}, JAX, ["jax"]),
     "ours, PyTorch": ("ours", {}, TORCH, ["torch"]),
+    "ours, TensorFlow": ("ours", {}, TENSORFLOW, ["tensorflow"]),
+    "ours, TensorFlow, MirroredStrategy": (
+        "ours",
+        {"mirrored": True},
+        TENSORFLOW,
+        ["tensorflow"],
+    ),
     _MARIAN: ("marian", {}, {}, ["torch", "transformers"]),
     _GREEDY: ("marian", {"static": True}, {}, ["torch", "transformers"]),
     "CTranslate2, bfloat16": (
@@ -95,47 +109,56 @@ def main():
         "source": arguments.source,
         "tokenizer": arguments.tokenizer,
     }
+    short = is_short(arguments.minutes)
+    batches = arguments.batch or ([1, 64, 256] if short else [1, 64, 128, 256, 1024])
     jobs = {
         f"batch {batch}, beam {beam_size}": (batch, beam_size)
-        for batch, beam_size in itertools.product(arguments.batch, arguments.beam)
+        for batch, beam_size in itertools.product(batches, arguments.beam)
     }
+    rounds = arguments.rounds or (1 if short else 3)
     with tempfile.TemporaryDirectory() as folder, Machine() as machine:
         head = {"benchmark": "decoding", "settings": settings, "machine": machine.facts}
         results = begun(arguments.json, head).get("rounds", {})
-        missing = [name for name in jobs if name not in results]
-        programs = []
-        if missing:
+        machine.print()
+        for name, found in results.items():
+            report(name, found, settings["sentences"])
+        absent = [name for name in jobs if name not in results]
+        programs, faults = [], {}
+        if absent:
             write_inputs(folder, settings)
-            programs = prepared(make_programs(arguments, settings, folder), clock)
-        for name in missing:
-            found = measure(programs, arguments.rounds, clock, *jobs[name])
+            made, faults = make_programs(arguments, settings, folder, short)
+            programs = prepared(made, clock, at_once())
+            faults |= {program.name: program.fault for program in made if program.fault}
+        for name in absent:
+            found = measure(programs, rounds, clock, *jobs[name])
             if found:
                 results[name] = found
+                report(name, found, settings["sentences"])
                 write_json(arguments.json, {**head, "rounds": results})
             else:
-                print(f"{name}: left out", file=sys.stderr)
+                faults[name] = "no time left" if programs else "no program left"
         for program in programs:
             program.end()
-    machine.print()
-    for name, found in results.items():
-        report(name, found, settings["sentences"])
-    if missing:  # else the clocks are those of a machine that did nothing
-        write_json(arguments.json, {**head, "rounds": results})
+    machine.print_load()
+    if faults:
+        print_table(["left out", "because"], [[*fault] for fault in faults.items()])
+    if absent:  # else the clocks are those of a machine that did nothing
+        write_json(arguments.json, {**head, "rounds": results, "left_out": faults})
 
 
 def parse():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
     parser.add_argument("--size", default="base", choices=SIZES)
-    batches = [1, 64, 128, 256, 1024]
-    parser.add_argument("--batch", nargs="+", type=int, default=batches)
+    parser.add_argument("--batch", nargs="+", type=int)
     parser.add_argument("--beam", nargs="+", type=int, default=[1, 4])
     parser.add_argument("--sentences", type=int, default=1000)
     parser.add_argument("--source", help="file of sentences, one a line")
     parser.add_argument("--tokenizer", help="SentencePiece model that cuts them")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, help="default: 3, in short 1")
     seconds = "in a round, or more"
     parser.add_argument("--seconds", type=float, default=1.0, help=seconds)
-    parser.add_argument("--minutes", type=float, default=9.5, help="for all of it")
+    minutes = "for all of it; below 6: a short table"
+    parser.add_argument("--minutes", type=float, default=9.5, help=minutes)
     parser.add_argument("--float32", action="store_true", help="not bfloat16")
     parser.add_argument("--cache", help="folder where compilers keep what they make")
     parser.add_argument("--json", help="file of all numbers, and of what is done")
@@ -150,31 +173,37 @@ def write_inputs(folder, settings):
         "count": settings["sentences"],
         **{name: settings[name] for name in ("vocabulary_size", "source", "tokenizer")},
     }
-    for arguments in (
+    for module, *arguments in (
         ["peers.random_model", folder, settings["preset"], size],
         ["peers.sentences", Path(folder, "sentences.json"), json.dumps(options)],
     ):
-        subprocess.run([sys.executable, "-m", *arguments], env=on_host(), check=True)
+        processes.output_of(module, *arguments, environment=on_host())
 
 
-def make_programs(arguments, settings, folder):
+def make_programs(arguments, settings, folder, short):
+    """Those that can run, and `{name: why not}` of the others."""
     options = {
         **{name: settings[name] for name in ("preset", "vocabulary_size", "bfloat16")},
         "folder": folder,
         "sentences": str(Path(folder, "sentences.json")),
         "seconds": arguments.seconds,
+        "most_batches": 8 if short else 32,  # of a text in a pass
     }
-    wide = "float32" if arguments.float32 else "float16"
-    programs = []
+    programs, faults = [], {}
     for name in chosen(PROGRAMS, arguments.only):
         program, variant, environment, needed = PROGRAMS[name]
         kind = variant.get("compute_type")
-        fitting = kind is None or (kind == "float32") == (wide == "float32")
-        if fitting and installed(*needed):
-            command = ["-m", "peers.decode", program, json.dumps(options | variant)]
-            environment = environment | caches(arguments.cache)
-            programs.append(Program(name, command, environment))
-    return programs
+        if kind is not None and (kind == "float32") != arguments.float32:
+            continue
+        if fault := missing(needed):
+            faults[name] = fault
+            continue
+        command = ["-m", "peers.decode", program, json.dumps(options | variant)]
+        environment = environment | caches(arguments.cache)
+        if kind is not None:
+            environment |= cublas.environment(Path(folder, "cublas"))
+        programs.append(Program(name, command, environment))
+    return programs, faults
 
 
 def measure(programs, rounds, clock, batch, beam_size):

@@ -10,8 +10,31 @@ JAX = {
     "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
 }
 TORCH = {"KERAS_BACKEND": "torch"}
+TENSORFLOW = {"KERAS_BACKEND": "tensorflow", "TF_FORCE_GPU_ALLOW_GROWTH": "true"}
 #: This package alone, on each backend: `{name: environment}`.
 OURS = {"ours, JAX": JAX, "ours, PyTorch": TORCH}
+
+
+#: With fewer minutes a program has fewer shapes, settings and rounds.
+_SHORT = 6
+#: Processors that a program needs to prepare at its own pace.
+_PROCESSORS = 4
+
+
+def is_short(minutes):
+    """Whether there is time only for a small table, as in `--minutes 4`."""
+    return minutes < _SHORT
+
+
+def at_once():
+    """How many programs prepare side by side."""
+    return max(1, (os.cpu_count() or 1) // _PROCESSORS)
+
+
+def missing(modules):
+    """Why a program that needs these modules cannot run; None where it can."""
+    absent = [module for module in modules if not installed(module)]
+    return f"{', '.join(absent)} not installed" if absent else None
 
 
 def installed(*modules):

@@ -16,7 +16,6 @@ that does not end in the time is named and left out: `--only` takes it alone.
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -26,6 +25,7 @@ from peers.batches import SIZES
 from turns import Clock
 from turns import chosen
 
+from gpu import processes
 from gpu.environments import OURS
 from gpu.environments import caches
 from gpu.environments import installed
@@ -53,17 +53,17 @@ def main():
             "batches": path,
             "most": arguments.kernels,
         }
+        machine.print()
         found = {}
         for name in chosen(OURS, arguments.only):
             if installed(OURS[name]["KERAS_BACKEND"]):
                 environment = OURS[name] | caches(arguments.cache)
                 try:
                     found[name] = traced(options, environment, clock.left())
+                    report(name, found[name])
                 except subprocess.SubprocessError:
                     print(f"{name}: did not end, left out", file=sys.stderr)
-    machine.print()
-    for name, numbers in found.items():
-        report(name, numbers)
+    machine.print_load()
     head = {"benchmark": "profiling", "settings": options, "machine": machine.facts}
     write_json(arguments.json, {**head, "milliseconds": found})
 
@@ -82,16 +82,10 @@ def parse():
 
 def traced(options, environment, seconds):
     """What `peers.kernels` gives, of a process of its own that may take so long."""
-    command = [sys.executable, "-m", "peers.kernels", json.dumps(options)]
-    done = subprocess.run(
-        command,
-        env=os.environ | environment,
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-        timeout=seconds,
+    output = processes.output_of(
+        "peers.kernels", json.dumps(options), environment=environment, seconds=seconds
     )
-    return json.loads(done.stdout.splitlines()[-1])
+    return json.loads(output.splitlines()[-1])
 
 
 def report(name, numbers):

@@ -37,6 +37,7 @@ from gpu.report import write_json
 
 _TRAIN = "from keras_transformer.cli.main import main; main()"
 _STOPPING = 60  # seconds for the last checkpoints
+_WAITING = 1.0  # seconds between two looks at the runs
 _VALIDATION = "validation BLEU"
 
 
@@ -54,6 +55,7 @@ def main():
     with Machine() as machine:
         train(runs, arguments, clock)
     machine.print()
+    machine.print_load()
     found = [run.found() for run in runs]
     report(found)
     head = {"benchmark": "quality", "config": arguments.config}
@@ -120,17 +122,22 @@ class Run:
         self.log = self.folder.with_name(f"{self.folder.name}.log")
         self.process = None
 
-    def start(self, environment):
-        self.folder.parent.mkdir(parents=True, exist_ok=True)
+    @property
+    def command(self):
+        """The words behind `keras-transformer`."""
         settings = [
             *self.settings,
             f"training.seed={self.seed}",
             f"output={self.folder}",
         ]
         options = [word for setting in settings for word in ("--set", setting)]
+        return ["train", str(self.config), *options]
+
+    def start(self, environment):
+        self.folder.parent.mkdir(parents=True, exist_ok=True)
         with self.log.open("a", encoding="utf-8") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-c", _TRAIN, "train", self.config, *options],
+                [sys.executable, "-c", _TRAIN, *self.command],
                 env=os.environ | environment,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -165,7 +172,7 @@ def train(runs, arguments, clock):
             run = waiting.pop(0)
             run.start(environment)
             working.append(run)
-        time.sleep(1)
+        time.sleep(_WAITING)
         for run in [run for run in working if run.process.poll() is not None]:
             working.remove(run)
             if run.process.returncode:

@@ -18,6 +18,7 @@ _PACKAGES = (
     "jax",
     "jaxlib",
     "torch",
+    "tensorflow",
     "triton",
     "transformers",
     "ctranslate2",
@@ -74,12 +75,18 @@ class Machine:
         }
 
     def print(self):
-        """The facts as lines of Markdown."""
+        """The device, its versions and its card, as lines of Markdown."""
         versions = ", ".join(f"{n} {v}" for n, v in self.facts["versions"].items())
         print(f"{self.facts['device']}; Python {self.facts['python']}, {versions}")
-        for part in ("card", "load"):
-            if part in self.facts:
-                print(f"{part}: {json.dumps(self.facts[part])}")
+        self._print("card")
+
+    def print_load(self):
+        """The clocks, once they are known."""
+        self._print("load")
+
+    def _print(self, part):
+        if part in self.facts:
+            print(f"{part}: {json.dumps(self.facts[part])}", flush=True)
 
 
 def write_json(path, found):

@@ -10,6 +10,11 @@ float32, with dropout 0.1, label smoothing 0.1 and Adam. This package runs plain
 the device already. A round is one pass over the batches. Ids are made up (see
 `peers/corpus.py`) or come from a text: `--text source.txt target.txt`.
 
+With less than 6 minutes it has two shapes and two rounds of 40 steps. Each round is
+printed as soon as it is known; the table at the end has every program, and says why one
+was left out. Programs prepare side by side where there are processors for it: `--only`
+gives the first step of one alone.
+
 Prints, of each program: target tokens a second, padding not counted, the median over
 rounds; the ratio to the fastest peer, the median of the rounds' ratios; MFU (`mfu.py`)
 against the card's dense bfloat16 peak, and against the matrix products that were timed
@@ -19,8 +24,6 @@ first shape, and of all before the first round; the loss after all rounds.
 
 import argparse
 import json
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
@@ -35,16 +38,21 @@ from turns import ratio
 from turns import take_turns
 
 from gpu import mfu
+from gpu import processes
 from gpu.environments import JAX
+from gpu.environments import TENSORFLOW
 from gpu.environments import TORCH
+from gpu.environments import at_once
 from gpu.environments import caches
-from gpu.environments import installed
+from gpu.environments import is_short
+from gpu.environments import missing
 from gpu.environments import on_host
 from gpu.report import Machine
 from gpu.report import print_table
 from gpu.report import write_json
 
 _KEY = "tokens_per_second"
+_XLA = {"jit_compile": True}
 _MATRIX = "matrix product"
 _COMPILED = {"compiled": True}
 
@@ -52,6 +60,13 @@ _COMPILED = {"compiled": True}
 PROGRAMS = {
     "ours, JAX": ("ours", {}, JAX, ["jax"]),
     "ours, PyTorch": ("ours", {}, TORCH, ["torch"]),
+    "ours, TensorFlow": ("ours", _XLA, TENSORFLOW, ["tensorflow"]),
+    "ours, TensorFlow, MirroredStrategy": (
+        "ours",
+        {"mirrored": True},
+        TENSORFLOW,
+        ["tensorflow"],
+    ),
     "JAX by hand": ("jax_loop", {}, JAX, ["jax"]),
     "torch.nn.Transformer compiled": ("torch_nn", _COMPILED, TORCH, ["torch"]),
     "Hugging Face Marian compiled": (
@@ -68,6 +83,7 @@ FULL = {
     "steps": 100,
     "buckets": 8,
 }
+SHORT = {**FULL, "steps": 40, "buckets": 2}
 TOY = {"vocabulary_size": 100, "batch_tokens": 300, "steps": 2, "buckets": 1}
 _MATRIX_SIZE = 8192
 
@@ -75,7 +91,8 @@ _MATRIX_SIZE = 8192
 def main():
     arguments = parse()
     toy = arguments.size == "toy"
-    settings = TOY if toy else FULL
+    short = is_short(arguments.minutes)
+    settings = TOY if toy else SHORT if short else FULL
     with tempfile.TemporaryDirectory() as folder, Machine() as machine:
         path = Path(folder, "batches.npz")
         cut(path, settings, arguments.text)
@@ -87,15 +104,24 @@ def main():
             "bfloat16": not arguments.float32,
             "matrix_size": 64 if toy else _MATRIX_SIZE,
         }
-        programs = make_programs(arguments, settings, path)
-        found = take_turns(programs, arguments.rounds, arguments.minutes)
+        programs, faults = make_programs(arguments, settings, path)
+        machine.print()
+        found = take_turns(
+            programs,
+            arguments.rounds or (2 if short else 3),
+            arguments.minutes,
+            at_once=at_once(),
+            tell=tell,
+        )
+    faults |= {program.name: program.fault for program in programs if program.fault}
+    machine.print_load()
     size = SIZES[arguments.size], settings["vocabulary_size"]
     flops = mfu.flops_per_token(*size, data)
     peak = arguments.peak and arguments.peak * 1e12
     peak = peak or mfu.peak_of(machine.card or "")
     rows = found.pop(_MATRIX, None)
     rate = median(rows, "flops_per_second") if rows else None
-    report(machine, settings, found, flops, peak, rate)
+    report(settings, found, faults, flops, peak, rate)
     write_json(
         arguments.json,
         {
@@ -106,15 +132,23 @@ def main():
             "peak_flops_per_second": peak,
             "matrix_flops_per_second": rate,
             "rounds": found,
+            "left_out": faults,
         },
     )
+
+
+def tell(name, numbers):
+    """A line of what a round has found."""
+    if _KEY in numbers:
+        print(f"{name}: {numbers[_KEY]:.0f} target tokens/s", flush=True)
 
 
 def parse():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
     parser.add_argument("--size", default="base", choices=SIZES)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--minutes", type=float, default=9.5, help="for all of it")
+    parser.add_argument("--rounds", type=int, help="default: 3, in short 2")
+    minutes = "for all of it; below 6: a short table"
+    parser.add_argument("--minutes", type=float, default=9.5, help=minutes)
     parser.add_argument("--text", nargs=2, metavar=("SOURCE", "TARGET"))
     parser.add_argument("--peak", type=float, help="dense bfloat16 TFLOP/s of the card")
     parser.add_argument("--float32", action="store_true", help="not bfloat16")
@@ -126,30 +160,31 @@ def parse():
 
 def cut(path, settings, text=None):
     """Writes the batches, in a process that takes no memory of the card."""
-    options = {**settings, "text": text}
-    command = [sys.executable, "-m", "peers.corpus", path, json.dumps(options)]
-    subprocess.run(command, env=on_host(), check=True)
+    options = json.dumps({**settings, "text": text})
+    processes.output_of("peers.corpus", path, options, environment=on_host())
 
 
 def make_programs(arguments, settings, path):
+    """Those that can run, and `{name: why not}` of the others."""
     options = {
         **{name: settings[name] for name in ("preset", "vocabulary_size", "steps")},
         "bfloat16": settings["bfloat16"],
         "batches": str(path),
     }
     kept = caches(arguments.cache)
-    programs = []
+    programs, faults = [], {}
     for name in chosen(PROGRAMS, arguments.only):
         program, variant, environment, needed = PROGRAMS[name]
-        if installed(*needed):
+        if fault := missing(needed):
+            faults[name] = fault
+        else:
             command = ["-m", "peers.train", program, json.dumps(options | variant)]
             programs.append(Program(name, command, environment | kept))
     command = ["-m", "peers.matrix_rate", settings["matrix_size"]]
-    return [*programs, Program(_MATRIX, command, JAX)]
+    return [*programs, Program(_MATRIX, command, JAX)], faults
 
 
-def report(machine, settings, found, flops, peak, rate):
-    machine.print()
+def report(settings, found, faults, flops, peak, rate):
     print(f"{flops / 1e9:.4g} GFLOP a target token; {json.dumps(settings)}")
     text = " and ".join(
         f"{name} {value / 1e12:.4g} TFLOP/s"
@@ -174,6 +209,7 @@ def report(machine, settings, found, flops, peak, rate):
                 f"{last['loss']:.3f}",
             ]
         )
+    rows += [[name, f"left out: {fault}", *["-"] * 7] for name, fault in faults.items()]
     head = "program; target tokens/s; to the fastest peer; MFU of the peak; "
     head += "MFU of the matrix products; peak GiB; first step s; preparation s; loss"
     print_table(head.split("; "), rows)

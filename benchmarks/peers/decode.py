@@ -18,12 +18,11 @@ from peers.batches import by_length
 from peers.batches import sources
 from peers.device import free_memory
 
-MOST_BATCHES = 32  # of a text in a pass
-
 
 def main():
     name, options = sys.argv[1], json.loads(sys.argv[2])
     seconds, path = options.pop("seconds"), options.pop("sentences", None)
+    most = options.pop("most_batches", None)
     sentences = path and json.loads(Path(path).read_text(encoding="utf-8"))
     # `decode(rows, length, beam_size)` returns the ids of each translation.
     decode = importlib.import_module(f"peers.{name}").decoder(**options)
@@ -44,7 +43,7 @@ def main():
     def work(job):
         batch, beam_size = job["batch"], job["beam_size"]
         if sentences:
-            batches = by_length(sentences, batch, MOST_BATCHES)
+            batches = by_length(sentences, batch, most)
         else:
             batches = [(sources(options["vocabulary_size"], batch), LENGTH)]
         if (batch, beam_size) not in ready:

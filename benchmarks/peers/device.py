@@ -1,7 +1,10 @@
 """The device that a program works on, whichever framework it has loaded."""
 
 import contextlib
+import shutil
 import sys
+
+from turns import refuse
 
 
 def torch_device():
@@ -9,6 +12,34 @@ def torch_device():
     import torch
 
     return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def refuse_processor():
+    """Ends a program of Keras whose backend does not see the machine's card."""
+    import keras
+
+    name = keras.backend.backend()
+    if shutil.which("nvidia-smi") and not _SEES_CARD[name]():
+        refuse(f"{name} sees no GPU")
+
+
+def _tensorflow_sees_card():
+    import tensorflow
+
+    return bool(tensorflow.config.list_physical_devices("GPU"))
+
+
+def _jax_sees_card():
+    import jax
+
+    return jax.default_backend() == "gpu"
+
+
+_SEES_CARD = {
+    "tensorflow": _tensorflow_sees_card,
+    "jax": _jax_sees_card,
+    "torch": lambda: torch_device() == "cuda",
+}
 
 
 def peak_memory():

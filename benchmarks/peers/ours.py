@@ -1,9 +1,11 @@
 """This package, as its users train it and translate with it."""
 
+import contextlib
 from pathlib import Path
 
 from keras_transformer import Transformer
 from keras_transformer import TransformerConfig
+from keras_transformer import backends
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.models.weights import assign
 from keras_transformer.models.weights import read_arrays
@@ -11,6 +13,7 @@ from keras_transformer.training import LabelSmoothedCrossEntropy
 from keras_transformer.translation.batch_search import BatchSearch
 from keras_transformer.translation.batch_search import Sentence
 from peers.batches import SIZES
+from peers.device import refuse_processor
 from peers.keras_fit import fit
 
 WEIGHTS = "model.weights.h5"
@@ -30,8 +33,18 @@ def build(preset, vocabulary_size, dtype="float32"):
     return Transformer(config, dtype=dtype)
 
 
-def trainer(data, **options):
-    return prepare(data, **options)[1]
+def trainer(data, mirrored=False, **options):
+    """`mirrored`: on all cards, by TensorFlow's MirroredStrategy."""
+    with _devices(mirrored):
+        return prepare(data, **options)[1]
+
+
+def _devices(mirrored):
+    """The context that a model is built in; refuses a processor beside a card."""
+    refuse_processor()
+    if mirrored:
+        return backends.distributions["mirrored"]("all")
+    return contextlib.nullcontext()
 
 
 def prepare(data, preset, vocabulary_size, bfloat16, jit_compile=None):
@@ -46,9 +59,11 @@ def prepare(data, preset, vocabulary_size, bfloat16, jit_compile=None):
     return model, fit(model, loss, rows, jit_compile)
 
 
-def decoder(preset, vocabulary_size, bfloat16, folder):
+def decoder(preset, vocabulary_size, bfloat16, folder, mirrored=False):
     """`Translator` does the same, but for its tokenizers."""
-    model = build(preset, vocabulary_size, "bfloat16" if bfloat16 else "float32")
+    dtype = "bfloat16" if bfloat16 else "float32"
+    with _devices(mirrored):
+        model = build(preset, vocabulary_size, dtype)
     weights = Path(folder, WEIGHTS)
     assign(model, read_arrays(weights), weights)
     search = BatchSearch(model)

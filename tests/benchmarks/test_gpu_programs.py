@@ -1,31 +1,42 @@
 """Each program of `benchmarks/gpu` once, at toy size, and what its numbers rest on."""
 
+import contextlib
+import gc
+import importlib
 import importlib.util
+import io
 import json
 import os
 import subprocess
-import sys
 import time
+import types
 from pathlib import Path
 
 import h5py
 import keras
 import numpy as np
 import pytest
+import turns
 from gpu import agreement
+from gpu import cublas
+from gpu import decoding
+from gpu import environments
 from gpu import mfu
+from gpu import processes
 from gpu import profiling
 from gpu import quality
 from gpu import report
+from gpu import training
 from peers.batches import by_length
+from typer.testing import CliRunner
 
+from keras_transformer.cli.main import application
 from keras_transformer.data import phrasebook
 from training.digit_text import VOCABULARY_SIZE
 from training.digit_text import write_files
 from training.digit_text import write_tsv
 
 pytestmark = pytest.mark.one_backend
-FOLDER = Path(__file__).parents[2] / "benchmarks"
 BACKEND = keras.backend.backend()
 #: The name of this package's programs on the backend of the tests.
 OURS = {"jax": "JAX", "torch": "PyTorch"}.get(BACKEND)
@@ -33,36 +44,74 @@ OURS = {"jax": "JAX", "torch": "PyTorch"}.get(BACKEND)
 PEER = {"jax": "JAX by hand", "torch": "torch.nn.Transformer compiled"}.get(BACKEND)
 
 
+class Here(turns.Program):
+    """A program of `turns.py` in this process."""
+
+    def start(self, seconds=None):
+        self.process = types.SimpleNamespace(poll=lambda: None)
+        _, name, *arguments = map(str, self.arguments)
+        module = importlib.import_module(name)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(module, "serve", lambda work: vars(self).update(does=work))
+            call(module, arguments)
+        return True
+
+    def work(self, job=None, seconds=None):
+        return json.loads(json.dumps(self.does(job)))
+
+    def end(self):
+        pass
+
+
+def call(module, arguments):
+    """What the main function of a module prints."""
+    output = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.argv", [module.__name__, *map(str, arguments)])
+        with contextlib.redirect_stdout(output):
+            module.main()
+    return output.getvalue()
+
+
 @pytest.fixture
-def run_benchmark(tmp_path):
-    """`run_benchmark(module, *arguments)`: what it printed, and wrote as JSON."""
+def run_benchmark(tmp_path, monkeypatch):
+    """`run_benchmark(module, *arguments)`: what it printed, and wrote as JSON.
+
+    Everything runs in this process, which has imported the backend already.
+    """
     if OURS is None:
         pytest.skip("runs on JAX or PyTorch")
 
+    def output_of(module, *arguments, **_):
+        return call(importlib.import_module(module), arguments)
+
+    monkeypatch.setattr(processes, "output_of", output_of)
+    monkeypatch.setattr(training, "Program", Here)
+    monkeypatch.setattr(decoding, "Program", Here)
+    if BACKEND == "torch":
+        import torch
+
+        # For GPUs: here it would take minutes.
+        monkeypatch.setattr(torch, "compile", lambda function: function)
+
     def run(module, *arguments):
         path = tmp_path / "found.json"
-        done = subprocess.run(
-            [sys.executable, "-m", module, *map(str, arguments), "--json", str(path)],
-            cwd=FOLDER,
-            # Compiled peers are for GPUs: here it would take minutes.
-            env={**os.environ, "TORCHDYNAMO_DISABLE": "1"},
-            capture_output=True,
-            text=True,
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout, json.loads(path.read_text())
+        output = call(module, [*arguments, "--json", path])
+        return output, json.loads(path.read_text())
 
-    return run
+    yield run
+    if BACKEND == "torch":
+        torch.use_deterministic_algorithms(False)
 
 
 # === The programs ===
 
 
-@pytest.mark.slow
 def test_training(run_benchmark):
     ours = f"ours, {OURS}"
     arguments = ["--size", "toy", "--rounds", 1, "--float32", "--only", ours, PEER]
-    output, found = run_benchmark("gpu.training", *arguments)
+    output, found = run_benchmark(training, *arguments)
+    assert f"\n{ours}: " in output  # as soon as it is known
     rows = [line.split(" | ")[:3] for line in output.splitlines()]
     assert [row[2] for row in rows if row[0] == f"| {PEER}"] == ["1.00"]
     assert [float(row[2]) > 0 for row in rows if row[0] == f"| {ours}"] == [True]
@@ -70,13 +119,12 @@ def test_training(run_benchmark):
     assert found["matrix_flops_per_second"] > 0
 
 
-@pytest.mark.slow
 def test_decoding(run_benchmark):
     peer = "CTranslate2, float32"
     names = [f"ours, {OURS}"] + [peer] * bool(importlib.util.find_spec("ctranslate2"))
     arguments = ["--size", "toy", "--batch", 4, "--sentences", 6, "--rounds", 1]
     arguments += ["--seconds", 0, "--float32", "--beam", 2, "--only", *names]
-    output, found = run_benchmark("gpu.decoding", *arguments)
+    output, found = run_benchmark(decoding, *arguments)
     rounds = found["rounds"]["batch 4, beam 2"]
     assert sorted(rounds) == sorted(names)
     for name, (row,) in rounds.items():
@@ -84,22 +132,20 @@ def test_decoding(run_benchmark):
         assert f"| {name} |" in output
 
 
-@pytest.mark.slow
 def test_profiling(run_benchmark):
     arguments = ["--size", "toy", "--float32", "--kernels", 3]
     arguments += ["--only", f"ours, {OURS}"]
-    output, found = run_benchmark("gpu.profiling", *arguments)
+    output, found = run_benchmark(profiling, *arguments)
     (numbers,) = found["milliseconds"].values()
     assert len(numbers["kernels"]) == 3 and numbers["launches"] >= 3
     assert 0 < numbers["busy"] <= numbers["span"]
     assert f"### ours, {OURS}" in output and "gaps without a kernel" in output
 
 
-@pytest.mark.slow
 def test_agreement(run_benchmark):
     name = f"{OURS}, float32"
     arguments = ["--size", "toy", "--steps", 1, "--beam", 2, "--deterministic"]
-    output, found = run_benchmark("gpu.agreement", *arguments, "--only", name)
+    output, found = run_benchmark(agreement, *arguments, "--only", name)
     ((ran, parts),) = found["runs"].items()
     assert ran == name and parts["training"]["equal"]
     assert parts["CPU, float32"]["logits"] == 0
@@ -121,15 +167,30 @@ output: runs/digits
 """
 
 
-@pytest.mark.slow
-def test_a_run_of_quality_is_scored_and_not_made_twice(run_benchmark, tmp_path):
+def start_here(run, environment):
+    """`Run.start` in this process."""
+    run.folder.parent.mkdir(parents=True, exist_ok=True)
+    threshold = gc.get_threshold()
+    done = CliRunner().invoke(application(), run.command)
+    gc.set_threshold(*threshold)  # a command changes it
+    run.log.write_text(done.output, encoding="utf-8")
+    run.process = types.SimpleNamespace(
+        poll=lambda: done.exit_code, returncode=done.exit_code
+    )
+
+
+def test_a_run_of_quality_is_scored_and_not_made_twice(
+    run_benchmark, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(quality.Run, "start", start_here)
+    monkeypatch.setattr(quality, "_WAITING", 0.0)
     (tmp_path / "digits.yaml").write_text(CONFIG)
     for name, count in (("train", 40), ("val", 4)):
         write_files(tmp_path, name, count)
     write_tsv(tmp_path / "test.tsv", 4)
     arguments = [tmp_path / "digits.yaml", "--output", tmp_path / "runs"]
     arguments += ["--grid", "model.dropout=0.2"]
-    output, found = run_benchmark("gpu.quality", *arguments)
+    output, found = run_benchmark(quality, *arguments)
     (run,) = found["runs"]
     assert run["ended"] and run["step"] == 4 and run["seed"] == 1
     assert sorted(run["test"]) == ["BLEU", "TER", "chrF2"]
@@ -137,7 +198,7 @@ def test_a_run_of_quality_is_scored_and_not_made_twice(run_benchmark, tmp_path):
     (log,) = (tmp_path / "runs").glob("*.log")
     text = log.read_text()
     assert "model folder" in text
-    output, again = run_benchmark("gpu.quality", *arguments)
+    output, again = run_benchmark(quality, *arguments)
     assert again["runs"] == found["runs"] and log.read_text() == text
 
 
@@ -197,6 +258,76 @@ def weights_by_hand(model):
     }
     embedding = values["embedding/embeddings"]
     return {"embedding": embedding, "encoder": [encoder], "decoder": [decoder]}
+
+
+#: A child of `turns.py`: its lines before the numbers are not its answers.
+CHILD = "from turns import serve; print('noise'); serve(lambda job: {'twice': 2 * job})"
+
+
+@pytest.mark.no_backend
+def test_programs_prepare_side_by_side_and_say_why_one_is_left_out(capsys):
+    programs = [
+        turns.Program("works", ["-c", CHILD], {}),
+        turns.Program("refuses", ["-c", "import turns; turns.refuse('no card')"], {}),
+        turns.Program("fails", ["-c", "raise SystemExit(3)"], {}),
+    ]
+    ready = turns.prepared(programs, turns.Clock(1), at_once=3)
+    assert [program.name for program in ready] == ["works"]
+    assert [program.fault for program in programs] == [None, "no card", "has failed"]
+    told = []
+    found = turns.play(
+        ready, 2, turns.Clock(1), 4, tell=lambda *numbers: told.append(numbers)
+    )
+    ready[0].end()
+    assert found == {"works": [{"twice": 8}] * 2}
+    assert told == [("works", {"twice": 8})] * 2
+    assert "refuses: no card, left out" in capsys.readouterr().err
+
+
+@pytest.mark.no_backend
+def test_what_is_not_installed_is_a_row_with_the_reason(monkeypatch, capsys):
+    monkeypatch.setattr(environments, "installed", lambda *names: False)
+    for program, folder in ((training, "batches"), (decoding, "folder")):
+        monkeypatch.setattr("sys.argv", ["program", "--only", "TensorFlow"])
+        made = program.make_programs(
+            program.parse(),
+            {**training.TOY, "preset": "toy", "bfloat16": True, "matrix_size": 8},
+            *[folder, True][: 1 + (program is decoding)],
+        )
+        faults = made[1]
+        assert faults == {
+            "ours, TensorFlow": "tensorflow not installed",
+            "ours, TensorFlow, MirroredStrategy": "tensorflow not installed",
+        }
+    training.report({}, {}, faults, 1e9, None, None)
+    assert (
+        "| ours, TensorFlow | left out: tensorflow not installed |"
+        in capsys.readouterr().out
+    )
+
+
+@pytest.mark.no_backend
+def test_few_minutes_make_a_small_table():
+    assert environments.is_short(4) and not environments.is_short(9.5)
+    assert training.SHORT["buckets"] < training.FULL["buckets"]
+
+
+@pytest.mark.no_backend
+@pytest.mark.skipif(os.name == "nt", reason="needs links")
+def test_ctranslate2_finds_the_cublas_of_either_cuda(tmp_path):
+    links, libraries = tmp_path / "links", tmp_path / "nvidia" / "cu13" / "lib"
+    libraries.mkdir(parents=True)
+    assert cublas.environment(links, [tmp_path / "nvidia"]) == {}
+    for name in ("libcublas.so.13", "libcublasLt.so.13"):
+        (libraries / name).touch()
+    found = cublas.environment(links, [tmp_path / "nvidia"])
+    assert found == {"LD_LIBRARY_PATH": str(links)}
+    assert (links / "libcublas.so.12").resolve() == libraries / "libcublas.so.13"
+    assert (links / "libcublasLt.so.12").resolve() == libraries / "libcublasLt.so.13"
+    for name in ("libcublas.so.12", "libcublasLt.so.12"):
+        (libraries / name).touch()
+    found = cublas.environment(links, [tmp_path / "nvidia"])
+    assert found == {"LD_LIBRARY_PATH": str(libraries)}
 
 
 @pytest.mark.no_backend

@@ -81,6 +81,11 @@ def run(kind, path, number, port, rank=0):
     sizes = {"WORLD_SIZE": number, "LOCAL_WORLD_SIZE": number, "MASTER_PORT": port}
     ranks = {"RANK": rank, "LOCAL_RANK": rank, "MASTER_ADDR": "127.0.0.1"}
     os.environ |= {name: str(value) for name, value in {**sizes, **ranks}.items()}
+    if kind == "mirrored":
+        import tensorflow
+
+        # What is on another device than it is meant for is then an error, as on GPUs.
+        tensorflow.config.set_soft_device_placement(False)
     where = ("none", "all") if number == 1 else (kind, number)
     with open_distribution(*where) as distribution:
         results = train(distribution, MICRO_BATCHES.get(number, 1))

@@ -149,7 +149,9 @@ class Transformer(TranslationModel):
                 f"be packed; train without packing"
             )
         self._packs_rows = value
-        self.train_function = self.test_function = None  # built again, as by `compile`
+        # Built again, as by `compile`.
+        self.train_function = self.test_function = None
+        self.__dict__.pop("_traced_steps", None)
 
     def _part_that_reads_on(self) -> str | None:
         """The part, if any, that knows no end of a sentence within a row."""

@@ -31,6 +31,7 @@ WRITTEN = "<!-- Written by docs/reference.py; do not edit. -->"
 
 #: Examples of keys for which their type has none: of any section, or `section.key`.
 EXAMPLES: dict[str, Any] = {
+    "probability": 0.1,
     "data.packing": 128,
     "model.folder": "runs/my/averaged",
     "model.position": "rotary",
@@ -182,6 +183,7 @@ COMPANIONS: dict[str, dict[str, Any]] = {
         "source_language": "en",
     },
     "weight": {"source": "train.en", "target": "train.de"},
+    "simcut.weight": {},
     "weight_decay": {"name": "adamw"},
     "distribution": {},
     "devices": {"distribution": "mirrored"},
@@ -368,7 +370,7 @@ def entries(path: tuple[str, ...], schema: dict[str, Any]) -> Iterator[str]:
 
 
 #: Keys that are sections of their own.
-_BELOW = {"optimizer", "lora", "filters"}
+_BELOW = {"optimizer", "lora", "simcut", "filters"}
 
 
 def model_fields() -> dict[str, dict[str, Any]]:
@@ -416,6 +418,7 @@ def config_keys() -> str:
         (("training",), "TrainingSection", "Section `training`"),
         (("training", "optimizer"), "OptimizerSection", "Section `training.optimizer`"),
         (("training", "lora"), "LoraSection", "Section `training.lora`"),
+        (("training", "simcut"), "SimCutSection", "Section `training.simcut`"),
         (("decoding",), "DecodingOptions", "Section `decoding`"),
         (("evaluation",), "EvaluationSection", "Section `evaluation`"),
     ]

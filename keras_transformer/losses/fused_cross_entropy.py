@@ -26,7 +26,7 @@ NUM_CHUNKS = 8  # where the number of tokens is not known
 
 
 def pairs_in_chunks(*tensors: tuple[Tensor, int]) -> list[Tensor]:
-    """Chunks for R-Drop, where two consecutive rows belong to one sentence.
+    """Chunks for R-Drop and SimCut, where two consecutive rows belong to one sentence.
 
     In each chunk of `FusedCrossEntropy`, the second states of its tokens follow the
     first.
@@ -58,8 +58,8 @@ class FusedCrossEntropy:
     """Linear layer, softmax and loss of one batch, chunk by chunk.
 
     Each method takes hidden states (B, T, D), the matrix (V, D) and the bias (V,) or
-    None. The sums are [loss, log-likelihood, correct tokens, tokens]. Under R-Drop the
-    tensors come from `pairs_in_chunks`.
+    None. The sums are [loss, log-likelihood, correct tokens, tokens]. Under R-Drop and
+    SimCut the tensors come from `pairs_in_chunks`.
     """
 
     def __init__(
@@ -69,8 +69,10 @@ class FusedCrossEntropy:
         label_smoothing: float,
         pad_id: int,
         r_drop: float = 0.0,
+        simcut: float = 0.0,
     ) -> None:
         self.r_drop = r_drop
+        self.simcut = simcut
         self.labels = labels
         self.weights = ops.cast(weights, "float32")
         self.label_smoothing = label_smoothing
@@ -128,7 +130,12 @@ class FusedCrossEntropy:
         (sums, matrix_gradient, bias_gradient), states_gradient = backends.scan(
             step, carry, chunks
         )
-        states, labels, weights = (ops.reshape(c, (-1, *c.shape[2:])) for c in chunks)
+        states, labels, weights = chunks
+        if self.simcut:
+            weights = weights * _is_first(weights)
+        states, labels, weights = (
+            ops.reshape(c, (-1, *c.shape[2:])) for c in (states, labels, weights)
+        )
         weights = ops.expand_dims(weights, -1)  # (M, 1)
         labels = rows_of_labels(labels, self.pad_id, vocabulary_size)
         target = self._target(matrix, means[0], labels)
@@ -175,7 +182,8 @@ class FusedCrossEntropy:
 
         t are the sums of exp(logits - maximum). The gradient of a token's loss in its
         logits is p - (1 - ε) one-hot - ε / V: p is the softmax, plus the gradient of
-        the R-Drop term.
+        the R-Drop or SimCut term. Under SimCut only the first of two states has a
+        cross-entropy and is counted; p of the second is the gradient of the term.
         """
         states, labels, weights = chunk
         logits = ops.cast(ops.matmul(states, ops.transpose(matrix)), "float32")
@@ -202,6 +210,15 @@ class FusedCrossEntropy:
             losses = losses + self.r_drop / 2 * divergence
             unnormalized = exponentials + self.r_drop / 2 * gradient
         mask = token_mask(labels, self.pad_id)
+        if self.simcut:
+            divergence, gradient = _one_divergence(
+                logits, exponentials, ops.expand_dims(total, -1)
+            )
+            is_first = _is_first(losses)
+            losses = is_first * (losses + self.simcut * divergence)
+            mask = is_first * mask
+            unnormalized = ops.expand_dims(is_first, -1) * exponentials
+            unnormalized = unnormalized + self.simcut * gradient
         terms = (weights * losses, mask * log_likelihoods, mask * right, mask)
         return ops.stack([ops.sum(term) for term in terms]), unnormalized, total
 
@@ -261,6 +278,33 @@ def _divergence(
     q_gradient = q * (1.0 - qp - ratio) - p * (q_total / p_total)
     divergence = ops.squeeze(ops.concatenate([pq, qp]), -1)
     return divergence, ops.concatenate([p_gradient, q_gradient])
+
+
+def _one_divergence(
+    logits: Tensor, exponentials: Tensor, total: Tensor
+) -> tuple[Tensor, Tensor]:
+    """KL(P, Q) of each pair, for both of its tokens: (M,).
+
+    And t times its gradient in the logits of P, then of Q: (M, V). The arguments are
+    those of `_divergence`.
+    """
+    log_normalizer = ops.max(logits, axis=-1, keepdims=True) + ops.log(total)
+    (log_p, log_q), (p, q), (p_total, q_total) = (
+        ops.split(tensor, 2)
+        for tensor in (logits - log_normalizer, exponentials, total)
+    )
+    ratio = log_p - log_q
+    divergence = ops.sum(p * ratio, axis=-1, keepdims=True) / p_total
+    gradients = [p * (ratio - divergence), q - p * (q_total / p_total)]
+    divergence = ops.squeeze(ops.concatenate([divergence] * 2), -1)
+    return divergence, ops.concatenate(gradients)
+
+
+def _is_first(tensor: Tensor) -> Tensor:
+    """1 for the first half of the last axis, M / C tokens, 0 for the other."""
+    count = ops.shape(tensor)[-1]
+    places = ops.arange(0, count, dtype="int32")
+    return ops.cast(ops.less(places, count // 2), "float32")
 
 
 def _means(matrix: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:

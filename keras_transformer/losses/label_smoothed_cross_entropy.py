@@ -70,6 +70,13 @@ class LabelSmoothedCrossEntropy(PaddingOfModel, keras.losses.Loss):
             masks, and the loss is the mean of both plus α / 4 times the divergence of
             their distributions P and Q, KL(P, Q) + KL(Q, P), at each token. Steps take
             twice as long; a call on logits, and `evaluate`, ignore it.
+        simcut: the α of SimCut, 0 for none; its paper uses 3 for translation. In `fit`,
+            a `Transformer` then passes each sentence twice, the second time with some
+            embeddings set to zero, and the loss is that of the first pass plus
+            α KL(P, Q), the divergence of the second pass's distribution Q from the
+            first one's P, at each token. Both learn from it. Takes as long as R-Drop.
+        simcut_probability: of each token of source and target to be cut, other than
+            start and end; its paper uses 0.05.
 
     Call arguments:
         y_true: labels (B, T) int.
@@ -77,7 +84,8 @@ class LabelSmoothedCrossEntropy(PaddingOfModel, keras.losses.Loss):
         sample_weight: (B, T) float32 per token, or (B, 1) per sentence.
 
     Raises:
-        ValueError: where labels or weights have another shape.
+        ValueError: where labels or weights have another shape, or a number is out of
+            its range; both R-Drop and SimCut.
 
     Example:
 
@@ -88,7 +96,8 @@ class LabelSmoothedCrossEntropy(PaddingOfModel, keras.losses.Loss):
     1.9459
 
     Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 5.4;
-    R-Drop: Liang et al., 2021, https://arxiv.org/abs/2106.14448, equations 2 to 4.
+    R-Drop: Liang et al., 2021, https://arxiv.org/abs/2106.14448, equations 2 to 4;
+    SimCut: Gao et al., 2022, https://arxiv.org/abs/2206.02368, section 3.
     """
 
     def __init__(
@@ -97,6 +106,8 @@ class LabelSmoothedCrossEntropy(PaddingOfModel, keras.losses.Loss):
         pad_id: int | None = None,
         r_drop: float = 0.0,
         name: str = "label_smoothed_cross_entropy",
+        simcut: float = 0.0,
+        simcut_probability: float = 0.05,
     ) -> None:
         if not 0.0 <= label_smoothing < 1.0:
             raise ValueError(
@@ -104,11 +115,29 @@ class LabelSmoothedCrossEntropy(PaddingOfModel, keras.losses.Loss):
             )
         if not 0.0 <= r_drop < math.inf:
             raise ValueError(f"r_drop must be 0 or more, got {r_drop}")
+        if not 0.0 <= simcut < math.inf:
+            raise ValueError(f"simcut must be 0 or more, got {simcut}")
+        if not 0.0 < simcut_probability < 1.0:
+            raise ValueError(
+                f"simcut_probability must be between 0 and 1, got {simcut_probability}"
+            )
+        if r_drop and simcut:
+            raise ValueError(
+                f"r_drop {r_drop} and simcut {simcut} both pass each sentence twice; "
+                f"set one of them to 0"
+            )
         # Not Keras' floatx: half precision would round labels.
         super().__init__(name=name, reduction="sum", dtype="float32")
         self.label_smoothing = label_smoothing
         self.set_pad_id(pad_id)
         self.r_drop = r_drop
+        self.simcut = simcut
+        self.simcut_probability = simcut_probability
+
+    @property
+    def passes_twice(self) -> bool:
+        """Whether training passes each sentence twice."""
+        return bool(self.r_drop or self.simcut)
 
     def __call__(
         self, y_true: Tensor, y_pred: Tensor, sample_weight: Tensor | None = None
@@ -133,8 +162,8 @@ class LabelSmoothedCrossEntropy(PaddingOfModel, keras.losses.Loss):
         """The same loss from hidden states and output matrix.
 
         Args:
-            hidden: (B, T, D) in the compute dtype; under R-Drop in training (2 B, T,
-                D), the two passes of each sentence adjacent.
+            hidden: (B, T, D) in the compute dtype; under R-Drop or SimCut in training
+                (2 B, T, D), the two passes of each sentence adjacent.
             matrix: (V, D).
             bias: (V,) or None.
             labels: (B, T) int.
@@ -142,18 +171,21 @@ class LabelSmoothedCrossEntropy(PaddingOfModel, keras.losses.Loss):
             training: whether gradients are computed.
 
         Returns:
-            The loss, a float32 scalar, and `TokenStatistics`, under R-Drop of both.
+            The loss, a float32 scalar, and `TokenStatistics`, under R-Drop of both,
+            under SimCut of the first pass.
         """
         labels = ops.cast(labels, "int32")
-        r_drop = self.r_drop if training else 0.0
-        if not r_drop:
+        r_drop, simcut = (self.r_drop, self.simcut) if training else (0.0, 0.0)
+        if not (r_drop or simcut):
             check_labels(labels, hidden.shape[:-1])
         sample_weight = _token_weights(
             labels, self.pad_id, sample_weight, matrix.shape[0]
         )
-        if r_drop:
+        if r_drop or simcut:
             labels = ops.repeat(labels, 2, axis=0)
-            sample_weight = ops.repeat(sample_weight, 2, axis=0) / 2
+            sample_weight = ops.repeat(sample_weight, 2, axis=0)
+            if r_drop:
+                sample_weight = sample_weight / 2
             hidden, labels, sample_weight = pairs_in_chunks(
                 (hidden, 0), (labels, self.pad_id), (sample_weight, 0)
             )
@@ -162,7 +194,7 @@ class LabelSmoothedCrossEntropy(PaddingOfModel, keras.losses.Loss):
         if bias is not None:
             tensors.append(ops.cast(ops.convert_to_tensor(bias), "float32"))
         head = FusedCrossEntropy(
-            labels, sample_weight, self.label_smoothing, self.pad_id, r_drop
+            labels, sample_weight, self.label_smoothing, self.pad_id, r_drop, simcut
         )
         if training:
             sums = ops.custom_gradient(head.with_gradients)(*tensors)
@@ -178,4 +210,6 @@ class LabelSmoothedCrossEntropy(PaddingOfModel, keras.losses.Loss):
             "label_smoothing": self.label_smoothing,
             "pad_id": self.known_pad_id,
             "r_drop": self.r_drop,
+            "simcut": self.simcut,
+            "simcut_probability": self.simcut_probability,
         }

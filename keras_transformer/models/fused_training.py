@@ -110,9 +110,26 @@ class FusedTraining(CheckedModel):
         """Logits (B, T, V); in a fused step, the hidden states for the loss."""
         if not self._fusing:
             return self.logits(self.hidden_states(inputs, training=training))
-        if self._step.training and self.loss.r_drop:  # each sentence twice
+        if self._step.training and self.loss.passes_twice:
             inputs = tree.map_structure(lambda ids: ops.repeat(ids, 2, axis=0), inputs)
         return self.hidden_states(inputs, training=training)
+
+    def check_cutoff(self) -> None:
+        """Refuses SimCut for a model whose embeddings cannot be cut.
+
+        Raises:
+            InputError: always; a model that can overrides it.
+        """
+        raise InputError(
+            f"simcut is for a Transformer, not for a {type(self).__name__}; use r_drop"
+        )
+
+    @property
+    def cutoff(self) -> float:
+        """The probability of SimCut to cut a token, 0 outside of its training steps."""
+        if not (self._fusing and self._step.training and self.loss.simcut):
+            return 0.0
+        return self.loss.simcut_probability
 
     @property
     def micro_batches(self) -> int:
@@ -182,11 +199,15 @@ class FusedTraining(CheckedModel):
         others = [m for m in compiled if m not in [None, *self.fed_metrics]]
         hindrance = self._hindrance(loss, others, loss_weights) if fusing else None
         self._fused = fusing and hindrance is None
-        if fusing and loss.r_drop and hindrance:
-            raise InputError(
-                f"r_drop {loss.r_drop} needs the fused loss, which {hindrance} turn "
-                f"off; train without them, or set r_drop to 0"
-            )
+        if fusing and loss.passes_twice:
+            name = "r_drop" if loss.r_drop else "simcut"
+            if hindrance:
+                raise InputError(
+                    f"{name} {getattr(loss, name)} needs the fused loss, which "
+                    f"{hindrance} turn off; train without them, or set {name} to 0"
+                )
+            if loss.simcut:
+                self.check_cutoff()
         self.__dict__.pop("_traced_steps", None)
         self.traces_steps = False
         if backends.traces_training:

@@ -23,6 +23,7 @@ from keras_transformer.layers import MultiHeadAttention
 from keras_transformer.layers import RelativePositionalEncoding
 from keras_transformer.layers import masks
 from keras_transformer.layers.dropout import Dropout
+from keras_transformer.layers.token_cutoff import cut_tokens
 from keras_transformer.models import packed_rows
 from keras_transformer.models import shared_cache
 from keras_transformer.models.blocks import block_parts
@@ -455,12 +456,32 @@ class Transformer(TranslationModel):
     ) -> Tensor:
         """(B, T) -> (B, T, D): embeddings plus positions, normalization, dropout."""
         hidden = getattr(self, f"{side}_embedding")(ids)
+        if self.cutoff and training:
+            hidden = self._cut(side, hidden, ids)
         encoding = getattr(self, f"{side}_position")
         if encoding is not None and _relative(encoding) is None:
             hidden = encoding(hidden, **position)
         norm = getattr(self, f"{side}_embedding_norm")
         hidden = hidden if norm is None else norm(hidden)
         return getattr(self, f"{side}_dropout")(hidden, training=training)
+
+    def _cut(self, side: str, hidden: Tensor, ids: Tensor) -> Tensor:
+        """Embeddings of each sentence twice, the second time cut, for SimCut."""
+        config = self.config
+        is_special = [
+            ops.equal(ids, special) for special in (config.start_id, config.end_id)
+        ]
+        may_cut = ops.logical_not(ops.logical_or(*is_special))
+        seeds = getattr(self, f"{side}_dropout").seed_generator
+        return cut_tokens(hidden, may_cut, self.cutoff, seeds)
+
+    def check_cutoff(self) -> None:
+        """Refuses SimCut without dropout, whose random numbers it continues."""
+        if not self.config.dropout:
+            raise InputError(
+                "simcut needs dropout; set model.dropout, such as to the 0.3 of its "
+                "paper"
+            )
 
     def _embed_packed(
         self,

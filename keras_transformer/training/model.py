@@ -59,7 +59,7 @@ def compiled_model(
     model.compile(
         optimizer=keep_weights(optimizer),
         loss=LabelSmoothedCrossEntropy(
-            training.label_smoothing, r_drop=training.r_drop
+            training.label_smoothing, r_drop=training.r_drop, **_simcut(training)
         ),
         metrics=[NegativeLogLikelihood(), TokenAccuracy(), GradientNorm()],
         jit_compile=training.jit_compile,
@@ -76,6 +76,14 @@ def compiled_model(
         _pack(model)
     optimizer.build(model.trainable_variables)
     return model
+
+
+def _simcut(training: TrainingSection) -> dict[str, Any]:
+    """The arguments of the loss for SimCut."""
+    if training.simcut is None:
+        return {}
+    simcut = training.simcut
+    return {"simcut": simcut.weight, "simcut_probability": simcut.probability}
 
 
 def _pack(model: TranslationModel) -> None:

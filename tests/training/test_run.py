@@ -181,6 +181,15 @@ def test_r_drop_adds_how_far_two_passes_are_apart(config_file):
     assert logs and all(line["loss"] > line["nll"] + 1e-3 for line in logs)
 
 
+def test_simcut_is_a_section_of_the_config(config_file):
+    options = ["training.label_smoothing=0", "training.simcut.probability=0.4"]
+    train(load_config(config_file, [*options, "output=run"]))
+    logs = [line for line in metrics(config_file.parent / "run") if "loss" in line]
+    assert logs and all(line["loss"] > line["nll"] + 1e-3 for line in logs)
+    with pytest.raises(InputError, match="give r_drop or simcut"):
+        load_config(config_file, [*options, "training.r_drop=1"])
+
+
 @pytest.mark.parametrize("metric", ["chrf", "loss"])
 def test_what_is_best_is_a_choice(metric, config_file):
     options = [f"training.best_metric={metric}", "training.validate_every=2"]

@@ -117,6 +117,21 @@ class LoraSection(Section):
         return 1.0 if self.alpha is None else self.alpha / self.rank
 
 
+class SimCutSection(Section):
+    """SimCut: each sentence is passed a second time, with some embeddings set to zero.
+
+    The second output distribution is pulled towards the first. Steps take twice as
+    long.
+
+    Reference: Gao et al., 2022, https://arxiv.org/abs/2206.02368.
+    """
+
+    weight: Annotated[float, pydantic.Field(gt=0.0, allow_inf_nan=False)] = 3.0
+    """Weight α of the divergence, KL(first, second), beside the cross-entropy."""
+    probability: Annotated[float, pydantic.Field(gt=0.0, lt=1.0)] = 0.05
+    """Cutoff probability of each token of source and target, but start and end."""
+
+
 class TrainingSection(Section):
     """Training: how the weights are learned."""
 
@@ -141,6 +156,8 @@ class TrainingSection(Section):
     """R-Drop's α: each sentence is passed twice with different dropout masks, and the
     two output distributions are pulled towards each other. Its paper translates with 5;
     steps take twice as long. 0 for none."""
+    simcut: SimCutSection | None = None
+    """SimCut, which needs dropout; none if left out, and not together with `r_drop`."""
     clip_norm: pydantic.PositiveFloat | None = None
     """Gradient clipping: the most that the norm of the whole gradient may be; None for
     any."""
@@ -233,6 +250,8 @@ class TrainingSection(Section):
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> TrainingSection:
+        if self.r_drop and self.simcut:
+            raise ValueError("give r_drop or simcut: both pass each sentence twice")
         best = max(self.keep_best, self.average_best or 0)
         if best and self.validate_every % self.checkpoint_every:
             raise ValueError(

@@ -72,6 +72,7 @@ html_title = "keras-transformer"
 html_math_renderer = "mathml"
 html_show_sourcelink = False
 html_copy_source = False
+html_search_scorer = str(Path(__file__).with_name("search_scorer.js"))
 
 _LINK = re.compile(r"\[([^\]]+)\]\(\s*(https?://[^)\s]+)\s*\)")
 _PIECES = re.compile(r"(`[^`]+`|\*\*\w[\w ]*:\*\*|\[[^\]]+\]\(\s*https?://[^)]+\))")

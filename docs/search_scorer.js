@@ -1,4 +1,4 @@
-// Ranks the results of the site's search; Sphinx puts this into its searchtools.js.
+// Ranks the results of the site's search; Sphinx puts this beside its search.
 const MESSAGE_WORDS = 5; // a pasted error message has as many words, or more
 
 var Scorer = {

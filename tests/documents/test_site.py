@@ -113,7 +113,7 @@ def test_the_site_builds_strictly_and_has_every_public_name(run_python, tmp_path
     assert not missing
     layers = (site / "docs" / "api" / "layers.html").read_text(encoding="utf-8")
     assert layers.index("<math") < layers.index("scaled_dot_product_attention</span>")
-    search = (site / "_static" / "searchtools.js").read_text(encoding="utf-8")
+    search = (site / "_static" / "language_data.js").read_text(encoding="utf-8")
     assert (DOCS / "search_scorer.js").read_text(encoding="utf-8") in search
     lesson = site / "tutorials" / "notebooks" / "01_attention_from_the_formula.html"
     assert "largest difference between layer and loop" in lesson.read_text("utf-8")

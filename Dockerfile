@@ -4,8 +4,9 @@
 #     docker build --build-arg BACKEND=torch --build-arg GPU=1 -t keras-transformer:gpu .
 #
 # BACKEND is tensorflow, jax or torch. GPU=1 installs the backend with CUDA; run that image
-# with `--gpus all`. The RUN lines were tried in a fresh clone, for the processor on JAX;
-# the image itself has not been built.
+# with `--gpus all`. Without docker, the lines of pip were tried for the processor on each
+# backend, in fresh environments; PyTorch came from PyPI there, not from its own index. The
+# image itself has not been built, and the lines for a GPU have not been tried.
 FROM python:3.11-slim
 
 ARG BACKEND=jax

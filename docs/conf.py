@@ -132,11 +132,30 @@ def process_docstring(app, what, name, obj, options, lines):
     lines[:] = restructured(lines)
 
 
+def without_validators(annotation: str) -> str:
+    """A type with `Annotated[X, ...]` as X: the rest is how pydantic checks it."""
+    while match := re.search(r"\bAnnotated\[", annotation):
+        depth, comma = 1, None
+        for place in range(match.end(), len(annotation)):
+            depth += annotation[place] in "[({"
+            depth -= annotation[place] in "])}"
+            if comma is None and depth == 1 and annotation[place] == ",":
+                comma = place
+            if depth == 0:
+                break
+        kept = annotation[match.end() : comma]
+        annotation = annotation[: match.start()] + kept + annotation[place + 1 :]
+    return annotation
+
+
 def process_signature(app, what, name, obj, options, signature, return_annotation):
     """The arguments of a class's `__init__`, which Keras hides behind its own."""
+    annotations = getattr(app.env.current_document, "autodoc_annotations", {})
+    found = annotations.get(name, {})
+    for parameter, annotation in found.items():
+        found[parameter] = without_validators(annotation)
     if what == "class":  # which returns what its call returns, not None
-        found = getattr(app.env.current_document, "autodoc_annotations", {})
-        found.get(name, {}).pop("return", None)
+        found.pop("return", None)
     if what != "class" or "(*args, **kwargs)" not in (signature or ""):
         return None
     parameters = list(inspect.signature(obj.__init__).parameters.values())[1:]

@@ -113,6 +113,8 @@ def test_the_site_builds_strictly_and_has_every_public_name(run_python, tmp_path
     assert not missing
     layers = (site / "docs" / "api" / "layers.html").read_text(encoding="utf-8")
     assert layers.index("<math") < layers.index("scaled_dot_product_attention</span>")
+    training = (site / "docs" / "api" / "training.html").read_text(encoding="utf-8")
+    assert "PydanticUndefined" not in training and "Annotated" not in training
     search = (site / "_static" / "language_data.js").read_text(encoding="utf-8")
     assert (DOCS / "search_scorer.js").read_text(encoding="utf-8") in search
     lesson = site / "tutorials" / "notebooks" / "01_attention_from_the_formula.html"

@@ -57,6 +57,8 @@ class BatchTranslator:
         target_language: in the same way.
         engine: what runs the model in each process, see `load_translator`. The cache
             of converted models is that of each machine.
+        split_sentences: translate each sentence of a line by itself, see
+            `Translator.translate`.
         options: fields of `DecodingOptions`, such as `beam_size=1`, in place of the
             model's own. Of several hypotheses the first is given. Samples and messages
             count the lines of a batch, from 1.
@@ -93,6 +95,7 @@ class BatchTranslator:
         source_language: str | None = None,
         target_language: str | None = None,
         engine: str = "keras",
+        split_sentences: bool = False,
         **options: Any,
     ) -> None:
         _check_options(options)
@@ -105,6 +108,7 @@ class BatchTranslator:
         self.source_language = source_language
         self.target_language = target_language
         self.engine = engine_name(engine)
+        self.split_sentences = split_sentences
         self.options = options
         self._translator: Any = None
 
@@ -179,6 +183,7 @@ class BatchTranslator:
             ["" if text is None else text for text in texts],
             batch_size=self.batch_size,
             batch_tokens=self.batch_tokens,
+            split_sentences=self.split_sentences,
             **self.options,
         )
         pairs = zip(texts, found, strict=True)

@@ -133,6 +133,7 @@ class Translator:
         return_alignments: bool = False,
         return_attention_weights: bool = False,
         first_line: int = 1,
+        split_sentences: bool = False,
         **options: Any,
     ) -> list[str] | list[list[Hypothesis]]:
         """The translation of each line, in order.
@@ -163,6 +164,8 @@ class Translator:
             return_alignments: with `return_details`, fill `alignment`.
             return_attention_weights: with `return_details`, fill `attention`.
             first_line: the number of the first line, for messages and samples.
+            split_sentences: translate each sentence of a line by itself, and join them
+                with the spaces of the source; needs the package `sentencex`.
             options: fields of `DecodingOptions`, such as `beam_size=4`, in place of the
                 translator's own.
 
@@ -195,7 +198,7 @@ class Translator:
         check_texts(lines=lines)
         around = self._directions(source_language, target_language, lines, resolved)
         pieces, cuts = self._lines.sentences(
-            lines, prefixes, first_line, resolved, around
+            lines, prefixes, first_line, resolved, around, split=split_sentences
         )
         warn(cuts)
         if return_attention_weights or return_alignments:

@@ -69,7 +69,7 @@ COMMANDS = {
     "train": "CONFIG.yaml --set --print-schema KEY=VALUE",
     "translate": f"""
         MODEL --input --output --format --batch-size --prefixes --attention --ensemble
-        --engine --top-beams {_SEARCH}
+        --split-sentences --engine --top-beams {_SEARCH}
     """,
     "score": """
         MODEL --source --target --source-language --target-language --format --ensemble
@@ -101,7 +101,7 @@ COMMANDS = {
     "serve": """
         MODEL --host --port --name --languages --beam-size --length-penalty --batch-size
         --queue --max-body --max-sentences --max-characters --max-request-characters
-        --timeout --warm-up --engine
+        --timeout --warm-up --access-log --engine
         --source-language --target-language
     """,
 }

@@ -40,6 +40,13 @@ def translate(
     prefixes: options.Prefixes = None,
     attention: options.Attention = False,
     ensemble: options.Ensemble = None,
+    split_sentences: Annotated[
+        bool,
+        typer.Option(
+            "--split-sentences",
+            help="Translate each sentence of a line by itself. Needs sentencex.",
+        ),
+    ] = False,
     engine: options.Engine = EngineName.keras,
     source_language: options.SourceLanguage = None,
     target_language: options.TargetLanguage = None,
@@ -93,6 +100,7 @@ def translate(
                             texts,
                             batch_size=batch_size,
                             first_line=first,
+                            split_sentences=split_sentences,
                             **details,
                             **decoding,
                         ),

@@ -57,6 +57,24 @@ def near_codes(code: str, known: Iterable[str]) -> list[str]:
     return list(dict.fromkeys([*same, *alike]))[:_MOST]
 
 
+def two_letter_code(code: str) -> str:
+    """The code of ISO 639-1 of a language, or what there is instead.
+
+    Args:
+        code: of the language, with or without script and country.
+
+    Example:
+
+    >>> from keras_transformer.config.near_codes import two_letter_code
+    >>> two_letter_code("deu_Latn"), two_letter_code("pt-BR"), two_letter_code("gsw")
+    ('de', 'pt', 'gsw')
+    """
+    language, _ = _parts(code)
+    if len(language) == 2:
+        return language
+    return next((name for name in sorted(_names(language)) if len(name) == 2), language)
+
+
 def _parts(code: str) -> tuple[str, str]:
     """The language of a code such as `zho_Hant`, and the rest of it, in small letters.
 

@@ -111,6 +111,7 @@ class CTranslate2Translator:
         return_alignments: bool = False,
         return_attention_weights: bool = False,
         first_line: int = 1,
+        split_sentences: bool = False,
         **options: Any,
     ) -> list[str] | list[list[Hypothesis]]:
         """The translation of each line, in order, as `Translator.translate` gives it.
@@ -128,6 +129,7 @@ class CTranslate2Translator:
             return_alignments: with `return_details`, fill `alignment`.
             return_attention_weights: refused: the library has those of one layer.
             first_line: the number of the first line, for messages.
+            split_sentences: see `Translator.translate`.
             options: fields of `DecodingOptions`, in place of the translator's own.
 
         Warns:
@@ -149,7 +151,9 @@ class CTranslate2Translator:
         search = search.with_ids(self.target_tokenizer.ids_of)
         check_texts(lines=lines)
         around = self._directions(source_language, target_language, lines, search)
-        pieces, cuts = self._lines.sentences(lines, None, first_line, search, around)
+        pieces, cuts = self._lines.sentences(
+            lines, None, first_line, search, around, split=split_sentences
+        )
         warn(cuts)
         if return_alignments:
             self.tokenizer.require_words()

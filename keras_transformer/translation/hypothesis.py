@@ -11,6 +11,7 @@ import numpy as np
 from keras_transformer.config.decoding import DecodingOptions
 from keras_transformer.translation import minimum_bayes_risk
 from keras_transformer.translation.long_lines import LinePart
+from keras_transformer.translation.long_lines import space_after
 
 
 @dataclasses.dataclass(frozen=True)
@@ -129,7 +130,7 @@ def _joined(row: list[Hypothesis], sources: Sequence[LinePart]) -> Hypothesis:
         for i, j in hypothesis.alignment or ():
             alignment.add((i + offsets[0], j + offsets[1]))
         source += part.text + separator
-        text += hypothesis.text + (separator or _space(hypothesis.text))
+        text += hypothesis.text + (separator or space_after(hypothesis.text))
     # End tokens inside the line are dropped: ids and scores match the tokens.
     counts = [*(len(h.tokens) for h in row[:-1]), len(row[-1].ids)]
     scores = [
@@ -140,7 +141,7 @@ def _joined(row: list[Hypothesis], sources: Sequence[LinePart]) -> Hypothesis:
     ids = [h.ids[:count] for h, count in zip(row, counts, strict=True)]
     utilities = [h.utility for h in row if h.utility is not None]
     return Hypothesis(
-        text=text.removesuffix(separator or _space(row[-1].text)),
+        text=text.removesuffix(separator or space_after(row[-1].text)),
         tokens=[token for hypothesis in row for token in hypothesis.tokens],
         ids=list(chain(*ids)),
         log_probability=sum(hypothesis.log_probability for hypothesis in row),
@@ -152,12 +153,6 @@ def _joined(row: list[Hypothesis], sources: Sequence[LinePart]) -> Hypothesis:
         # The prefix of a line is that of its first part.
         prefix_log_probability=row[0].prefix_log_probability,
     )
-
-
-def _space(text: str) -> str:
-    """The separator after a text whose source has none: a space, if it uses any."""
-    # Characters from here on belong to East Asian scripts, which have no spaces.
-    return " " if "" < text[-1:] < "\u2e80" else ""
 
 
 def _next_word(text: str) -> int:

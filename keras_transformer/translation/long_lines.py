@@ -46,6 +46,12 @@ LinePart(text='words!', separator='  '), LinePart(text='Three?', separator='')]
     return parts
 
 
+def space_after(text: str) -> str:
+    """The separator after a text whose source has none: a space, if it uses any."""
+    # Characters from here on belong to East Asian scripts, which have no spaces.
+    return " " if "" < text[-1:] < "\u2e80" else ""
+
+
 def _windows(text: str, fits: Callable[[str], bool]) -> list[LinePart]:
     content = text.rstrip()
     separator = text[len(content) :]

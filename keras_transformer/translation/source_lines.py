@@ -18,6 +18,7 @@ from keras_transformer.errors import InputError
 from keras_transformer.translation.long_lines import LinePart
 from keras_transformer.translation.long_lines import split_line
 from keras_transformer.translation.sentence import Sentence
+from keras_transformer.translation.sentence_splitting import split_sentences
 
 #: The code of a language, for all lines or for each; None for the default.
 Codes = str | Sequence[str] | None
@@ -119,6 +120,8 @@ class SourceLines:
         first_line: int,
         options: DecodingOptions,
         directions: Sequence[Direction],
+        *,
+        split: bool = False,
     ) -> tuple[list[list[tuple[LinePart, Sentence]]], list[str]]:
         """The sentences of each line: none for an empty line.
 
@@ -131,6 +134,7 @@ class SourceLines:
             first_line: the number of the first line.
             options: uses `long_lines` and `max_source_length`.
             directions: what stands around each line and its translation.
+            split: whether a line may have several sentences, see `split_sentences`.
 
         Raises:
             InputError: where the lists differ in length or are not lists of strings, a
@@ -163,7 +167,10 @@ class SourceLines:
         for row, number, ids, start, direction in zip(
             filled, numbers, encoded, starts, around, strict=True
         ):
-            parts = self._parts(lines[row], number, ids, options, direction, cuts)
+            if split:
+                parts = self._sentences(lines[row], number, options, direction, cuts)
+            else:
+                parts = self._parts(lines[row], number, ids, options, direction, cuts)
             for count, (part, part_ids) in enumerate(parts):
                 key = (number, count) if count else (number,)
                 prefix = [] if count else start
@@ -177,6 +184,24 @@ class SourceLines:
                 )
                 sentences[row].append((part, sentence))
         return sentences, cuts
+
+    def _sentences(
+        self,
+        line: str,
+        number: int,
+        options: DecodingOptions,
+        direction: Direction,
+        cuts: list[str],
+    ) -> Iterator[tuple[LinePart, list[int]]]:
+        """The sentences of a line, each in the parts that `_parts` makes of it."""
+        for text, separator in split_sentences(line, direction.source_language):
+            if self._tokenizer.is_empty(text):
+                continue
+            (ids,) = self.encode([text], [number], [direction])
+            *first, last = self._parts(text, number, ids, options, direction, cuts)
+            yield from first
+            part, part_ids = last
+            yield part._replace(separator=part.separator + separator), part_ids
 
     def _parts(
         self,

@@ -1,0 +1,95 @@
+"""Sentences of a text: a model translates one at a time.
+
+The rules of sentence ends are those of the library `sentencex`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from keras_transformer.config.near_codes import two_letter_code
+from keras_transformer.errors import InputError
+from keras_transformer.translation.long_lines import LinePart
+from keras_transformer.translation.long_lines import space_after
+
+
+def split_sentences(text: str, language: str | None = None) -> list[LinePart]:
+    r"""The sentences of a text, each with the white space behind it.
+
+    A line break ends a sentence. White space in front of the first one is a part of its
+    own, whose text is empty. Texts and separators, joined, equal the text.
+
+    Args:
+        text: any text.
+        language: its code, such as `de` or `deu_Latn`; English where it is not known.
+
+    Raises:
+        InputError: where `sentencex` is not installed.
+
+    Example:
+
+    >>> from keras_transformer.translation.sentence_splitting import split_sentences
+    >>> split_sentences("Dr. Ada sleeps.  She dreams.\n\nIt rains.")  # doctest: +SKIP
+    [LinePart(text='Dr. Ada sleeps.', separator='  '),
+     LinePart(text='She dreams.', separator='\n\n'),
+     LinePart(text='It rains.', separator='')]
+    """
+    segment = _library().segment
+    code = two_letter_code(language) if language else "en"
+    contents, gaps = [""], [[""]]
+    for line in text.splitlines(keepends=True):
+        for piece in segment(code, line):
+            content = piece.strip()
+            if not content:
+                gaps[-1].append(piece)
+                continue
+            start = piece.index(content)
+            gaps[-1].append(piece[:start])
+            contents.append(content)
+            gaps.append([piece[start + len(content) :]])
+    parts = [
+        LinePart(content, "".join(gap))
+        for content, gap in zip(contents, gaps, strict=True)
+    ]
+    return parts if any(parts[0]) or len(parts) == 1 else parts[1:]
+
+
+def join_sentences(translations: Sequence[str], parts: Sequence[LinePart]) -> str:
+    """The text of translated sentences, with the white space of their source.
+
+    Args:
+        translations: that of each part.
+        parts: of the source, see `split_sentences`.
+
+    Example:
+
+    >>> from keras_transformer.translation.long_lines import LinePart
+    >>> from keras_transformer.translation.sentence_splitting import join_sentences
+    >>> parts = [LinePart("你好。", ""), LinePart("对。", "")]
+    >>> join_sentences(["Guten Tag.", "Ja."], parts)
+    'Guten Tag. Ja.'
+    """
+    *first, last = zip(translations, parts, strict=True)
+    texts = [text + (part.separator or space_after(text)) for text, part in first]
+    return "".join([*texts, last[0] + last[1].separator])
+
+
+def can_split() -> bool:
+    """Whether `sentencex` is installed."""
+    try:
+        _library()
+    except InputError:
+        return False
+    return True
+
+
+def _library() -> Any:
+    try:
+        import sentencex
+    except ModuleNotFoundError:
+        raise InputError(
+            "splitting a text into sentences needs the package sentencex, which is not "
+            "installed; run pip install sentencex"
+        ) from None
+    return sentencex

@@ -68,6 +68,10 @@ _WarmUp = Annotated[
         metavar="N", min=0, help="Compile at start, for sentences of up to N tokens."
     ),
 ]
+_AccessLog = Annotated[
+    bool,
+    typer.Option("--access-log", help="Write a line for each request."),
+]
 
 
 @functools.partial(with_decoding_flags, names=["beam_size", "length_penalty"])
@@ -85,6 +89,7 @@ def serve(
     max_request_characters: _MaxRequestCharacters = 2**17,
     timeout: _Timeout = 60,
     warm_up: _WarmUp = 32,
+    access_log: _AccessLog = False,
     engine: options.Engine = EngineName.keras,
     source_language: options.SourceLanguage = None,
     target_language: options.TargetLanguage = None,
@@ -144,4 +149,4 @@ def serve(
         languages=pair,
         warm_up_tokens=warm_up,
     )
-    run(service, host, port, key)
+    run(service, host, port, key, access_log=access_log)

@@ -44,7 +44,7 @@ def _describe(schema: dict[str, Any], model: type[Documented]) -> None:
     schema["description"] = (model.__doc__ or "").partition("\n")[0]
     for name, field in model.model_fields.items():
         if field.description:
-            schema["properties"][name]["description"] = field.description
+            schema["properties"][field.alias or name]["description"] = field.description
 
 
 class Documented(pydantic.BaseModel):

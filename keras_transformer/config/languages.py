@@ -327,6 +327,14 @@ class Languages(Documented):
         self._prefix(source, target)
         return source, target
 
+    def has_pair(self, source_language: str, target_language: str) -> bool:
+        """Whether the model translates from the one language into the other."""
+        try:
+            self.pair(source_language, target_language)
+        except InputError:
+            return False
+        return True
+
     def _chosen(self, side: str, given: str | None) -> str | None:
         code = given or getattr(self, side)
         known = self._known(side)

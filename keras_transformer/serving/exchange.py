@@ -57,6 +57,11 @@ def as_json(
     return Response(content, status, headers, "application/json")
 
 
+def as_response(answer: Any) -> Response:
+    """A response of JSON, unless the answer is a response already."""
+    return answer if isinstance(answer, Response) else as_json(answer)
+
+
 def error(
     status: int, message: str, headers: Mapping[str, str] | None = None
 ) -> Response:

@@ -1,11 +1,13 @@
 """ASGI middleware before every route: host check, API key, request counts, errors."""
 
+import datetime
 import hmac
 import ipaddress
 import re
 import sys
 import time
 import traceback
+import urllib.parse
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import MutableMapping
@@ -36,6 +38,7 @@ class Guard:
         keyless: whether there is no API key. Then requests from pages of other sites
             are refused, by the headers that browsers send.
         crowded: whether more clients are connected than the limit.
+        log: a function that gets a line for each request; None for no log.
     """
 
     def __init__(
@@ -46,12 +49,14 @@ class Guard:
         local: bool = False,
         keyless: bool = False,
         crowded: Callable[[], bool] = lambda: False,
+        log: Callable[[str], None] | None = None,
     ) -> None:
         self._app = app
         self._metrics = metrics
         self._local = local
         self._keyless = keyless
         self._crowded = crowded
+        self._log = log
 
     async def __call__(
         self, scope: MutableMapping[str, Any], receive: Any, send: Any
@@ -78,7 +83,10 @@ class Guard:
             traceback.print_exc(file=sys.stderr)
         finally:
             route = getattr(scope.get("endpoint"), "__name__", "none")
-            self._metrics.request(route, status, time.perf_counter() - start)
+            seconds = time.perf_counter() - start
+            self._metrics.request(route, status, seconds)
+            if self._log is not None:
+                self._log(_line(scope, status, seconds))
 
     def _refusal(self, scope: MutableMapping[str, Any]) -> exchange.Refusal | None:
         """The refusal of a request, whatever its route; or None."""
@@ -108,6 +116,15 @@ class Guard:
                 {**exchange.retry_after(1), **exchange.CLOSE},
             )
         return None
+
+
+def _line(scope: MutableMapping[str, Any], status: int, seconds: float) -> str:
+    """A line of the access log: without the query, which may hold what is secret."""
+    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
+    client = (scope.get("client") or ["-"])[0]
+    path = urllib.parse.quote(scope.get("path", ""), safe="/:")
+    milliseconds = round(1000 * seconds)
+    return f"{now} {client} {scope.get('method')} {path} {status} {milliseconds} ms"
 
 
 def is_own_name(host: str) -> bool:
@@ -165,23 +182,39 @@ def parse_key(value: str | None, variable: str) -> str | None:
     return key
 
 
-def check_key(headers: Mapping[str, str], key: str) -> None:
+def sent_key(headers: Mapping[str, str]) -> bytes | None:
+    """The key in the headers of a request; None where they have no place for it.
+
+    Args:
+        headers: the key is in `Authorization: Bearer KEY` or `X-API-Key: KEY`.
+    """
+    if "authorization" not in headers and "x-api-key" not in headers:
+        return None
+    scheme, _, key = headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "bearer":
+        key = headers.get("x-api-key", "")
+    return key.strip().encode("latin-1")  # the bytes that came
+
+
+def check_key(sent: bytes | None, key: str) -> None:
     """Refuses a request without the server's API key.
 
     Args:
-        headers: the headers of the request; the key is in `Authorization: Bearer KEY`
-            or `X-API-Key: KEY`.
+        sent: the key that the client sent, see `sent_key`.
         key: the server's key.
 
     Raises:
         exchange.Refusal: 401.
     """
-    scheme, _, sent_key = headers.get("authorization", "").partition(" ")
-    if scheme.lower() != "bearer":
-        sent_key = headers.get("x-api-key", "")
-    if not hmac.compare_digest(sent_key.strip().encode("latin-1"), key.encode()):
-        raise exchange.Refusal(
-            401,
-            "an API key is needed; send it as Authorization: Bearer KEY",
-            {"WWW-Authenticate": "Bearer"},
-        )
+    if sent is None:
+        raise _unauthorized("this server asks for an API key")
+    if not hmac.compare_digest(sent, key.encode()):
+        raise _unauthorized("this is not the API key of this server")
+
+
+def _unauthorized(why: str) -> exchange.Refusal:
+    return exchange.Refusal(
+        401,
+        f"{why}; send it as Authorization: Bearer KEY",
+        {"WWW-Authenticate": "Bearer"},
+    )

@@ -3,30 +3,36 @@
 T target positions, S source positions.
 """
 
+import difflib
 import functools
 import json
 from collections.abc import Callable
 from typing import Annotated
 from typing import Any
 from typing import NamedTuple
+from typing import TypeVar
 
 import numpy as np
 import pydantic
 
+from keras_transformer.config.documented import Documented
 from keras_transformer.config.faults import first_fault
 from keras_transformer.data import line_faults
+from keras_transformer.decoding_options import OPTIONS
 from keras_transformer.errors import InputError
 from keras_transformer.serving.engine import Engine
 from keras_transformer.serving.engine import Options
 from keras_transformer.serving.limits import Limits
+from keras_transformer.serving.paragraphs import Paragraphs
 from keras_transformer.translation.hypothesis import Hypothesis
 
 _OTHER_STRINGS = 100  # of a body, besides its texts
 _MOST_OUTSIDE = 2**16  # bytes of a body outside of its strings
+_LONGEST_KEY = 100  # characters of a key, in a message
 
-_Strict = pydantic.ConfigDict(strict=True, extra="forbid", frozen=True)
-_Language = Annotated[str, pydantic.StringConstraints(max_length=35)]
+Request = TypeVar("Request", bound=pydantic.BaseModel)
 
+Language = Annotated[str, pydantic.StringConstraints(max_length=35)]
 
 #: Keys of a body for the languages: as this package spells them, and as other servers.
 LANGUAGE_KEYS = {
@@ -36,34 +42,32 @@ LANGUAGE_KEYS = {
 _DETECTED = "auto"  # a source language, of clients that let a server find it
 
 
-class TranslateRequest(pydantic.BaseModel):
-    """The body of `POST /translate`.
-
-    Args:
-        text: one sentence, or
-        texts: several.
-        beam_size: 1 for greedy search; default: the server's.
-        n_best: the number of translations of each sentence.
-        details: also return hypotheses with scores and tokens, and the unknown words of
-            each sentence, where the model's words are known.
-        alignments: in the details, pairs of source and target token.
-        attention: in the details, the weights behind the alignments.
-        source_language: the client's languages, with `target_language`; checked where
-            the server knows the model's languages. See `LANGUAGE_KEYS`.
-        target_language: see `source_language`.
-    """
-
-    model_config = _Strict
+class TranslateRequest(Documented):
+    """Body of `POST /translate`."""
 
     text: str | None = None
+    """Text: one sentence; or `texts`."""
     texts: list[str] | None = pydantic.Field(None, fail_fast=True)
+    """Texts: several sentences."""
+    split_sentences: bool = False
+    """Splitting: a text may have several sentences, which are translated one by one.
+    Line breaks and the spaces between sentences are kept."""
     beam_size: int | None = None
+    """Beam size: 1 for greedy search, or the server's, which is the default."""
     n_best: int = 1
+    """Number of translations of each sentence, best first, in `details`."""
     details: bool = False
+    """Details: also return hypotheses with scores and tokens, and the unknown words of
+    each text, where the model's words are known. With `split_sentences`, those of each
+    sentence, and the `sentences`."""
     alignments: bool = False
+    """Alignments: in the details, pairs of source and target token."""
     attention: bool = False
-    source_language: _Language | None = pydantic.Field(None, alias="src_lang")
-    target_language: _Language | None = pydantic.Field(None, alias="tgt_lang")
+    """Attention: in the details, the weights behind the alignments."""
+    source_language: Language | None = pydantic.Field(None, alias="src_lang")
+    """Source language: its code; `source_language` and `source` are the same key."""
+    target_language: Language | None = pydantic.Field(None, alias="tgt_lang")
+    """Target language: its code; `target_language` and `target` are the same key."""
 
     @property
     def wants_details(self) -> bool:
@@ -76,8 +80,9 @@ class Work(NamedTuple):
 
     texts: list[str]
     options: Options
-    answer: Callable[[list[list[Hypothesis]]], dict[str, Any]]  # its JSON object
+    answer: Callable[[list[list[Hypothesis]]], Any]  # a JSON object, or a response
     languages: tuple[str | None, str | None] = (None, None)  # asked for
+    paragraphs: Paragraphs | None = None  # whose sentences the texts are
 
 
 def parse_json(body: bytes, limits: Limits) -> Any:
@@ -111,19 +116,24 @@ def parse_json(body: bytes, limits: Limits) -> Any:
         raise InputError(f"the body is not JSON: {error}") from None
 
 
-def parse_translate(value: Any, engine: Engine, limits: Limits) -> Work:
+def parse_translate(
+    value: Any, engine: Engine, limits: Limits, source_language: str | None = None
+) -> Work:
     """The checked request of `POST /translate`.
+
+    Args:
+        value: the JSON value of its body.
+        engine: the engine.
+        limits: the limits of the server.
+        source_language: that of texts whose language the request does not tell.
 
     Raises:
         InputError: where keys, types or values are wrong.
     """
     if not isinstance(value, dict):
         raise InputError('the body must be an object such as {"text": "A man sleeps."}')
-    try:
-        value = _with_languages(value, engine)
-        request = TranslateRequest.model_validate(_few_unknown(value))
-    except pydantic.ValidationError as error:
-        raise InputError(first_fault(error, TranslateRequest, "")) from None
+    value = with_languages(value, engine)
+    request = validated(TranslateRequest, value)
     texts = request.texts
     if request.text is not None:
         texts = [request.text] if texts is None else None
@@ -139,16 +149,24 @@ def parse_translate(value: Any, engine: Engine, limits: Limits) -> Work:
         raise InputError(
             f"n_best {request.n_best} must be between 1 and beam_size {width}"
         )
-    check_texts(texts, limits)
+    check_texts(texts, limits, split=request.split_sentences)
     attention = request.alignments or request.attention
     options = Options(width, request.n_best, attention)
     languages = request.source_language, request.target_language
-    answer = functools.partial(_answer, request, texts, engine)
-    return Work(texts, options, answer, languages)
+    paragraphs = None
+    if request.split_sentences:
+        paragraphs = Paragraphs(texts, languages[0] or source_language, limits)
+    answer = functools.partial(_answer, request, texts, engine, paragraphs)
+    sentences = paragraphs.sentences if paragraphs else texts
+    return Work(sentences, options, answer, languages, paragraphs)
 
 
-def _with_languages(value: dict[str, Any], engine: Engine) -> dict[str, Any]:
-    """The value with each language under one of its keys."""
+def with_languages(value: dict[str, Any], engine: Engine) -> dict[str, Any]:
+    """The value with each language under one of its keys.
+
+    Raises:
+        InputError: where one is no string, or is given twice, differently.
+    """
     value = dict(value)
     for key, others in LANGUAGE_KEYS.items():
         given = [name for name in (key, *others) if value.get(name) is not None]
@@ -168,22 +186,52 @@ def _with_languages(value: dict[str, Any], engine: Engine) -> dict[str, Any]:
             )
         if codes:
             value[key] = codes[0]
-    if engine.languages is not None and value.get("src_lang") == _DETECTED:
+    if value.get("src_lang") == _DETECTED:
         del value["src_lang"]  # the default, or refused where there is none
     return value
 
 
-def _few_unknown(value: dict[str, Any]) -> dict[str, Any]:
-    """The value with only its first unknown key: pydantic reports each one."""
-    fields = TranslateRequest.model_fields.items()
-    kept = {field.alias or name for name, field in fields}
-    unknown = [key for key in value if key not in kept]
-    kept.update(unknown[:1])
-    return {key: item for key, item in value.items() if key in kept}
+def validated(model: type[Request], value: dict[str, Any]) -> Request:
+    """The request of a body.
+
+    Args:
+        model: its type.
+        value: its keys; languages have one, see `with_languages`.
+
+    Raises:
+        InputError: where keys, types or values are wrong.
+    """
+    fields = model.model_fields.items()
+    known = {field.alias or name for name, field in fields}
+    for key in value:
+        if key not in known:
+            raise InputError(_unknown(key, known))
+    try:
+        return model.model_validate(value)
+    except pydantic.ValidationError as error:
+        raise InputError(first_fault(error, model, "")) from None
 
 
-def check_texts(texts: list[str], limits: Limits) -> None:
+def _unknown(key: str, known: set[str]) -> str:
+    """The fault of an unknown key: what was meant, or what there is."""
+    shown = key[:_LONGEST_KEY]
+    if key in OPTIONS:
+        return (
+            f"{shown} is an option of the model, which is the same for all requests; "
+            f"remove it"
+        )
+    near = difflib.get_close_matches(shown, sorted(known), n=1)
+    advice = f"did you mean {near[0]!r}?" if near else f"use {', '.join(sorted(known))}"
+    return f"unknown key {shown}; {advice}"
+
+
+def check_texts(texts: list[str], limits: Limits, *, split: bool = False) -> None:
     """Refuses texts that a model must not get.
+
+    Args:
+        texts: sentences.
+        limits: the limits of the server.
+        split: whether they are texts of several sentences, see `Paragraphs`.
 
     Raises:
         InputError: where texts are too many or too long, or hold invalid characters.
@@ -194,7 +242,7 @@ def check_texts(texts: list[str], limits: Limits) -> None:
             f"send several requests"
         )
     for number, text in enumerate(texts, 1):
-        if len(text) > limits.characters:
+        if len(text) > limits.characters and not split:
             raise InputError(
                 f"text {number} has {len(text)} characters, more than the "
                 f"{limits.characters} of one sentence; split it"
@@ -215,14 +263,21 @@ def _answer(
     request: TranslateRequest,
     texts: list[str],
     engine: Engine,
+    paragraphs: Paragraphs | None,
     found: list[list[Hypothesis]],
 ) -> dict[str, Any]:
-    answer: dict[str, Any] = {"translations": [h[0].text for h in found]}
+    translations = (
+        paragraphs.joined(found) if paragraphs else [h[0].text for h in found]
+    )
+    answer: dict[str, Any] = {"translations": translations}
     if request.wants_details:
-        answer["details"] = [
+        details = [
             [_details(hypothesis, request, engine.source_end) for hypothesis in row]
             for row in found
         ]
+        answer["details"] = paragraphs.of_texts(details) if paragraphs else details
+        if paragraphs:
+            answer["sentences"] = paragraphs.of_texts(paragraphs.sentences)
         if engine.known_words is not None:
             answer["unknown_words"] = list(map(engine.known_words.unknown_in, texts))
     return answer

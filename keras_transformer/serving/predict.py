@@ -9,9 +9,12 @@ Reference: Olston et al., 2017, https://arxiv.org/abs/1712.06139.
 import base64
 import binascii
 import functools
+import typing
 from typing import Any
+from typing import Literal
 
 from keras_transformer.config.decoding import n_best_size
+from keras_transformer.config.documented import Documented
 from keras_transformer.errors import InputError
 from keras_transformer.serving.engine import Engine
 from keras_transformer.serving.engine import Options
@@ -20,9 +23,22 @@ from keras_transformer.serving.messages import Work
 from keras_transformer.serving.messages import check_texts
 from keras_transformer.translation.hypothesis import Hypothesis
 
-SIGNATURES = ("serving_default", "translate_greedy", "translate_n_best")
+Signature = Literal["serving_default", "translate_greedy", "translate_n_best"]
+SIGNATURES: tuple[Signature, ...] = typing.get_args(Signature)
 
-_KEYS = {"signature_name", "instances", "inputs"}
+
+class PredictRequest(Documented):
+    """Body of TF Serving's `:predict`; `parse_predict` checks it."""
+
+    signature_name: Signature | Literal[""] = "serving_default"
+    """Signature: best translations, greedy ones, or all hypotheses."""
+    instances: list[Any] | None = None
+    """Instances: texts, or objects `{"text": TEXT}`; a text may be `{"b64": BASE64}`.
+    Answered row by row."""
+    inputs: list[Any] | dict[Literal["text"], list[Any]] | None = None
+    """Inputs: texts in one list, or `{"text": [...]}`. Answered in columns."""
+
+
 _NO_SCORE = -3.4028234663852886e38  # score where an exported model has no hypothesis
 #: Outputs of the signatures and their types.
 _ONE = {
@@ -49,7 +65,7 @@ def parse_predict(value: Any, engine: Engine, limits: Limits) -> Work:
     """
     if not isinstance(value, dict) or ("instances" in value) == ("inputs" in value):
         raise InputError('the body must be an object with "instances" or "inputs"')
-    for key in value.keys() - _KEYS:
+    for key in value.keys() - PredictRequest.model_fields.keys():
         raise InputError(f"unknown key {str(key)[:100]!r}; remove it")
     signature = value.get("signature_name", SIGNATURES[0])
     if signature == "":

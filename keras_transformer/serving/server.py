@@ -23,7 +23,14 @@ from keras_transformer.serving.protocol import protocol
 from keras_transformer.serving.service import Service
 
 
-def serve(service: Service, host: str, port: int, api_key: str | None = None) -> None:
+def serve(
+    service: Service,
+    host: str,
+    port: int,
+    api_key: str | None = None,
+    *,
+    access_log: bool = False,
+) -> None:
     """Answers requests until SIGTERM or ctrl-C, then finishes accepted requests.
 
     The signal is raised again at the end, for the caller. SIGHUP counts as SIGTERM,
@@ -34,6 +41,7 @@ def serve(service: Service, host: str, port: int, api_key: str | None = None) ->
         host: a name or address; only a loopback address excludes other machines.
         port: the port; 0 takes a free one, which is printed to standard error.
         api_key: see `application`.
+        access_log: whether to write a line to standard output for each request.
 
     Raises:
         InputError: where listening on the address is not possible.
@@ -53,7 +61,12 @@ def serve(service: Service, host: str, port: int, api_key: str | None = None) ->
             f"{allowed} connections at once instead of {service.limits.connections}"
         )
         service.limits = dataclasses.replace(service.limits, connections=allowed)
-    server = http_server(service, api_key, local=is_loopback and not api_key)
+    server = http_server(
+        service,
+        api_key,
+        local=is_loopback and not api_key,
+        log=_log if access_log else None,
+    )
     server.config.backlog = backlog
     failed = False
 
@@ -108,7 +121,11 @@ class HttpServer(uvicorn.Server):
 
 
 def http_server(
-    service: Service, api_key: str | None = None, *, local: bool = False
+    service: Service,
+    api_key: str | None = None,
+    *,
+    local: bool = False,
+    log: Callable[[str], None] | None = None,
 ) -> HttpServer:
     """A uvicorn server with the limits of a service.
 
@@ -116,6 +133,7 @@ def http_server(
         service: the service that answers.
         api_key: see `application`.
         local: see `guard.Guard`.
+        log: see `guard.Guard`.
     """
     limits = service.limits
 
@@ -128,7 +146,7 @@ def http_server(
     }
     server = HttpServer(
         uvicorn.Config(
-            application(service, api_key, local=local, crowded=crowded),
+            application(service, api_key, local=local, crowded=crowded, log=log),
             http=protocol(limits, Complaints().say),
             ws="none",
             lifespan="off",
@@ -171,6 +189,11 @@ def _url(host: str, port: int) -> str:
 
 def _say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
+
+
+def _log(line: str) -> None:
+    with contextlib.suppress(OSError):  # whoever read it is gone
+        print(line, flush=True)
 
 
 class Complaints:

@@ -1,6 +1,7 @@
 """Service: a model behind a queue, shared by all requests of a server."""
 
 import dataclasses
+import functools
 import time
 import traceback
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from keras_transformer.serving.engine import Engine
 from keras_transformer.serving.limits import Limits
 from keras_transformer.serving.metrics import Metrics
 from keras_transformer.serving.naming import check_name
+from keras_transformer.translation.sentence_splitting import can_split
 
 #: TF Serving's clients send versions; a model folder has one.
 VERSION = 1
@@ -128,6 +130,34 @@ class Service:
         source, target = requested
         return source, target
 
+    @property
+    def source_language(self) -> str | None:
+        """The language of texts whose request tells none, where it is known."""
+        known = self.engine.languages
+        return self.languages[0] or (None if known is None else known.source)
+
+    @functools.cached_property
+    def directions(self) -> list[dict[str, Any]]:
+        """Each source language and its targets, as LibreTranslate has them.
+
+        Empty where the model does not know its languages.
+        """
+        source, target = self.languages
+        pairs = {source: [target]} if source and target else {}
+        if (known := self.engine.languages) is not None:
+            pairs = {
+                source: [
+                    target
+                    for target in known.target_languages
+                    if target != source and known.has_pair(source, target)
+                ]
+                for source in known.source_languages
+            }
+        return [
+            {"code": code, "name": code, "targets": targets}
+            for code, targets in pairs.items()
+        ]
+
     def info(self) -> dict[str, Any]:
         """Information for clients."""
         source, target = self.languages
@@ -139,6 +169,7 @@ class Service:
             "source_language": source,
             "target_language": target,
             **_languages(self.engine),
+            "splits_sentences": can_split(),
             **self.engine.info(),
             **({"knows": known.summary, "examples": known.examples} if known else {}),
             "limits": {name: getattr(self.limits, name) for name in sorted(limits)},

@@ -120,7 +120,7 @@ def test_export_refuses_formats_that_there_are_not(model, invoke, tmp_path):
 
 @pytest.fixture
 def served(monkeypatch):
-    """`[(service, host, port, key)]` of the servers that were started."""
+    """`[(service, host, port, key, access_log)]` of the servers that were started."""
     pytest.importorskip("starlette", reason="needs the extra serve")
     from keras_transformer.serving import loading
     from keras_transformer.serving import server
@@ -133,15 +133,19 @@ def served(monkeypatch):
         return engine
 
     monkeypatch.setattr(loading, "load_engine", load)
-    monkeypatch.setattr(server, "serve", lambda *arguments: calls.append(arguments))
+
+    def serve(*arguments, access_log):
+        calls.append((*arguments, access_log))
+
+    monkeypatch.setattr(server, "serve", serve)
     monkeypatch.delenv("KERAS_TRANSFORMER_API_KEY", raising=False)
     return calls
 
 
 def test_serve_keeps_to_this_machine_unless_told_otherwise(model, invoke, served):
     invoke("serve", model)
-    ((service, host, port, key),) = served
-    assert (host, port, key) == ("127.0.0.1", 8501, None)
+    ((service, host, port, key, access_log),) = served
+    assert (host, port, key, access_log) == ("127.0.0.1", 8501, None, False)
     assert service.engine.loaded[1] == Limits()
     assert service.name == "default"
     assert service.languages == (None, None)
@@ -153,9 +157,9 @@ def test_serve_obeys_its_options(model, invoke, served, monkeypatch):
     search = ["--beam-size", 2, "--length-penalty", 1, "--languages", "en-de"]
     sizes = ["--batch-size", 8, "--queue", 9, "--warm-up", 0, "--timeout", 10]
     texts = ["--max-body", 11, "--max-sentences", 12, "--max-characters", 13]
-    invoke("serve", model, *address, *search, *sizes, *texts)
+    invoke("serve", model, *address, *search, *sizes, *texts, "--access-log")
     ((service, *rest),) = served
-    assert rest == ["0.0.0.0", 0, "secret"]
+    assert rest == ["0.0.0.0", 0, "secret", True]
     assert (service.name, service.languages) == ("mine", ("en", "de"))
     folder, limits, options = service.engine.loaded
     assert folder == model

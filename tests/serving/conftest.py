@@ -101,10 +101,18 @@ def starting():
 
     running = []
 
-    def start(engine=None, limits=None, key=None, wait=True, local=True, **options):
+    def start(
+        engine=None,
+        limits=None,
+        key=None,
+        wait=True,
+        local=True,
+        log=None,
+        **options,
+    ):
         service = Service(engine or FakeEngine(), limits=limits, **options)
         listener = servers.listen("127.0.0.1", 0)
-        server = servers.http_server(service, key, local=local and key is None)
+        server = servers.http_server(service, key, local=local and key is None, log=log)
         thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
         service.start()
         thread.start()

@@ -236,6 +236,8 @@ keys = strategies.sampled_from(
     [
         *("text", "texts", "n_best", "beam_size", "details", "alignments", "attention"),
         *("src_lang", "tgt_lang", "instances", "inputs", "signature_name", "b64"),
+        *("q", "format", "alternatives", "split_sentences", "parameters", "outputs"),
+        *("name", "shape", "datatype", "data", "binary_data_size"),
     ]
 )
 scalars = strategies.sampled_from(
@@ -251,7 +253,10 @@ bodies = strategies.binary(max_size=60) | strategies.dictionaries(
     keys, values, max_size=4
 ).map(lambda value: json.dumps(value).encode())
 paths = strategies.sampled_from(
-    ["/translate", "/v1/models/default:predict", "/v1/models/%00:predict"]
+    [
+        *("/translate", "/v1/models/default:predict", "/v1/models/%00:predict"),
+        "/v2/models/default/infer",
+    ]
 )
 BOUNDED = {
     "deadline": None,

@@ -115,7 +115,7 @@ def test_only_an_open_server_of_this_machine_asks_for_names(
 
     monkeypatch.setattr(servers, "http_server", http_server)
     servers.serve(Service(engine=None), host, 0, key)
-    assert given == [(key, {"local": local})]
+    assert given == [(key, {"local": local, "log": None})]
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,18 @@
 """The page in a real browser without a window: by mouse, by keyboard, on a phone."""
 
+import dataclasses
+
+import numpy as np
 import pytest
 
 pytest.importorskip("selenium.webdriver", reason="needs selenium")
+pytest.importorskip("starlette", reason="needs the extra serve")
 
 from fake_engine import FakeEngine
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.select import Select
+from test_languages_of_requests import Multilingual
 
 from keras_transformer.data.known_words import KnownWords
 from reference import browsers
@@ -58,6 +64,12 @@ def all_of(browser, selector):
 
 def text_of(browser, selector):
     return one(browser, selector).text
+
+
+def content_of(browser, selector):
+    """The text of what the page is replacing; None where there is nothing yet."""
+    script = "return document.querySelector(arguments[0])?.textContent"
+    return browser.execute_script(script, selector)
 
 
 def translate(browser, server, text, *keys):
@@ -144,6 +156,108 @@ def test_words_that_the_model_has_not_learned_are_marked(browser, start_server):
     assert not browser.get_log("browser")
 
 
+class Subwords(FakeEngine):
+    """Halves its words, and parts them from their punctuation."""
+
+    def _hypotheses(self, text, options):
+        source = ["<2de>", "▁the", "▁c", "at", "▁sl", "eeps", ".", "</s>"]
+        tokens = ["▁die", "▁Kat", "ze", "▁sch", "läft", ".", "“", "▁我", "们"]
+        weights = np.zeros((len(tokens) + 1, len(source)), np.float32)
+        weights[:, 0] = 1
+        weights[1, :4] = 0, 0, 0.5, 0.5
+        weights[2, :4] = 0.2, 0, 0.4, 0.4
+        (first, *_) = super()._hypotheses(text, options)
+        return [
+            dataclasses.replace(
+                first,
+                tokens=tokens,
+                source_tokens=source,
+                attention={"cross": weights[None, None]},
+            )
+        ]
+
+
+def test_subwords_are_shown_as_words(browser, start_server):
+    server = start_server(Subwords())
+    open_page(browser, server, DESKTOP)
+    translate(browser, server, "the cat sleeps.", Keys.CONTROL, Keys.ENTER)
+    targets = all_of(browser, "#target-words button")
+    assert [word.text for word in targets] == [
+        "die",
+        "Katze",
+        "schläft",
+        ".“",
+        "我",
+        "们",
+    ]
+    sources = [word.text for word in all_of(browser, "#source-words span")]
+    assert sources == ["<2de>", "the", "cat", "sleeps", ".", "end"]
+    targets[1].click()
+    looked = text_of(browser, "#looked")
+    assert looked.startswith("Katze: cat 90 %, <2de> 10 %, ")
+    assert not browser.get_log("browser")
+
+
+def test_a_paragraph_is_translated_sentence_by_sentence(page, server):
+    pytest.importorskip("sentencex", reason="needs sentencex")
+    text = "A cat. Two  dogs.\n\n Rain."
+    page.execute_script("document.querySelector('#source').value = arguments[0]", text)
+    one(page, "#go").click()
+    server.until(lambda: all_of(page, "#target-words button"))
+    buttons = all_of(page, "#translations button")
+    assert [button.text for button in buttons] == ["A CAT.", "TWO DOGS.", "RAIN."]
+    assert text_of(page, "#status").startswith("3 sentences, ")
+    assert "sentence by sentence" in text_of(page, "#hint")
+    buttons[1].click()
+    server.until(lambda: content_of(page, "#beams .text") == "TWO  DOGS.")
+    pressed = [button.get_attribute("aria-pressed") for button in buttons]
+    assert pressed == ["false", "true", "false"]
+    page.execute_script(
+        "navigator.clipboard.writeText = async (text) => {window.copied = text};"
+        "document.querySelector('#copy').click()"
+    )
+    assert page.execute_script("return window.copied") == text.upper()
+
+
+def test_an_error_leaves_no_translation_of_another_text(browser, start_server):
+    server = start_server()
+    open_page(browser, server, DESKTOP)
+    translate(browser, server, "a house", Keys.CONTROL, Keys.ENTER)
+    one(browser, "#source").send_keys(" word" * 60, Keys.CONTROL, Keys.ENTER)
+    server.until(lambda: "line 1 has 63 tokens" in text_of(browser, "#error"))
+    assert not all_of(browser, "#translations li")
+    for selector in ("#inside", "#copy"):
+        assert not one(browser, selector).is_displayed()
+    one(browser, "#source").clear()
+    one(browser, "#source").send_keys("a cat", Keys.CONTROL, Keys.ENTER)
+    server.until(lambda: content_of(browser, "#translations") == "A CAT")
+    assert not one(browser, "#error").is_displayed()
+    browser.get_log("browser")  # the refusal that this test made
+
+
+def test_it_says_what_the_model_translates(browser, start_server):
+    server = start_server(languages=("en", "de"))
+    open_page(browser, server, DESKTOP)
+    assert "from English into German" in text_of(browser, "#knows")
+    assert text_of(browser, "#target-language") == "German"
+    open_page(browser, start_server(), DESKTOP)
+    assert "does not tell its languages" in text_of(browser, "#knows")
+
+
+def test_a_language_is_chosen_where_there_are_several(browser, start_server):
+    server = start_server(Multilingual())
+    open_page(browser, server, DESKTOP)
+    assert "from 3 languages into 3" in text_of(browser, "#knows")
+    one(browser, "#source").send_keys("a", Keys.CONTROL, Keys.ENTER)
+    server.until(lambda: "Choose the language" in text_of(browser, "#error"))
+    Select(one(browser, "#target-code")).select_by_visible_text("French")
+    one(browser, "#source").send_keys(Keys.CONTROL, Keys.ENTER)
+    server.until(lambda: content_of(browser, "#translations") == "A EN-FR")
+    server.until(lambda: all_of(browser, "#target-words button"))
+    assert one(browser, "#translations").get_attribute("lang") == "fr"
+    assert not browser.get_log("browser")
+
+
 def test_it_works_by_keyboard_alone(page, server):
     # The text has the focus when the page opens.
     translate(page, server, "a house here", Keys.CONTROL, Keys.ENTER)
@@ -201,6 +315,13 @@ def test_what_goes_wrong_is_said(browser, start_server):
     server = start_server(key="secret")
     browser.get(f"http://{server.host}:{server.port}/")
     server.until(lambda: one(browser, "#key").is_displayed())
+    assert "Whoever runs it can give you one" in text_of(browser, "#key-form label")
+    assert not one(browser, "#error").is_displayed()
+    one(browser, "#key").send_keys("wrong", Keys.ENTER)
+    server.until(lambda: "does not know this key" in text_of(browser, "#error"))
+    assert "Bearer" not in text_of(browser, "body")
+    assert one(browser, "#key-form button").rect["height"] < 50  # one line
+    one(browser, "#key").clear()
     one(browser, "#key").send_keys("secret", Keys.ENTER)
     server.until(lambda: "fake" in text_of(browser, "#model"))
     one(browser, "#source").send_keys("word " * 60)

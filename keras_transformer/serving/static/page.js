@@ -3,7 +3,8 @@
 const $ = (id) => document.getElementById(id);
 let server = {beam_size: 1, attention: false, limits: {sentences: 128}};
 let key = "";
-let lines = [];       // what was translated
+let lines = [];       // what was translated: the sentences of each line
+let translated = "";  // what Copy copies
 let running = null;   // the AbortController of the translation under way
 let explaining = null;  // that of the explanation under way
 
@@ -21,7 +22,10 @@ async function ask(path, body, signal) {
     throw new Error("The server does not answer. Is it still running?");
   }
   const answer = await response.json().catch(() => ({}));
-  if (response.status === 401) askForKey();
+  if (response.status === 401) {
+    askForKey();
+    throw new Error(key ? "The server does not know this key. Check it, and try again." : "");
+  }
   if (!response.ok) throw new Error(answer.error || `The server answered ${response.status}.`);
   return answer;
 }
@@ -37,24 +41,58 @@ async function introduce() {
   } catch (error) {
     return show(error);
   }
-  if (server.knows) {
-    $("knows").textContent = `The model knows ${server.knows}.`;
-    $("knows").hidden = false;
-    if (server.examples.length) $("source").placeholder = server.examples[0];
-  }
-  const pair = [server.source_language, server.target_language];
+  document.title = `Translate · ${server.name}`;
   const about = [server.name, server.engine, server.weights && `${(server.weights / 1e6).toFixed(1)} M weights`];
   $("model").textContent = about.filter(Boolean).join(" · ");
-  ["source", "target"].forEach((side, i) => {
-    if (!pair[i]) return;
-    $(`${side}-language`).textContent = ` · ${languageName(pair[i])}`;
-    $(side === "source" ? "source" : "translations").lang = pair[i];
-  });
+  describe();
+  chooseLanguages();
+  if (server.splits_sentences) $("form-of-text").textContent = "Text of any length, sentence by sentence";
+  if (server.examples?.length) $("source").placeholder = server.examples[0];
+}
+
+function describe() {
+  const {source_language: from, target_language: to, source_languages: sources, target_languages: targets} = server;
+  const facts = [];
+  if (targets) facts.push(`The model translates from ${sources.length} languages into ${targets.length}.`);
+  else if (from && to) facts.push(`The model translates from ${languageName(from)} into ${languageName(to)}.`);
+  else facts.push("The model does not tell its languages.");
+  if (server.training_text) facts.push(`It was trained on ${server.training_text}.`);
+  if (server.knows) facts.push(`The model knows ${server.knows}.`);
+  $("knows").replaceChildren(...facts.map((fact) => make("li", {textContent: fact})));
+  $("knows").hidden = false;
+}
+
+function chooseLanguages() {
+  for (const side of ["source", "target"]) {
+    const codes = server[`${side}_languages`] || [];
+    const code = server[`${side}_language`];
+    const place = $(`${side}-language`);
+    if (codes.length > 1) {
+      const select = make("select", {id: `${side}-code`, ariaLabel: `Language of the ${side}`},
+        ...(code ? [] : [make("option", {value: "", textContent: "choose a language"})]),
+        ...codes.map((one) => make("option", {value: one, textContent: languageName(one)})));
+      select.value = code || "";
+      select.addEventListener("change", () => setLanguage(side, select.value));
+      place.replaceChildren(select);
+    } else if (code || codes.length) {
+      place.textContent = languageName(code || codes[0]);
+    }
+    setLanguage(side, code || (codes.length === 1 ? codes[0] : ""));
+  }
+}
+
+function setLanguage(side, code) {
+  $(side === "source" ? "source" : "translations").lang = code.replace("_", "-");
+}
+
+function languages() {
+  const codes = {src_lang: $("source-code")?.value, tgt_lang: $("target-code")?.value};
+  return Object.fromEntries(Object.entries(codes).filter(([, code]) => code));
 }
 
 function languageName(code) {
   try {
-    return new Intl.DisplayNames(["en"], {type: "language"}).of(code);
+    return new Intl.DisplayNames(["en"], {type: "language"}).of(code.replace("_", "-"));
   } catch {
     return code;
   }
@@ -65,25 +103,37 @@ function languageName(code) {
 async function translate() {
   const text = $("source").value.replace(/\s+$/, "");
   if (!text.trim()) return $("source").focus();
+  if ($("target-code")?.value === "") return show(new Error("Choose the language to translate into."));
   running?.abort();
   explaining?.abort();
   running = new AbortController();
   const {signal} = running;
-  lines = text.split("\n");
+  const texts = text.split("\n");
   busy(true);
   show(null);
   try {
     const start = performance.now();
-    const {translations, unknown_words: unknown = []} = await ask("translate", {texts: lines, details: true}, signal);
+    const split = server.splits_sentences ? {split_sentences: true} : {};
+    const answer = await ask("translate", {texts, details: true, ...split, ...languages()}, signal);
     const seconds = (performance.now() - start) / 1000;
-    showTranslations(translations, unknown);
-    say(`${translations.length === 1 ? "1 sentence" : `${translations.length} sentences`}, ${seconds.toFixed(2)} s`);
-    await explain(lines.findIndex((line) => line.trim()));
+    lines = texts.map((line, i) => answer.sentences?.[i] ?? (line.trim() ? [line] : []));
+    showTranslations(answer);
+    const count = lines.flat().length;
+    say(`${count === 1 ? "1 sentence" : `${count} sentences`}, ${seconds.toFixed(2)} s`);
   } catch (error) {
+    if (error.name !== "AbortError") forget();
     show(error);
+    return;
   } finally {
     if (running?.signal === signal) busy(false);
   }
+  document.querySelector("#translations button")?.click();
+}
+
+function forget() {  // what belongs to another text
+  lines = [];
+  $("translations").replaceChildren();
+  $("copy").hidden = $("inside").hidden = true;
 }
 
 function busy(is) {
@@ -99,8 +149,9 @@ function say(text) {
 
 function show(error) {
   if (error?.name === "AbortError") return;  // somebody asked for something else
-  $("error").hidden = !error;
-  $("error").textContent = error ? error.message : "";
+  $("error").hidden = !error?.message;
+  $("error").textContent = error?.message || "";
+  if (error) $("error").scrollIntoView({block: "nearest"});
   if (error) say("");
 }
 
@@ -110,12 +161,16 @@ function make(name, properties = {}, ...children) {
   return element;
 }
 
-function showTranslations(translations, unknown) {
-  const items = translations.map((text, i) => {
-    if (!text) return make("li", {}, make("br"));
-    const button = make("button", {type: "button", textContent: text, dir: "auto"});
-    button.addEventListener("click", () => explain(i).catch(show));
-    const item = make("li", {}, button);
+function showTranslations({translations, details, unknown_words: unknown = []}) {
+  const items = lines.map((sentences, i) => {
+    if (!sentences.length) return make("li", {}, make("br"));
+    const texts = server.splits_sentences ? details[i].map((found) => found[0].text) : [translations[i]];
+    const buttons = texts.map((text, s) => {
+      const button = make("button", {type: "button", textContent: text, dir: "auto"});
+      button.addEventListener("click", () => explain(sentences[s], button).catch(show));
+      return button;
+    });
+    const item = make("li", {className: buttons.length > 1 ? "several" : ""}, ...buttons);
     if (unknown[i]?.length) {
       const words = make("span", {textContent: unknown[i].join(", "), lang: $("source").lang, dir: "auto"});
       item.append(make("p", {className: "unknown", lang: "en"}, "unknown words: ", words));
@@ -123,20 +178,20 @@ function showTranslations(translations, unknown) {
     return item;
   });
   $("translations").replaceChildren(...items);
+  translated = translations.join("\n");
   $("copy").hidden = false;
 }
 
 // === How the model got there ===
 
-async function explain(i) {
+async function explain(sentence, chosen) {
   explaining?.abort();
-  if (i < 0) return;
   explaining = new AbortController();
   const {signal} = explaining;
-  [...$("translations").children].forEach((item, j) => item.firstChild.setAttribute?.("aria-pressed", i === j));
-  const body = {text: lines[i], n_best: server.beam_size, attention: server.attention, details: true};
+  document.querySelectorAll("#translations button").forEach((other) => other.setAttribute("aria-pressed", other === chosen));
+  const body = {text: sentence, n_best: server.beam_size, attention: server.attention, details: true, ...languages()};
   const {details} = await ask("translate", body, signal).catch((error) => {
-    if (error.name !== "AbortError") $("inside").hidden = true;  // it is of another line
+    if (error.name !== "AbortError") $("inside").hidden = true;  // it is of another sentence
     throw error;
   });
   const hypotheses = details[0];
@@ -160,55 +215,80 @@ async function explain(i) {
 function choose(hypothesis, button) {
   document.querySelectorAll("#beams button").forEach((other) => other.setAttribute("aria-pressed", other === button));
   if (!server.attention) return;
-  const {tokens, source_tokens: source, attention} = hypothesis;
-  const sourceWords = source.map((token) => word("span", token));
-  const targetWords = tokens.map((token, t) => {
-    const element = word("button", token);
-    element.type = "button";
-    element.tabIndex = t === 0 ? 0 : -1;
-    const look = () => lookAt(t, targetWords, sourceWords, hypothesis);
+  const sources = words(hypothesis.source_tokens), targets = words(hypothesis.tokens);
+  const weights = targets.map((target) => sources.map((source) => weightBetween(target, source, hypothesis.attention)));
+  const sourceElements = sources.map((word) => make("span", {textContent: word.text, className: "starts"}));
+  const targetElements = targets.map((word, t) => {
+    const element = make("button", {type: "button", textContent: word.text, className: "starts", tabIndex: t === 0 ? 0 : -1});
+    const look = () => lookAt(t, targetElements, sourceElements, weights[t]);
     element.addEventListener("focus", look);
     element.addEventListener("click", look);
     element.addEventListener("mouseenter", look);
     return element;
   });
-  $("source-words").replaceChildren(...sourceWords);
-  $("target-words").replaceChildren(...targetWords);
+  $("source-words").replaceChildren(...sourceElements);
+  $("target-words").replaceChildren(...targetElements);
   $("looked").textContent = "";
-  $("matrix").replaceChildren(matrix(tokens, source, attention));
-  if (targetWords.length) lookAt(0, targetWords, sourceWords, hypothesis);
+  $("matrix").replaceChildren(matrix(targets, sources, weights));
+  if (targets.length) lookAt(0, targetElements, sourceElements, weights[0]);
+}
+
+// The words of subwords: each with its text, and the places of its first and last one.
+// "▁" stands where a word begins. Scripts without spaces keep their subwords.
+function words(tokens) {
+  const joins = tokens.some((token) => token.startsWith("▁"));
+  const special = (token) => /^<.+>$/.test(token);
+  const unspaced = (token) => /^▁?[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}\p{sc=Tibetan}]/u.test(token);
+  const mark = (token) => /^\p{P}+$/u.test(token);
+  const follows = (i) => i === tokens.length || tokens[i].startsWith("▁") || special(tokens[i]);
+  const found = [];
+  let closing = false;  // within the punctuation behind a word
+  tokens.forEach((token, i) => {
+    let end = i;
+    while (end < tokens.length && mark(tokens[end])) end += 1;
+    const closes = mark(token) && follows(end);
+    const begins = !joins || !found.length || token.startsWith("▁") || special(token) || special(tokens[i - 1])
+      || unspaced(token) || unspaced(tokens[i - 1]) || closes !== closing;
+    closing = closes;
+    if (begins) found.push({first: i, last: i});
+    else found.at(-1).last = i;
+  });
+  return found.map(({first, last}) => ({first, last, text: spelled(tokens.slice(first, last + 1).join(""))}));
+}
+
+// How much of the attention of a target word falls on a source word.
+function weightBetween(target, source, attention) {
+  let sum = 0;
+  for (let t = target.first; t <= target.last; t += 1) {
+    for (let s = source.first; s <= source.last; s += 1) sum += attention[t]?.[s] ?? 0;
+  }
+  return sum / (target.last - target.first + 1);
 }
 
 function spelled(token) {
   return token === "</s>" ? "end" : token.replaceAll("▁", " ").trim() || "␣";
 }
 
-function word(name, token) {
-  return make(name, {textContent: spelled(token), className: token.startsWith("▁") ? "starts" : ""});
-}
-
-function lookAt(t, targetWords, sourceWords, {tokens, source_tokens: source, attention}) {
-  const weights = attention[t] || [];
-  targetWords.forEach((element, i) => {
+function lookAt(t, targetElements, sourceElements, weights) {
+  targetElements.forEach((element, i) => {
     element.tabIndex = i === t ? 0 : -1;
     element.setAttribute("aria-pressed", i === t);
   });
-  sourceWords.forEach((element, s) => element.style.setProperty("--weight", weights[s] || 0));
+  sourceElements.forEach((element, s) => element.style.setProperty("--weight", weights[s]));
   const order = weights.map((weight, s) => [weight, s]).sort((a, b) => b[0] - a[0]).slice(0, 3);
-  const parts = order.map(([weight, s]) => `${spelled(source[s])} ${Math.round(weight * 100)} %`);
-  $("looked").textContent = `${spelled(tokens[t])}: ${parts.join(", ")}`;
+  const parts = order.map(([weight, s]) => `${sourceElements[s].textContent} ${Math.round(weight * 100)} %`);
+  $("looked").textContent = `${targetElements[t].textContent}: ${parts.join(", ")}`;
 }
 
-function matrix(tokens, source, attention) {
-  const heads = source.map((token) => make("th", {scope: "col"}, make("span", {textContent: spelled(token)})));
-  const rows = tokens.map((token, t) => {
-    const cells = source.map((_, s) => {
-      const weight = attention[t]?.[s] ?? 0;
+function matrix(targets, sources, weights) {
+  const heads = sources.map((word) => make("th", {scope: "col"}, make("span", {textContent: word.text})));
+  const rows = targets.map((word, t) => {
+    const cells = weights[t].map((weight) => {
       const cell = make("td", {textContent: weight < 0.005 ? "" : Math.round(weight * 100)});
       cell.style.setProperty("--weight", weight);
       return cell;
     });
-    return make("tr", {}, make("th", {scope: "row", textContent: spelled(token)}), ...cells);
+    return make("tr", {}, make("th", {scope: "row", textContent: word.text}), ...cells);
   });
   return make("table", {}, make("thead", {}, make("tr", {}, make("td"), ...heads)), make("tbody", {}, ...rows));
 }
@@ -237,9 +317,8 @@ $("key-form").addEventListener("submit", (event) => {
 });
 
 $("copy").addEventListener("click", async () => {
-  const text = [...$("translations").children].map((item) => item.firstChild.textContent).join("\n");
   try {
-    await navigator.clipboard.writeText(text);
+    await navigator.clipboard.writeText(translated);
     say("Copied");
   } catch {
     say("The browser does not allow copying here");

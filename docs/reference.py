@@ -92,6 +92,8 @@ EXAMPLES: dict[str, Any] = {
     "columns": ["en", "de"],
     "source_language": "en",
     "target_language": "de",
+    "about.name": "en-de",
+    "training_text": "12,000 sentences of our manuals",
     "weight": 2.0,
     "filters.min_length": 2,
     "max_ratio": 2.5,
@@ -182,6 +184,8 @@ COMPANIONS: dict[str, dict[str, Any]] = {
         "target": "train.de",
         "source_language": "en",
     },
+    "about.source_language": {"target_language": "de"},
+    "about.target_language": {"source_language": "en"},
     "weight": {"source": "train.en", "target": "train.de"},
     "simcut.weight": {},
     "weight_decay": {"name": "adamw"},
@@ -253,6 +257,7 @@ are in [Recipes](../tutorials/configs/README.md).
 | [`training`](#section-training) | steps, learning rate, checkpoints, devices |
 | [`decoding`](#section-decoding) | the search |
 | [`evaluation`](#section-evaluation) | BLEU and chrF |
+| [`about`](#section-about) | what the model folder tells of its model |
 | [`output`](#section-output) | the run folder |
 | [`languages`](#section-languages) | the languages of a multilingual model folder |
 """
@@ -421,6 +426,7 @@ def config_keys() -> str:
         (("training", "simcut"), "SimCutSection", "Section `training.simcut`"),
         (("decoding",), "DecodingOptions", "Section `decoding`"),
         (("evaluation",), "EvaluationSection", "Section `evaluation`"),
+        (("about",), "About", "Section `about`"),
     ]
     for path, name, title in sections:
         label = "-".join(path).replace("[]", "")

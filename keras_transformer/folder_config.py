@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from keras_transformer.config import KINDS
 from keras_transformer.config import TranslationConfig
+from keras_transformer.config.about import About
 from keras_transformer.config.decoding import DecodingOptions
 from keras_transformer.config.languages import Languages
 from keras_transformer.data.known_words import KNOWN_WORDS
@@ -21,6 +22,7 @@ LANGUAGES_VERSION = 2
 WEIGHTS = "model.weights.h5"
 _KNOWN_WORDS = "known_words"  # a key, as the next
 _LANGUAGES = "languages"
+_ABOUT = "about"
 _FOREIGN = ("*.npz", "*.safetensors", "*.intgemm*.bin*", "pytorch_model*.bin")
 
 
@@ -32,6 +34,7 @@ class Config(NamedTuple):
     decoding: DecodingOptions
     has_known_words: bool
     languages: Languages | None
+    about: About
 
 
 def read_config(folder: Path) -> Config:
@@ -73,10 +76,19 @@ def read_config(folder: Path) -> Config:
         model_config = kind.from_dict(fields)
         options = DecodingOptions.of(decoding, "decoding")
         languages = _languages(config, model_config)
+        about = _about(config)
     except (InputError, TypeError) as error:
         raise InputError(f"{path}: {error}") from None
     has_known_words = known_words is not None
-    return Config(model_config, names, options, has_known_words, languages)
+    return Config(model_config, names, options, has_known_words, languages, about)
+
+
+def _about(config: dict[str, Any]) -> About:
+    """The section `about`, without keys of later versions, which nothing needs."""
+    section = config.get(_ABOUT)
+    if isinstance(section, dict):
+        section = {key: section[key] for key in About.model_fields if key in section}
+    return About() if section is None else About.of(section)
 
 
 def _languages(

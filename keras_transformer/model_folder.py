@@ -3,7 +3,7 @@
 `config.json`, `model.weights.h5`, `tokenizer.model` (or `source.model` and
 `target.model`), `README.md`, and `known_words.json` where the words that the model has
 learned are known. `config.json` has a section `languages` where the model translates
-between several.
+between several, and a section `about` where its name, languages or text are known.
 
 A folder may come from anybody. Reading one unpickles and runs nothing, opens only plain
 files that lie in it, and takes no more memory than a few times their size, whatever
@@ -21,6 +21,7 @@ import numpy as np
 
 from keras_transformer import backends
 from keras_transformer.config import TranslationConfig
+from keras_transformer.config.about import About
 from keras_transformer.config.decoding import DecodingOptions
 from keras_transformer.config.languages import Languages
 from keras_transformer.data.known_words import KNOWN_WORDS
@@ -54,6 +55,7 @@ from keras_transformer.models.weights import write_arrays
 _DIGEST = "weights_sha256"  # a key of `config.json`, as the next
 _KNOWN_WORDS = "known_words"
 _LANGUAGES = "languages"
+_ABOUT = "about"
 _FEWEST_BYTES = 2  # of a weight
 _WEIGHTS_SLACK = 2**20  # bytes that a weights file may have for other things, or lack
 
@@ -74,6 +76,7 @@ class Contents(NamedTuple):
     decoding: DecodingOptions
     known_words: KnownWords | None = None
     languages: Languages | None = None
+    about: About = About()
 
 
 def write(folder: str | Path, contents: Contents, card: str) -> None:
@@ -117,6 +120,7 @@ def read(folder: str | Path) -> Contents:
         config.decoding,
         known_words,
         config.languages,
+        config.about,
     )
 
 
@@ -220,6 +224,8 @@ def _write_files(folder: Path, contents: Contents, card: str) -> None:
         contents.languages.check(contents.model.config)
         config["format_version"] = LANGUAGES_VERSION
         config[_LANGUAGES] = contents.languages.model_dump(exclude_defaults=True)
+    if about := contents.about.model_dump(exclude_none=True):
+        config[_ABOUT] = about
     text = json.dumps(config, indent=2) + "\n"
     (folder / "config.json").write_text(text, encoding="utf-8")
     (folder / "README.md").write_text(card, encoding="utf-8")

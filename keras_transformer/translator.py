@@ -12,6 +12,7 @@ from keras_transformer import model_folder
 from keras_transformer.arguments import check_counts
 from keras_transformer.arguments import check_lengths
 from keras_transformer.arguments import check_texts
+from keras_transformer.config.about import About
 from keras_transformer.config.decoding import DecodingOptions
 from keras_transformer.config.languages import Direction
 from keras_transformer.config.languages import Languages
@@ -54,6 +55,7 @@ class Translator:
         languages: of a multilingual model; kept in the model folder.
         source_language: the code of the source, the default of `translate` and `score`.
         target_language: the code of the target, in the same way.
+        about: the model's name, languages and training text; kept in the model folder.
         options: fields of `DecodingOptions`, the defaults of `translate`.
 
     Raises:
@@ -79,6 +81,7 @@ class Translator:
         languages: Languages | None = None,
         source_language: str | None = None,
         target_language: str | None = None,
+        about: About | None = None,
         **options: Any,
     ) -> None:
         config = model.config
@@ -90,6 +93,7 @@ class Translator:
         self.tokenizer = tokenizer
         self.target_tokenizer = target_tokenizer
         self.known_words = known_words
+        self.about = about or About()
         self.languages = languages
         if languages is None:
             refuse_languages(source_language, target_language)
@@ -449,6 +453,7 @@ class Translator:
         """Facts about the model, by name, as `keras-transformer info` prints them."""
         config, known = self.model.config, self.known_words
         return {
+            **self.about.info(),
             **(known.info() if known else {}),
             **(self.languages.info() if self.languages else {}),
             "kind": config.kind,
@@ -488,6 +493,7 @@ class Translator:
             self.decoding,
             self.known_words,
             self.languages,
+            self.about,
         )
         model_folder.write(folder, contents, card or self._card())
 
@@ -515,8 +521,8 @@ class Translator:
             InputError: where a file is missing, cut off or foreign, models do not go
                 together, or a language is not known.
         """
-        model, source, target, decoding, known_words, languages = model_folder.read(
-            folder
+        model, source, target, decoding, known_words, languages, about = (
+            model_folder.read(folder)
         )
         models = [model]
         for path in others:
@@ -542,6 +548,7 @@ class Translator:
             languages=languages,
             source_language=source_language,
             target_language=target_language,
+            about=about,
             **decoding.model_dump(),
         )
 

@@ -28,7 +28,11 @@ _Port = Annotated[
     int, typer.Option(metavar="N", min=0, max=65535, help="Port; 0 takes any free one.")
 ]
 _Name = Annotated[
-    str, typer.Option(metavar="NAME", help="Name of the model, in /v1/models/NAME.")
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Name of the model, in /v1/models/NAME. Default: its folder's.",
+    ),
 ]
 _Languages = Annotated[
     str,
@@ -79,7 +83,7 @@ def serve(
     model: options.Model,
     host: _Host = "127.0.0.1",
     port: _Port = 8501,
-    name: _Name = "default",
+    name: _Name = None,
     languages: _Languages = "",
     batch_size: _BatchSize = 64,
     queue: _Queue = 1024,
@@ -122,7 +126,8 @@ def serve(
             f"serve needs {error.name}, which is not installed; run pip install "
             f"starlette uvicorn prometheus-client"
         ) from None
-    naming.check_name(name)  # before the model loads, which takes long
+    if name is not None:
+        naming.check_name(name)  # before the model loads, which takes long
     pair = naming.parse_languages(languages)
     key = guard.parse_key(os.environ.get(KEY), KEY)
     limits = Limits(
@@ -134,17 +139,18 @@ def serve(
         request_characters=max_request_characters,
         answer_seconds=timeout,
     )
+    loaded = loading.load_engine(
+        model,
+        limits,
+        engine=engine,
+        before_keras=backend.activate,
+        source_language=source_language,
+        target_language=target_language,
+        **decoding,
+    )
     service = Service(
-        loading.load_engine(
-            model,
-            limits,
-            engine=engine,
-            before_keras=backend.activate,
-            source_language=source_language,
-            target_language=target_language,
-            **decoding,
-        ),
-        name,
+        loaded,
+        name or naming.model_name(loaded.about, model),
         limits,
         languages=pair,
         warm_up_tokens=warm_up,

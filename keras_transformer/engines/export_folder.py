@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import pydantic
 
+from keras_transformer.config.about import About
 from keras_transformer.config.decoding import DecodingOptions
 from keras_transformer.config.faults import first_fault
 from keras_transformer.data.known_words import KnownWords
@@ -96,6 +97,7 @@ class Description(_Part):
     ids: _Ids
     source_end: bool
     languages: _Languages | None = None
+    about: About = About()
     source_vocabulary_size: _Length
     target_vocabulary_size: _Length
     limits: Bounds

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from keras_transformer.config.about import About
 from keras_transformer.data.known_words import KNOWN_WORDS
 from keras_transformer.export import checks
 from keras_transformer.export.ctranslate2_spec import check_config
@@ -100,6 +101,12 @@ def export(
     spec.optimize(quantization=quantization)
     description = describe_translator(translator, "ctranslate2", decoding)
     description["quantization"] = quantization
+    pair = About(
+        source_language=direction.source_language,
+        target_language=direction.target_language,
+    )
+    if about := pair.filled(translator.about).model_dump(exclude_none=True):
+        description["about"] = about
     known_words = translator.known_words
     if known_words is not None:  # for `serve`
         description["files"]["known_words"] = KNOWN_WORDS

@@ -26,6 +26,7 @@ from keras_transformer.serving import predict
 from keras_transformer.serving.batching import QueueFull
 from keras_transformer.serving.batching import Stopping
 from keras_transformer.serving.exchange import Refusal
+from keras_transformer.serving.service import DEFAULT_NAME
 from keras_transformer.serving.service import VERSION
 from keras_transformer.serving.service import Service
 from keras_transformer.translation.hypothesis import Hypothesis
@@ -323,5 +324,6 @@ class _Routes:
 
     def _check_model(self, request: Request) -> None:
         path, name, version = request.path_params, self._service.name, str(VERSION)
-        if path["name"] != name or path.get("version", version) != version:
+        is_ours = path["name"] in (name, DEFAULT_NAME)
+        if not is_ours or path.get("version", version) != version:
             raise Refusal(404, f"no such model; this server has {name}/{version}")

@@ -49,6 +49,7 @@ class CTranslate2Engine:
         contents = export_folder.read(Path(folder))
         self._source, self._description = contents.source, contents.description
         self.known_words = contents.known_words
+        self.about = contents.description.about
         self.languages: Languages | None = None  # an export has one pair of them
         around = contents.description.languages
         end = [contents.description.ids.end]

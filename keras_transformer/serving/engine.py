@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 from typing import Protocol
 
+from keras_transformer.config.about import About
 from keras_transformer.config.languages import Languages
 from keras_transformer.data.known_words import KnownWords
 from keras_transformer.translation.hypothesis import Hypothesis
@@ -32,13 +33,14 @@ class Engine(Protocol):
     greedy search they may request `n_best_size` hypotheses too. `source_end` tells
     whether the last of `source_tokens` is the end token. `known_words` are all words
     that the model has learned, or None where not known. `languages` are those of a
-    multilingual model; the others get no codes.
+    multilingual model; the others get no codes. `about` is what its folder tells.
     """
 
     beam_size: int
     source_end: bool
     known_words: KnownWords | None
     languages: Languages | None
+    about: About
 
     def is_empty(self, text: str) -> bool:
         """Whether a text has nothing to translate; callable from any thread."""

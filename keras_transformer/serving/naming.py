@@ -1,12 +1,16 @@
 """Names of a server's model and of its languages."""
 
 import re
+from pathlib import Path
 
+from keras_transformer.config.about import About
 from keras_transformer.errors import InputError
 
 #: A language such as `de`, with script and region where they matter: `zh-Hans`,
 #: `pt-BR`, `eng_Latn`. Small letters tell where the next language begins.
 _CODE = "[a-z]{2,8}(?:[-_][A-Z][a-z]{3})?(?:[-_](?:[A-Z]{2}|[0-9]{3}))?|[A-Z]{2,3}"
+
+_OF_RUNS = ("averaged", "best")  # folders of models in that of a run
 
 
 def check_name(name: str) -> str:
@@ -21,6 +25,30 @@ def check_name(name: str) -> str:
             f"digits, '.', '_' and '-', such as en-de"
         )
     return name
+
+
+def model_name(about: About, folder: Path) -> str:
+    """The name of a model in paths: its own, or that of its folder, as far as it fits.
+
+    A model of a run has the name of the run's folder.
+
+    Args:
+        about: what the folder tells.
+        folder: its path.
+
+    Example:
+
+    >>> from pathlib import Path
+    >>> from keras_transformer.config.about import About
+    >>> from keras_transformer.serving.naming import model_name
+    >>> model_name(About(), Path("runs/my model/averaged"))
+    'my-model'
+    """
+    path = folder.absolute()
+    is_of_run = path.name in _OF_RUNS and path.parent.name
+    names = about.name or "", path.parent.name if is_of_run else path.name
+    fitting = (re.sub(r"[^\w.-]+", "-", name).strip(".-") for name in names)
+    return next(filter(None, fitting), "model")
 
 
 def parse_languages(codes: str) -> tuple[str | None, str | None]:

@@ -138,6 +138,7 @@ class InfoAnswer(pydantic.BaseModel):
     beam_size: int
     source_language: str | None
     target_language: str | None
+    training_text: str | None
     limits: dict[str, int]
 
 

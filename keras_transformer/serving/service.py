@@ -18,6 +18,8 @@ from keras_transformer.translation.sentence_splitting import can_split
 
 #: TF Serving's clients send versions; a model folder has one.
 VERSION = 1
+#: Every model has it, beside its own name.
+DEFAULT_NAME = "default"
 
 
 class Service:
@@ -25,10 +27,10 @@ class Service:
 
     Args:
         engine: the engine of the model.
-        name: the model's name for clients of TF Serving.
+        name: the model's name in paths; `default`, which every model has, if left out.
         limits: the limits of requests.
-        languages: codes of source and target, if known; requests with others are
-            refused.
+        languages: codes of source and target; those of its folder if left out. Where
+            they are known, requests with others are refused.
         warm_up_tokens: compile at start for sentences of up to this length, for best
             translations and for single sentences with all details of the page. The
             first greedy search of a beam search server still compiles.
@@ -40,14 +42,14 @@ class Service:
     def __init__(
         self,
         engine: Engine,
-        name: str = "default",
+        name: str | None = None,
         limits: Limits | None = None,
         *,
         languages: tuple[str | None, str | None] = (None, None),
         warm_up_tokens: int = 32,
     ) -> None:
         self.engine = engine
-        self.name = check_name(name)
+        self.name = check_name(DEFAULT_NAME if name is None else name)
         limits = limits or Limits()
         self.limits = dataclasses.replace(
             limits,
@@ -56,6 +58,9 @@ class Service:
             # A request may be one sentence.
             request_characters=max(limits.request_characters, limits.characters),
         )
+        if engine.languages is None and not any(languages):
+            about = engine.about
+            languages = about.source_language, about.target_language
         self.languages = languages
         self.metrics = Metrics()
         self.batcher = Batcher(engine, self.limits, self.metrics)
@@ -168,6 +173,7 @@ class Service:
             "ready": self.ready,
             "source_language": source,
             "target_language": target,
+            "training_text": self.engine.about.training_text,
             **_languages(self.engine),
             "splits_sentences": can_split(),
             **self.engine.info(),

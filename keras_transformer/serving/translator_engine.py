@@ -78,6 +78,7 @@ class TranslatorEngine:
         )
         self.source_end = model.config.source_end
         self.known_words = translator.known_words
+        self.about = translator.about
         self.languages = translator.languages
         if self.languages is not None:
             self.source_end = self.languages.source_layout[-1] == "end"

@@ -125,6 +125,7 @@ def build_parts(
         *tokenizers,
         known_words=known_words,
         languages=languages,
+        about=run_folder.about(config),
         **config.decoding.model_dump(),
     )
     _check_texts(config, corpora, translator)

@@ -89,7 +89,12 @@ def average(
     options = config.decoding.model_dump()
     languages = run_folders.languages(run_folder)
     translator = Translator(
-        model, *tokenizers, known_words=known_words, languages=languages, **options
+        model,
+        *tokenizers,
+        known_words=known_words,
+        languages=languages,
+        about=run_folders.about(config),
+        **options,
     )
     card = f"# Average of the steps {_listed(paths)} of {run_folder.name}\n"
     translator.save(output, card)

@@ -13,7 +13,11 @@ from pathlib import Path
 import pydantic
 
 from keras_transformer.backends.distribution import Distribution
+from keras_transformer.config.about import LONGEST_NAME
+from keras_transformer.config.about import LONGEST_TEXT
+from keras_transformer.config.about import About
 from keras_transformer.config.languages import Languages
+from keras_transformer.data.columns import FORMATS
 from keras_transformer.data.known_words import KNOWN_WORDS
 from keras_transformer.data.known_words import KnownWords
 from keras_transformer.data.language_tags import tagged_languages
@@ -29,6 +33,7 @@ from keras_transformer.files.whole_file import write_whole
 from keras_transformer.folder_config import read_config
 from keras_transformer.training import batch_rule
 from keras_transformer.training.config import RunConfig
+from keras_transformer.training.config.data_section import DataSection
 from keras_transformer.training.corpora import Corpora
 from keras_transformer.training.corpora import Fingerprint
 from keras_transformer.training.corpora import changes
@@ -224,6 +229,55 @@ def known_words(folder: Path) -> KnownWords | None:
         InputError: where the file is damaged.
     """
     return KnownWords.load(folder) if (folder / KNOWN_WORDS).exists() else None
+
+
+def about(config: RunConfig) -> About:
+    """What the model folders of a run tell of their model.
+
+    What the config leaves out is the name of the run folder, the files or the
+    phrasebook that it learns from, and their languages, where they or `model.folder`
+    tell them.
+
+    Args:
+        config: the config of the run.
+    """
+    data, origin = config.data, config.model.get("folder")
+    pairs: set[tuple[str | None, ...]]
+    pairs = {(c.source_language, c.target_language) for c in data.train or ()}
+    text = "the files " + ", ".join(_names(data))
+    if data.phrasebook is not None:
+        pairs = {tuple(data.phrasebook.split("-"))}
+        text = f"the embedded phrasebook, {data.phrasebook}"
+    codes = next(iter(pairs)) if len(pairs) == 1 else (None, None)
+    source, target = (code and _shown(code, LONGEST_NAME) for code in codes)
+    found = About(
+        name=_shown(config.output.name, LONGEST_NAME) or None,
+        source_language=source,
+        target_language=target,
+        training_text=_shown(text, LONGEST_TEXT),
+    )
+    known = config.about.filled(found)
+    if origin and Path(origin).exists():
+        before = read_config(Path(origin)).about
+        languages = before.model_dump(include={"source_language", "target_language"})
+        known = known.filled(About(**languages))
+    return known
+
+
+def _names(data: DataSection) -> list[str]:
+    """The names of the files of the training text."""
+    return [
+        path.name
+        for corpus in data.train or ()
+        for field in ("source", "target", *FORMATS)
+        for path in getattr(corpus, field) or ()
+    ]
+
+
+def _shown(text: str, longest: int) -> str:
+    """A text on one line, cut where it is longer than may be kept."""
+    text = "".join(letter if letter.isprintable() else "?" for letter in text)
+    return text if len(text) <= longest else f"{text[: longest - 3]}..."
 
 
 def keep_languages(config: RunConfig, tokenizer: Tokenizer) -> Languages | None:

@@ -7,6 +7,7 @@ import fake_program
 import pytest
 
 from keras_transformer.cli import backend
+from keras_transformer.config.about import About
 from keras_transformer.engines import EngineName
 from keras_transformer.errors import InputError
 from keras_transformer.serving.limits import Limits
@@ -126,7 +127,7 @@ def served(monkeypatch):
     from keras_transformer.serving import server
 
     calls = []
-    engine = types.SimpleNamespace(beam_size=4)
+    engine = types.SimpleNamespace(beam_size=4, languages=None, about=About())
 
     def load(folder, limits, **options):
         engine.loaded = folder, limits, options
@@ -147,7 +148,7 @@ def test_serve_keeps_to_this_machine_unless_told_otherwise(model, invoke, served
     ((service, host, port, key, access_log),) = served
     assert (host, port, key, access_log) == ("127.0.0.1", 8501, None, False)
     assert service.engine.loaded[1] == Limits()
-    assert service.name == "default"
+    assert service.name == model.name
     assert service.languages == (None, None)
 
 

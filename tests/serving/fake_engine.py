@@ -14,6 +14,7 @@ import time
 import numpy as np
 
 from keras_transformer.arguments import check_lengths
+from keras_transformer.config.about import About
 from keras_transformer.translation.hypothesis import Hypothesis
 
 LONGEST = 50
@@ -27,6 +28,7 @@ class FakeEngine:
     end = "</s>"  # None: the source has no end
     known_words = None
     languages = None
+    about = About()
 
     def __init__(self):
         self.batches = []

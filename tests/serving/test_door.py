@@ -11,6 +11,8 @@ import pytest
 
 pytest.importorskip("starlette", reason="needs the extra serve")
 
+from fake_engine import FakeEngine
+
 from keras_transformer.errors import InputError
 from keras_transformer.serving import guard
 from keras_transformer.serving import open_files
@@ -114,7 +116,7 @@ def test_only_an_open_server_of_this_machine_asks_for_names(
         return types.SimpleNamespace(config=config, run=lambda sockets: None)
 
     monkeypatch.setattr(servers, "http_server", http_server)
-    servers.serve(Service(engine=None), host, 0, key)
+    servers.serve(Service(FakeEngine()), host, 0, key)
     assert given == [(key, {"local": local, "log": None})]
 
 

@@ -5,6 +5,8 @@ import pytest
 
 pytest.importorskip("starlette", reason="needs the extra serve")
 
+from fake_engine import FakeEngine
+
 from keras_transformer.serving import openapi
 from keras_transformer.serving.application import application
 from keras_transformer.serving.service import Service
@@ -57,7 +59,7 @@ def test_it_is_a_document_of_openapi(document):
 
 
 def test_it_has_every_route_and_method():
-    app = application(Service(engine=None))._app
+    app = application(Service(FakeEngine()))._app
     routes = {
         (route.path, method.lower())
         for route in app.routes

@@ -14,6 +14,7 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.select import Select
 from test_languages_of_requests import Multilingual
 
+from keras_transformer.config.about import About
 from keras_transformer.data.known_words import KnownWords
 from reference import browsers
 
@@ -236,9 +237,14 @@ def test_an_error_leaves_no_translation_of_another_text(browser, start_server):
 
 
 def test_it_says_what_the_model_translates(browser, start_server):
-    server = start_server(languages=("en", "de"))
+    engine = FakeEngine()
+    engine.about = About(training_text="our manuals")
+    server = start_server(engine, languages=("en", "de"))
     open_page(browser, server, DESKTOP)
-    assert "from English into German" in text_of(browser, "#knows")
+    assert text_of(browser, "#knows").split("\n") == [
+        "The model translates from English into German.",
+        "It was trained on our manuals.",
+    ]
     assert text_of(browser, "#target-language") == "German"
     open_page(browser, start_server(), DESKTOP)
     assert "does not tell its languages" in text_of(browser, "#knows")

@@ -51,7 +51,14 @@ def test_models_of_the_phrasebook_hold_its_words(project, capsys):
     assert told[-1] == f"the model knows {words.summary}"
     average("run", 2, "mean")
     for folder in ("run/averaged", "run/best", "mean"):
-        assert kt.Translator.load(folder).known_words == words
+        translator = kt.Translator.load(folder)
+        assert translator.known_words == words
+        about = translator.about
+        assert (about.name, about.training_text) == (
+            "run",
+            "the embedded phrasebook, de-en",
+        )
+        assert (about.source_language, about.target_language) == ("de", "en")
     card = (project / "run" / "averaged" / "README.md").read_text()
     assert f"* knows: {words.summary}" in card
     assert "\nIt translates from de to en.\n" in card

@@ -16,6 +16,7 @@ from small_run import weights_of
 
 import keras_transformer as kt
 from keras_transformer.backends.distribution import Distribution
+from keras_transformer.config.about import About
 from keras_transformer.errors import InputError
 from keras_transformer.training import assembly
 from keras_transformer.training import average
@@ -52,6 +53,8 @@ def test_a_run_from_config_to_model_folder(config_file, capsys, draws_curves):
     hypotheses = (folder / "test.hypotheses.txt").read_text().splitlines()
     sources = (config_file.parent / "val.en").read_text().splitlines()
     assert translator.translate(sources) == hypotheses
+    text = "the files train.en, train.de"
+    assert translator.about == About(name="small", training_text=text)
     assert translator.known_words is None  # it may read words that it has not seen
     assert kt.Translator.load(folder / "best").beam_size == 2
     card = (folder / "averaged" / "README.md").read_text()

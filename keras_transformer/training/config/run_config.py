@@ -15,6 +15,7 @@ from typing import Any
 import pydantic
 
 from keras_transformer.config import TranslationConfig
+from keras_transformer.config.about import About
 from keras_transformer.config.decoding import DecodingOptions
 from keras_transformer.config.faults import first_fault
 from keras_transformer.data.columns import FORMATS
@@ -32,13 +33,13 @@ from keras_transformer.training.config.training_section import TrainingSection
 
 PHRASEBOOK = Path(__file__).with_name("phrasebook.yaml")
 
-_SECTIONS = ("tokenizer", "data", "training", "decoding", "evaluation")
+_SECTIONS = ("tokenizer", "data", "training", "decoding", "evaluation", "about")
 #: Options of what validation, which is greedy, does not do.
 _SEARCHES = "|".join(name for name, o in OPTIONS.items() if o.search != "every")
 #: Where things lie, how they are encoded, and how a trained model searches. Tokenizers
 #: are known by their content, in the run folder.
 _NO_EFFECT_ON_TRAINING = re.compile(
-    rf"output|decoding\.({_SEARCHES})"
+    rf"output|about\..*|decoding\.({_SEARCHES})"
     r"|data\.(cache|workers)|tokenizer\.(source_|target_)?path"
 )
 #: Texts are known by their content, too, but not how they are read.
@@ -83,6 +84,8 @@ class RunConfig(Section):
     """Decoding options of the validation and of the trained model."""
     evaluation: EvaluationSection
     """Evaluation: how translations are scored."""
+    about: About
+    """About the model: what its folder tells of it."""
     output: Path
     """Output: the run folder; if left out `runs/<name of the config file>`, or
     `runs/phrasebook-en-de`, in the working directory."""

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 import keras_transformer as kt
+from keras_transformer.config.about import About
 from keras_transformer.config.languages import Languages
 from keras_transformer.errors import InputError
 from keras_transformer.export import ctranslate2
@@ -82,8 +83,10 @@ def test_a_server_of_an_export_tells_the_model_its_languages(make, tmp_path):
     from keras_transformer.serving.loading import load_engine
 
     translator = make("language at the end", **CODES)
+    translator.about = About(name="mine")
     folder = ctranslate2.export(translator, tmp_path / "export")
     engine = load_engine(folder, Limits())
+    assert engine.about == About(name="mine", **CODES)
     lines = [line for line in LINES if line]
     found = [row[0].text for row in engine.translate(lines, Options(1))]
     assert found == translator.translate(lines)

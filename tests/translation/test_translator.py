@@ -13,6 +13,7 @@ import pytest
 
 import keras_transformer as kt
 from keras_transformer import backends
+from keras_transformer.config.about import About
 from keras_transformer.errors import InputError
 from keras_transformer.models.weights import named_weights
 from reference import configs
@@ -159,6 +160,18 @@ def test_a_model_folder_may_hold_the_words_that_its_model_knows(tmp_path):
         "1 words; other words it has not learned",
     )
     assert "knows: 1 words" in (folder / "README.md").read_text()
+
+
+def test_a_model_folder_may_tell_its_name_and_languages(tmp_path):
+    translator, folder = kt.Translator.load(FOLDER), tmp_path / "model"
+    assert translator.about == About()
+    translator.about = About(name="mine", source_language="en", target_language="de")
+    translator.save(folder)
+    found = kt.Translator.load(folder)
+    assert found.about == translator.about
+    facts = {"name": "mine", "from": "en", "into": "de"}
+    assert dict([*found.info().items()][:3]) == facts
+    assert "* name: mine" in (folder / "README.md").read_text()
 
 
 @pytest.mark.no_tensorflow

@@ -5,6 +5,8 @@ The rules of sentence ends are those of the library `sentencex`.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +14,14 @@ from keras_transformer.config.near_codes import two_letter_code
 from keras_transformer.errors import InputError
 from keras_transformer.translation.long_lines import LinePart
 from keras_transformer.translation.long_lines import space_after
+
+#: Abbreviations that the library takes for the end of a sentence, and how it goes on.
+_GOES_ON = {
+    "en": re.compile(r"(?<!\w)Ms\. \w"),
+    "fr": re.compile(r"(?<!\w)(?:janv|févr|avr|juil|sept|oct|nov|déc)\. \d"),
+}
+_WINDOW = 4096  # characters
+_LONGEST = 8  # characters of one of them, and one before it
 
 
 def split_sentences(text: str, language: str | None = None) -> list[LinePart]:
@@ -35,11 +45,14 @@ def split_sentences(text: str, language: str | None = None) -> list[LinePart]:
      LinePart(text='She dreams.', separator='\n\n'),
      LinePart(text='It rains.', separator='')]
     """
-    segment = _library().segment
+    _library()  # also for a text without sentences
     code = two_letter_code(language) if language else "en"
     contents, gaps = [""], [[""]]
     for line in text.splitlines(keepends=True):
-        for piece in segment(code, line):
+        if line.isspace():
+            gaps[-1].append(line)
+            continue
+        for piece in _pieces(code, line):
             content = piece.strip()
             if not content:
                 gaps[-1].append(piece)
@@ -53,6 +66,44 @@ def split_sentences(text: str, language: str | None = None) -> list[LinePart]:
         for content, gap in zip(contents, gaps, strict=True)
     ]
     return parts if any(parts[0]) or len(parts) == 1 else parts[1:]
+
+
+def _pieces(code: str, line: str) -> list[str]:
+    """The sentences of a line, each with the white space around it."""
+    goes_on, before = _GOES_ON.get(code), ""
+    pieces: list[list[str]] = []
+    for piece in _segments(code, line):
+        seam = f"{before.rstrip()[-_LONGEST:]} {piece.lstrip()[:1]}"
+        if goes_on and goes_on.search(seam):
+            pieces[-1].append(piece)
+        else:
+            pieces.append([piece])
+        before = piece
+    return list(map("".join, pieces))
+
+
+def _segments(code: str, line: str) -> Iterator[str]:
+    """What the library finds in a line, of which it sees a window at a time.
+
+    Its work grows with the square of some texts.
+    """
+    segment = _library().segment
+    start = 0
+    begun: list[str] = []  # of a sentence that fills whole windows
+    while start < len(line):
+        found = segment(code, line[start : start + _WINDOW])
+        is_last = start + _WINDOW >= len(line)
+        if len(found) > 1 and not is_last:  # the last one may go on behind the window
+            found.pop()
+        elif not is_last:
+            begun += found
+            start += _WINDOW
+            continue
+        start += sum(map(len, found))
+        first, *others = found
+        yield "".join([*begun, first])
+        yield from others
+        begun = []
 
 
 def join_sentences(translations: Sequence[str], parts: Sequence[LinePart]) -> str:

@@ -1,6 +1,7 @@
 """Sentences of a text: none lost, white space kept, and translated one by one."""
 
 import sys
+import types
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,10 @@ def needs_library():
         ("Dr. Ada sleeps. She dreams!", "en", ["Dr. Ada sleeps.", "She dreams!"]),
         ("Er kam am 3. Mai. Ja.", "de", ["Er kam am 3. Mai.", "Ja."]),
         ("Er kam am 3. Mai. Ja.", "deu_Latn", ["Er kam am 3. Mai.", "Ja."]),
+        ("I saw Ms. Lee. Ms. Ray left.", "en", ["I saw Ms. Lee.", "Ms. Ray left."]),
+        ("We met at the Ms. ", "de", ["We met at the Ms."]),
+        ("Le 9 sept. 2022. Oui.", "fr", ["Le 9 sept. 2022.", "Oui."]),
+        ("En oct. Il part.", "fr", ["En oct.", "Il part."]),
         ("我爱你。你呢？", "zh", ["我爱你。", "你呢？"]),
         ("one\ntwo\r\n\n three", None, ["one", "two", "three"]),
         ("  a.  ", None, ["", "a."]),
@@ -53,10 +58,31 @@ def test_nothing_is_lost(text):
 
 
 @pytest.mark.no_backend
-def test_the_work_grows_with_the_text():
-    needs_library()
-    assert len(split_sentences("\n" * 200_000)) == 1
-    assert len(split_sentences("A cat.\n" * 20_000)) == 20_000
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("\n" * 200_000, 1),
+        ("A cat.\n" * 20_000, 20_000),
+        ("A cat. " * 20_000, 20_000),
+        ("Ms. Lee and " * 9_000, 1),
+        ("a" * 100_000 + ". B c.", 2),
+    ],
+)
+def test_the_work_grows_with_the_text(text, count, monkeypatch):
+    """That of the library grows with the square of what it sees at once."""
+    library = needs_library()
+    sizes = []
+
+    def segment(code, window):
+        sizes.append(len(window))
+        return library.segment(code, window)
+
+    fake = types.SimpleNamespace(segment=segment)
+    monkeypatch.setitem(sys.modules, "sentencex", fake)
+    parts = split_sentences(text)
+    assert len(parts) == count
+    assert "".join(map("".join, parts)) == text
+    assert sum(sizes) < 4 * len(text)
 
 
 @pytest.mark.no_backend

@@ -394,3 +394,9 @@ def test_a_closed_pipe_is_one_error(model, start):
     with os.fdopen(writing, "wb") as pipe:
         process = start("translate", model, stdout=pipe)
     assert "cannot write standard output: Broken pipe" in one_error(process)
+
+
+@pytest.mark.parametrize("flags", [[], ["--split-sentences"]])
+def test_lines_are_split_where_that_is_asked_for(flags, model, invoke):
+    invoke("translate", model, *flags, input="a. b.\n")
+    assert fake_program.Translator.last.options["split_sentences"] == bool(flags)

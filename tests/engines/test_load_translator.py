@@ -93,6 +93,14 @@ def test_long_lines_are_split_as_the_translator_splits_them(translator):
         translator.translate([line], max_source_length=8)
 
 
+def test_sentences_of_a_line_are_translated_one_by_one(translator):
+    pytest.importorskip("sentencex", reason="needs sentencex")
+    (found,) = translator.translate(
+        ["  ".join(SOURCES[:3])], beam_size=1, split_sentences=True
+    )
+    assert found == "  ".join(GREEDY[:3])
+
+
 def test_several_hypotheses_are_ranked_by_our_scores(translator):
     ((first, second, third),) = translator.translate(
         SOURCES[1:2], top_beams=3, return_details=True

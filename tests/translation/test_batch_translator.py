@@ -47,6 +47,13 @@ def test_every_form_of_a_batch_comes_back_in_its_form(translator):
     assert translator([]) == [] and len(translator(np.array([], object))) == 0
 
 
+def test_sentences_of_a_line_are_translated_one_by_one():
+    pytest.importorskip("sentencex", reason="needs sentencex")
+    translate = BatchTranslator(FOLDER, beam_size=1, split_sentences=True)
+    line, right = (" ".join(lines[:2]) for lines in (SOURCES, GREEDY))
+    assert translate([line, None]) == [right, None]
+
+
 def test_a_frame_of_pandas_comes_back_as_one(translator):
     pandas = pytest.importorskip("pandas")
     columns = {"id": [3, 1, 2, 0], "source": [SOURCES[0], None, np.nan, SOURCES[1]]}

@@ -160,6 +160,7 @@ def test_one_connection_too_many_is_told_so_in_json(start_server):
         assert (status, headers["Retry-After"]) == (503, "1")
         assert "too many connections are open" in json.loads(body)["error"]
         assert server.get("/health") == (200, {"status": "alive"})
+        assert server.get("/v2/health/live") == (200, {"live": True})
     server.until(lambda: server.get("/ready")[0] == 200)
     assert server.lives()
 

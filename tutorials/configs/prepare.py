@@ -182,7 +182,15 @@ def fetch(url):
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.with_name(f"{path.name}.tmp")
         request = urllib.request.Request(url, headers={"User-Agent": "prepare.py"})
-        with urllib.request.urlopen(request) as source, temporary.open("wb") as target:
+        try:
+            source = urllib.request.urlopen(request)
+        except OSError as error:  # no network, or no such file any more
+            reason = getattr(error, "reason", error)
+            raise SystemExit(
+                f"cannot download {url}: {reason}; check the network, or put the file "
+                f"there yourself: {path}"
+            ) from None
+        with source, temporary.open("wb") as target:
             announced = source.headers.get("Content-Length")
             shutil.copyfileobj(source, target)
         size = temporary.stat().st_size

@@ -12,7 +12,10 @@ import argparse
 import os
 from pathlib import Path
 
-import ray
+try:
+    import ray
+except ModuleNotFoundError as error:
+    raise SystemExit(f"{error}; run pip install 'ray[data]'") from None
 
 from keras_transformer.batch_translator import BatchTranslator
 from keras_transformer.cli import reading

@@ -115,6 +115,7 @@ EXAMPLES: dict[str, Any] = {
     "validate_every": 500,
     "checkpoint_every": 500,
     "log_every": 100,
+    "callbacks": ["my_callbacks:make"],
     "keep_checkpoints": 5,
     "keep_best": 3,
     "training.patience": 5,
@@ -380,7 +381,11 @@ _BELOW = {"optimizer", "lora", "simcut", "filters"}
 
 def model_fields() -> dict[str, dict[str, Any]]:
     """The keys of the section `model`, with the kinds that have each."""
-    kinds = json_schema()["properties"]["model"]["anyOf"]
+    kinds = [
+        kind
+        for kind in json_schema()["properties"]["model"]["anyOf"]
+        if "const" in kind["properties"]["kind"]  # not a class of one's own
+    ]
     names = [kind["properties"]["kind"]["const"] for kind in kinds]
     found: dict[str, dict[str, Any]] = {}
     for name, kind in zip(names, kinds, strict=True):
@@ -390,7 +395,8 @@ def model_fields() -> dict[str, dict[str, Any]]:
     found["kind"] = {
         "enum": names,
         "default": names[0],
-        "description": "Kind of model. Each kind has sizes and options of its own.",
+        "description": "Kind of model. Each kind has sizes and options of its own; "
+        "`module.Class` is a class of your own.",
         "kinds": names,
     }
     presets: dict[str, None] = {}
@@ -470,8 +476,15 @@ def command_line() -> str:
     parts = [
         WRITTEN,
         "# Command line\n",
-        "Each command prints the same with `--help`. Set `KERAS_BACKEND` to choose the "
-        "backend.\n",
+        "Each command prints the same with `--help` or `-h`. `python -m "
+        "keras_transformer` is the same program.\n",
+        "* `KERAS_BACKEND` chooses the backend. `TF_CPP_MIN_LOG_LEVEL=0` shows "
+        "TensorFlow's own log, which is hidden otherwise but for errors.\n"
+        "* `keras-transformer --install-completion` makes your shell complete commands "
+        "and flags with the tab key, in terminals that are opened later; "
+        "`--show-completion` prints what it would install.\n"
+        "* `keras-transformer train --keys accumulation` lists the config keys that go "
+        "with a word, `train --keys` all of them.\n",
         "| exit code | meaning |\n|---|---|\n| 0 | success |\n"
         "| 2 | bad input or arguments |\n| 1 | internal error |\n"
         "| 130 | ended by ctrl-C |\n| 143 | ended by SIGTERM |\n",

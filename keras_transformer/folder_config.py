@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 from typing import NamedTuple
 
-from keras_transformer.config import KINDS
 from keras_transformer.config import TranslationConfig
+from keras_transformer.config import config_class
 from keras_transformer.config.about import About
 from keras_transformer.config.decoding import DecodingOptions
 from keras_transformer.config.languages import Languages
@@ -29,6 +29,7 @@ _FOREIGN = ("*.npz", "*.safetensors", "*.intgemm*.bin*", "pytorch_model*.bin")
 class Config(NamedTuple):
     """What the `config.json` of a model folder says."""
 
+    kind: str  # of this package, or `module.Class`
     model: TranslationConfig
     tokenizers: list[str]  # the files of source and target
     decoding: DecodingOptions
@@ -46,8 +47,6 @@ def read_config(folder: Path) -> Config:
     path = folder / "config.json"
     config = read_json(folder)
     try:
-        # A folder that names no kind is a Transformer, for ever.
-        kind = KINDS[config.get("kind", "transformer")]
         names = [config["tokenizer"][side] for side in ("source", "target")]
         decoding = {
             **config["decoding"],
@@ -59,6 +58,12 @@ def read_config(folder: Path) -> Config:
         raise InputError(
             f"{path} lacks or misspells {error}; copy the model folder again"
         ) from None
+    # A folder that names no kind is a Transformer, for ever.
+    kind = config.get("kind", "transformer")
+    try:
+        of_kind = config_class(kind)
+    except InputError as error:
+        raise InputError(f"{path}: kind {error}") from None
     for name in names:
         if name not in TOKENIZER_FILES:
             raise InputError(
@@ -73,14 +78,14 @@ def read_config(folder: Path) -> Config:
         )
     _check_numbers(path, fields)
     try:
-        model_config = kind.from_dict(fields)
+        model_config = of_kind.from_dict(fields)
         options = DecodingOptions.of(decoding, "decoding")
         languages = _languages(config, model_config)
         about = _about(config)
     except (InputError, TypeError) as error:
         raise InputError(f"{path}: {error}") from None
     has_known_words = known_words is not None
-    return Config(model_config, names, options, has_known_words, languages, about)
+    return Config(kind, model_config, names, options, has_known_words, languages, about)
 
 
 def _about(config: dict[str, Any]) -> About:

@@ -42,9 +42,10 @@ from keras_transformer.folder_config import WEIGHTS
 from keras_transformer.folder_config import read_config
 from keras_transformer.folder_config import read_json
 from keras_transformer.layers import initial_values
-from keras_transformer.models.kinds import KINDS
+from keras_transformer.models.kinds import kind_of
+from keras_transformer.models.kinds import model_class
 from keras_transformer.models.kinds import refuse_int8
-from keras_transformer.models.kinds import refuse_subclass
+from keras_transformer.models.kinds import refuse_unrestorable
 from keras_transformer.models.translation_model import TranslationModel
 from keras_transformer.models.weights import is_finite
 from keras_transformer.models.weights import lazy_values
@@ -84,10 +85,10 @@ def write(folder: str | Path, contents: Contents, card: str) -> None:
 
     Raises:
         InputError: where the folder holds something else, or cannot be written, or the
-            model is of a subclass, which a folder could not name.
+            model is of a subclass that would not come back from it.
     """
     if not isinstance(contents.model, Weights):
-        refuse_subclass(contents.model, "a model folder holds")
+        refuse_unrestorable(contents.model, "a model folder holds")
         refuse_int8(contents.model, "a model folder holds")
     markers = ("config.json", WEIGHTS)
     others = ("README.md", KNOWN_WORDS, *TOKENIZER_FILES)
@@ -111,7 +112,7 @@ def read(folder: str | Path) -> Contents:
     )
     known_words = KnownWords.load(folder) if config.has_known_words else None
     with initial_values.left_out():
-        model = KINDS[config.model.kind](config.model)
+        model = model_class(config.kind)(config.model)
     load_weights(folder, model)
     return Contents(
         model,
@@ -205,7 +206,7 @@ def _write_files(folder: Path, contents: Contents, card: str) -> None:
     write_arrays(arrays, folder / WEIGHTS)
     config = {
         "format_version": FORMAT_VERSION,
-        "kind": contents.model.config.kind,
+        "kind": contents.model.config.kind if given else kind_of(contents.model),
         "model": contents.model.config.model_dump(),
         "tokenizer": {"source": names[0], "target": names[1]},
         _DIGEST: sha256_of(folder / WEIGHTS),

@@ -3,6 +3,8 @@
 T target positions, S source positions, R hypotheses a line.
 """
 
+import contextlib
+from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,6 +25,8 @@ from keras_transformer.data.known_words import KnownWords
 from keras_transformer.data.tokenizer import Tokenizer
 from keras_transformer.errors import InputError
 from keras_transformer.models import Ensemble
+from keras_transformer.models.kinds import kind_of
+from keras_transformer.models.kinds import num_weights
 from keras_transformer.models.translation_model import TranslationModel
 from keras_transformer.models.word_attention import attends
 from keras_transformer.translation import rereading
@@ -262,6 +266,20 @@ class Translator:
         ]
         return joined if return_details else [row[0].text for row in joined]
 
+    @contextlib.contextmanager
+    def watched(self, progress: Callable[[int, int], None]) -> Iterator[None]:
+        """In the block, `translate` tells how far it is.
+
+        Args:
+            progress: a function of the number of sentences that are translated, and of
+                all sentences of the call.
+        """
+        self._searcher.progress = progress
+        try:
+            yield
+        finally:
+            self._searcher.progress = None
+
     def compile(
         self, batch_size: int = 64, longest: int = 128, **options: Any
     ) -> Iterator[tuple[int, int]]:
@@ -456,8 +474,8 @@ class Translator:
             **self.about.info(),
             **(known.info() if known else {}),
             **(self.languages.info() if self.languages else {}),
-            "kind": config.kind,
-            "weights": config.num_weights,
+            "kind": kind_of(self.model),
+            "weights": num_weights(self.model),
             "beam size": self.beam_size,
             "length penalty": self.length_penalty,
             **{

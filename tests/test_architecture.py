@@ -20,9 +20,9 @@ FILES = {str(path.relative_to(FOLDER)): path for path in sorted(FOLDER.rglob("*.
 
 #: Who stands on which floor, from the ground up.
 ROOMS = (
-    "errors hiding processors control_characters decoding_options tensors"
+    "errors hiding waiting processors control_characters decoding_options tensors"
     " position_tables",
-    "arguments config backends files",
+    "arguments config backends files user_modules",
     "layers decoding data losses evaluation",
     "metrics",
     "models",
@@ -33,6 +33,7 @@ ROOMS = (
     "engines",
     "serving batch_translator",
     "cli",
+    "__main__",
 )
 FLOORS = {room: floor for floor, rooms in enumerate(ROOMS) for room in rooms.split()}
 
@@ -84,6 +85,7 @@ ACTING_TOO: dict[str, str] = {
     "training/report.py": "a part of `training/run.py`: it prints the test's scores",
     "training/run_folder.py": "a part of `training/run.py`",
     "training/run_opening.py": "a part of `training/run_folder.py`",
+    "training/test_text.py": "reads the config of a run, as `run_config.py` does",
     "training/batch_rule.py": "a part of `training/run_folder.py`",
     "data/encoded_corpus.py": "the cache of the encoded corpus",
     "data/encoded_writer.py": "as above",

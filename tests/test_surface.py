@@ -66,43 +66,44 @@ _SEARCH = """
     --target-language
 """
 COMMANDS = {
-    "train": "CONFIG.yaml --set --print-schema KEY=VALUE",
+    "train": "CONFIG.yaml --set --print-schema --keys --import KEY=VALUE",
     "translate": f"""
-        MODEL --input --output --format --batch-size --prefixes --attention --ensemble
-        --split-sentences --engine --top-beams {_SEARCH}
+        MODEL [FILE] --input --output --format --batch-size --prefixes --attention
+        --ensemble --split-sentences --engine --import --top-beams {_SEARCH}
     """,
     "score": """
         MODEL --source --target --source-language --target-language --format --ensemble
+        --import
     """,
     "evaluate": f"""
         MODEL --source --reference --tokenize --lowercase --confidence
-        --chrf-word-order --json --output --engine
+        --chrf-word-order --json --output --engine --import
         {_SEARCH}
     """,
     "compare": """
         BASELINE HYPOTHESES --reference --tokenize --lowercase --confidence
         --chrf-word-order --json
     """,
-    "average": "RUN --output --last --best",
+    "average": "RUN --output --last --best --import",
     "import": """
         SOURCE --output --dry-run --source-language --target-language
         --source-tokenizer --target-tokenizer
     """,
     "export": f"""
-        MODEL --format --output --version --examples --quantization
+        MODEL --format --output --version --examples --quantization --import
         --top-beams {_SEARCH}
     """,
     "attention": """
         MODEL --text --translation --output --kind --layer --head --source --target
-        --source-language --target-language
+        --source-language --target-language --import
     """,
-    "info": "MODEL",
-    "compile": f"MODEL --batch-size --longest --top-beams {_SEARCH}",
+    "info": "MODEL --import",
+    "compile": f"MODEL --batch-size --longest --import --top-beams {_SEARCH}",
     "serve": """
         MODEL --host --port --name --languages --beam-size --length-penalty --batch-size
         --queue --max-body --max-sentences --max-characters --max-request-characters
         --timeout --warm-up --access-log --engine
-        --source-language --target-language
+        --source-language --target-language --import
     """,
 }
 
@@ -137,6 +138,7 @@ def test_commands_and_options():
         for name, command in program.commands.items()
     }
     for options in found.values():
-        options.discard("--help")
+        options -= {"-h", "--help"}
     assert found == {name: set(text.split()) for name, text in COMMANDS.items()}
-    assert {option for p in program.params for option in p.opts} == {"--version"}
+    own = {option for p in program.params for option in p.opts}
+    assert own == {"--version", "--install-completion", "--show-completion"}

@@ -79,6 +79,7 @@ def attention(
     ] = None,
     source_language: options.SourceLanguage = None,
     target_language: options.TargetLanguage = None,
+    imports: options.Imports = None,
 ) -> None:
     """Show what a model attends to.
 
@@ -88,10 +89,14 @@ def attention(
     delimiters, to rare words.
     """
     choice = _Choice(kind, layer, _head(head))
-    codes = {"source_language": source_language, "target_language": target_language}
+    loading: dict[str, Any] = {
+        "source_language": source_language,
+        "target_language": target_language,
+        "imports": imports or (),
+    }
     if text is None and source is not None:
         _check_report(translation, choice)
-        _report(model, source, target, output, codes)
+        _report(model, source, target, output, loading)
         return
     if text is None or source is not None:
         raise InputError("give either --text (a sentence) or --source (a file)")
@@ -100,7 +105,7 @@ def attention(
             "--target works with --source only; with --text use --translation"
         )
     picture = _checked_output(output, choice)
-    _draw(model, text, translation, picture, choice, codes)
+    _draw(model, text, translation, picture, choice, loading)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -158,10 +163,10 @@ def _draw(
     translation: str | None,
     output: Path,
     choice: _Choice,
-    codes: dict[str, str | None],
+    loading: dict[str, Any],
 ) -> None:
     """Writes the maps of a sentence as a picture or a page."""
-    translator = model_folder.load(model, **codes)
+    translator = model_folder.load(model, **loading)
     from keras_transformer import visualization
 
     with progress.warnings_reported():
@@ -181,7 +186,7 @@ def _report(
     source: Path,
     target: Path | None,
     output: Path | None,
-    codes: dict[str, str | None],
+    loading: dict[str, Any],
 ) -> None:
     """Writes what each head does over a corpus, as a table or as JSON."""
     from keras_transformer.data.corpus import read_lines
@@ -192,7 +197,7 @@ def _report(
     else:
         text = read_parallel([source], [target])
         pair = text.source, text.target
-    translator = model_folder.load(model, **codes)
+    translator = model_folder.load(model, **loading)
     from keras_transformer import visualization
 
     table = visualization.head_report(translator, *pair)

@@ -7,6 +7,7 @@ import typer
 
 from keras_transformer.cli import backend
 from keras_transformer.cli import model_folder
+from keras_transformer.cli import options
 
 
 def average(
@@ -25,10 +26,11 @@ def average(
             metavar="N", min=1, help="Average the N best in validation instead."
         ),
     ] = None,
+    imports: options.Imports = None,
 ) -> None:
     """Average checkpoints of a run; it may still be training."""
     model_folder.check(run, "a run folder")
-    backend.activate()
+    backend.activate(imports=imports or ())
     from keras_transformer.training import averaging
 
     steps = averaging.average(run, last, output, best)

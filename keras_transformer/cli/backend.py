@@ -8,36 +8,45 @@ import os
 import shlex
 import sys
 from collections.abc import Iterator
+from collections.abc import Sequence
 from pathlib import Path
 
 from keras_transformer.cli import allocator
+from keras_transformer.cli import quiet
 from keras_transformer.errors import InputError
 from keras_transformer.files.user_cache import cache_folder
+from keras_transformer.user_modules import import_module
 
 BACKENDS = ("tensorflow", "jax", "torch")
 
 
-def activate(*, training: bool = False) -> None:
+def activate(*, training: bool = False, imports: Sequence[str] = ()) -> None:
     """Chooses the backend of this process before Keras loads, and prints it.
 
     `KERAS_BACKEND` and `keras.json` decide, as in every Keras program; otherwise the
-    first of TensorFlow, JAX and PyTorch that is installed. Unless
-    `TF_CPP_MIN_LOG_LEVEL` is set, TensorFlow's C++ log shows errors only (2.21 prints a
-    few lines before it reads the variable). JAX caches compiled programs on disk.
-    Training uses another memory allocator.
+    first of TensorFlow, JAX and PyTorch that is installed. TensorFlow's C++ log shows
+    errors only, unless `TF_CPP_MIN_LOG_LEVEL` is set. JAX caches compiled programs on
+    disk. Training uses another memory allocator.
+
+    Args:
+        training: whether the command trains.
+        imports: the modules of `--import`, which are imported then.
 
     Raises:
-        InputError: where no backend is installed, or not the requested one.
+        InputError: where no backend is installed, or not the requested one, or a module
+            cannot be imported.
     """
     name = _choose()
     os.environ["KERAS_BACKEND"] = name
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    quiet.quieten_tensorflow()
     if name == "jax":
         _keep_programs()
     _seek_garbage_seldom(name)
     if training:
         allocator.tune()
     print(f"backend: {name}", file=sys.stderr, flush=True)
+    for module in imports:
+        import_module(module, "--import")
 
 
 def _choose() -> str:

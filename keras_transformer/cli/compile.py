@@ -25,10 +25,11 @@ def compile_(
     ] = 128,
     source_language: options.SourceLanguage = None,
     target_language: options.TargetLanguage = None,
+    imports: options.Imports = None,
     *,
     decoding: dict[str, Any],
 ) -> None:
-    """Compile what translate will need, where the backend keeps programs.
+    """Compile what translate will need, if the backend keeps it.
 
     Compiled are the searches of full batches and of single lines, for each rounded
     length up to --longest. JAX keeps them in the cache folder of the user, TensorFlow
@@ -37,7 +38,10 @@ def compile_(
     this type of processor. Decoding options that are not given come from the model.
     """
     translator = model_folder.load(
-        model, source_language=source_language, target_language=target_language
+        model,
+        source_language=source_language,
+        target_language=target_language,
+        imports=imports or (),
     )
     folder = backend.program_folder()
     if folder is None:

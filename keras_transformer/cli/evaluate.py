@@ -18,6 +18,7 @@ from keras_transformer.cli import writing
 from keras_transformer.cli.decoding_flags import with_decoding_flags
 from keras_transformer.decoding_options import OPTIONS
 from keras_transformer.engines import EngineName
+from keras_transformer.waiting import waiting
 
 
 # Only the best translation of each line is scored: --top-beams has no effect.
@@ -46,6 +47,7 @@ def evaluate(
     engine: options.Engine = EngineName.keras,
     source_language: options.SourceLanguage = None,
     target_language: options.TargetLanguage = None,
+    imports: options.Imports = None,
     *,
     decoding: dict[str, Any],
 ) -> None:
@@ -72,10 +74,12 @@ def evaluate(
             model,
             source_language=source_language,
             target_language=target_language,
+            imports=imports or (),
             lacking={},
             decoding=decoding,
         )
-        with progress.warnings_reported():
+        what = f"compiling the search, and translating {len(lines)} lines"
+        with waiting(what, progress.say), progress.warnings_reported():
             hypotheses = cast(
                 list[str], translator.translate(lines, **decoding, top_beams=1)
             )

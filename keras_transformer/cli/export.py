@@ -65,6 +65,7 @@ def export(
     ] = None,
     source_language: options.SourceLanguage = None,
     target_language: options.TargetLanguage = None,
+    imports: options.Imports = None,
     *,
     decoding: dict[str, Any],
 ) -> None:
@@ -92,7 +93,10 @@ def export(
                 "leave it out"
             )
     translator = model_folder.load(
-        model, source_language=source_language, target_language=target_language
+        model,
+        source_language=source_language,
+        target_language=target_language,
+        imports=imports or (),
     )
     from keras_transformer.model_folder import card
 

@@ -5,8 +5,8 @@ from keras_transformer.cli import options
 from keras_transformer.cli import writing
 
 
-def info(model: options.Model) -> None:
-    """Print what is known about a model: kind, sizes, languages, decoding."""
-    facts = model_folder.load(model).info()
+def info(model: options.Model, imports: options.Imports = None) -> None:
+    """Print the kind, sizes, languages and decoding of a model."""
+    facts = model_folder.load(model, imports=imports or ()).info()
     with writing.writer(None) as write:
         write("".join(f"{name}: {value}\n" for name, value in facts.items()))

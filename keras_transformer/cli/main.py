@@ -3,6 +3,7 @@
 import io
 import os
 import sys
+from collections.abc import Sequence
 from typing import Annotated
 from typing import Any
 
@@ -26,10 +27,12 @@ from keras_transformer.cli.score import score
 from keras_transformer.cli.serve import serve
 from keras_transformer.cli.train import train
 from keras_transformer.cli.translate import translate
+from keras_transformer.control_characters import escaped
 
 #: In the order of the help.
 COMMANDS = (train, translate, score, evaluate, compare, average)
 COMMANDS += (import_, export, attention, info, compile_, serve)
+_HELP = {"help_option_names": ["-h", "--help"]}
 
 
 def _print_version(wanted: bool) -> None:
@@ -70,13 +73,48 @@ class _Command(TyperCommand):
         return super().parse_args(ctx, args)
 
 
+#: What the parser raises: typer has classes of its own, by version.
+_ParserError: Any = typer.BadParameter.__mro__[2]
+
+
 class _Group(TyperGroup):
-    """The program itself, which refuses repeated options too."""
+    """The program itself: refuses repeated options too, and says faults in one line."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Refuses repeated options, then reads the arguments."""
         _refuse_repeated(self, ctx, args)
         return super().parse_args(ctx, args)
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Runs the command, and ends with its exit code unless a program called it."""
+        try:
+            code = super().main(
+                args, prog_name, complete_var, False, windows_expand_args, **extra
+            )
+        except _ParserError as error:
+            if not standalone_mode:
+                raise
+            if type(error).__name__ == "NoArgsIsHelpError":
+                error.show()
+            else:
+                _say(error)
+            sys.exit(error.exit_code)
+        return sys.exit(code or 0) if standalone_mode else code
+
+
+def _say(error: Any) -> None:
+    command = error.ctx.command_path if error.ctx else "keras-transformer"
+    text = " ".join(error.format_message().split()).removesuffix(".")
+    text = text.replace("Value error, ", "")  # typer's own prefix of a choice
+    print(escaped(f"error: {text}; see {command} --help"), file=sys.stderr)
 
 
 def _refuse_repeated(command: Any, ctx: Any, args: list[str]) -> None:
@@ -96,13 +134,14 @@ def application() -> typer.Typer:
         cls=_Group,
         callback=_options,
         no_args_is_help=True,
-        add_completion=False,
+        context_settings=_HELP,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
     )
     for command in COMMANDS:
         # `import` is no name that a function may have, and `compile` is Python's own.
-        app.command(command.__name__.rstrip("_"), cls=_Command)(command)
+        name = command.__name__.rstrip("_")
+        app.command(name, cls=_Command, context_settings=_HELP)(command)
     return app
 
 

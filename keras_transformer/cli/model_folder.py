@@ -1,14 +1,18 @@
 """Model folders given on the command line: checked and loaded."""
 
+import functools
 import sys
 from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 from typing import Any
 
 from keras_transformer.cli import backend
+from keras_transformer.cli import progress
 from keras_transformer.engines import EngineName
 from keras_transformer.errors import InputError
+from keras_transformer.waiting import waiting
 
 #: Ends of the names of files that can be imported.
 _FOREIGN = (".npz", ".bin", ".bin.gz", ".argosmodel", ".safetensors")
@@ -23,15 +27,21 @@ def load(
     *others: Path,
     source_language: str | None = None,
     target_language: str | None = None,
+    imports: Sequence[str] = (),
 ) -> "Translator":
-    """The translator of a model folder, or of several as an ensemble."""
+    """The translator of a model folder, or of several as an ensemble.
+
+    `imports` are the modules of `--import`.
+    """
     _check(folder, *others)
-    backend.activate()
-    from keras_transformer.translator import Translator
+    backend.activate(imports=imports)
+    with waiting("loading the backend", progress.say):
+        from keras_transformer.translator import Translator
 
     codes = {"source_language": source_language, "target_language": target_language}
     set_codes = {name: code for name, code in codes.items() if code is not None}
-    return Translator.load(folder, *others, **set_codes)
+    with waiting(f"loading {folder}", progress.say):
+        return Translator.load(folder, *others, **set_codes)
 
 
 def load_on(
@@ -40,6 +50,7 @@ def load_on(
     *others: Path,
     source_language: str | None,
     target_language: str | None,
+    imports: Sequence[str],
     lacking: Mapping[str, bool],
     decoding: Mapping[str, Any],
 ) -> "Translator | ctranslate2_translator.CTranslate2Translator":
@@ -50,6 +61,7 @@ def load_on(
             *others,
             source_language=source_language,
             target_language=target_language,
+            imports=imports,
         )
     _check(folder, *others)
     from keras_transformer.engines.choice import load_translator
@@ -62,7 +74,7 @@ def load_on(
         source_language=source_language,
         target_language=target_language,
         lacking=lacking,
-        before_keras=backend.activate,
+        before_keras=functools.partial(backend.activate, imports=imports),
         **decoding,
     )
     if engine is not EngineName.auto and isinstance(translator, CTranslate2Translator):

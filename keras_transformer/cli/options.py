@@ -60,6 +60,14 @@ Engine = Annotated[
         help="What runs the model; auto: ctranslate2 if it has all that is asked for.",
     ),
 ]
+Imports = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--import",
+        metavar="MODULE",
+        help="Module with classes of your own that the model needs. May be repeated.",
+    ),
+]
 Attention = Annotated[
     bool,
     typer.Option(
@@ -69,17 +77,16 @@ Attention = Annotated[
 
 # Options of the commands that score translations.
 
-References = Annotated[
-    list[Path],
-    typer.Option(
-        "--reference",
-        metavar="FILE",
-        help=(
-            "Reference translation of each line, plain or compressed. Repeat it for "
-            "several references."
-        ),
+_REFERENCE = typer.Option(
+    "--reference",
+    metavar="FILE",
+    help=(
+        "Reference translation of each line, plain or compressed. Repeat it for "
+        "several references."
     ),
-]
+)
+References = Annotated[list[Path], _REFERENCE]
+ReferencesOrNone = Annotated[list[Path] | None, _REFERENCE]
 Tokenize = Annotated[
     str,
     typer.Option(

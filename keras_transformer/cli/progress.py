@@ -58,6 +58,12 @@ def bar(file: BinaryIO, output: Path | None) -> Iterator[Callable[[int], None]]:
         yield advance
 
 
+def say(text: str) -> None:
+    """Prints a line to standard error; ignores a closed stream."""
+    with contextlib.suppress(OSError, ValueError):
+        print(escaped(text), file=sys.stderr, flush=True)
+
+
 @contextlib.contextmanager
 def warnings_reported() -> Iterator[None]:
     """Prints each warning that is raised within it as one line."""

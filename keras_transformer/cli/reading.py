@@ -115,8 +115,15 @@ def incoming(
     name = path or STANDARD_INPUT
     if not _comes_slowly(file):
         return _file_lines(file, name), lambda until: True
-    arrivals = _Arrivals(file.fileno(), name)
+    arrivals = _Arrivals(file.fileno(), name, _prompter(file))
     return arrivals, arrivals.ready
+
+
+def _prompter(file: BinaryIO) -> Callable[[str], None]:
+    """Writes a prompt where a person types and sees it."""
+    if not (file.isatty() and sys.stderr is not None and sys.stderr.isatty()):
+        return lambda text: None
+    return lambda text: print(text, end="", file=sys.stderr, flush=True)
 
 
 def _comes_slowly(file: BinaryIO) -> bool:
@@ -159,12 +166,16 @@ class _Arrivals:
     Args:
         descriptor: of the open file, at its beginning.
         name: of the file, for messages.
+        prompt: receives what a person is shown before each line.
 
     Raises:
         InputError: where the file is UTF-16, or a line is too long.
     """
 
-    def __init__(self, descriptor: int, name: Path | str) -> None:
+    def __init__(
+        self, descriptor: int, name: Path | str, prompt: Callable[[str], None]
+    ) -> None:
+        self._prompt = prompt
         self._descriptor = descriptor
         self._name = name
         self._lines: deque[bytes] = deque()
@@ -173,12 +184,20 @@ class _Arrivals:
         self._packed = self._ended = False
 
     def __iter__(self) -> Iterator[bytes]:
-        while self.ready(math.inf) and self._lines:
+        while self._next_arrives():
             yield self._lines.popleft()
         if self._packed:
             chunks = iter(lambda: os.read(self._descriptor, _CHUNK), b"")
             pieces = Pieces(chain([bytes(self._begun)], chunks))
             yield from _file_lines(io.BufferedReader(pieces), self._name)
+
+    def _next_arrives(self) -> bool:
+        if not (self._lines or self._ended or self._packed):
+            self._prompt("> ")
+            self.ready(math.inf)
+            if self._ended and not self._lines:
+                self._prompt("\n")
+        return bool(self._lines)
 
     def ready(self, until: float) -> bool:
         """Whether a line or the end arrives in time; true for compressed input."""

@@ -27,6 +27,7 @@ def score(
     ensemble: options.Ensemble = None,
     source_language: options.SourceLanguage = None,
     target_language: options.TargetLanguage = None,
+    imports: options.Imports = None,
 ) -> None:
     """Print the log-probability of given translations.
 
@@ -42,6 +43,7 @@ def score(
         *(ensemble or ()),
         source_language=source_language,
         target_language=target_language,
+        imports=imports or (),
     )
     pairs = zip(text.source, text.target, strict=True)
     first = 1

@@ -97,6 +97,7 @@ def serve(
     engine: options.Engine = EngineName.keras,
     source_language: options.SourceLanguage = None,
     target_language: options.TargetLanguage = None,
+    imports: options.Imports = None,
     *,
     decoding: dict[str, Any],
 ) -> None:
@@ -143,7 +144,7 @@ def serve(
         model,
         limits,
         engine=engine,
-        before_keras=backend.activate,
+        before_keras=functools.partial(backend.activate, imports=imports or ()),
         source_language=source_language,
         target_language=target_language,
         **decoding,

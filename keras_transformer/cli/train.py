@@ -2,12 +2,15 @@
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from keras_transformer.cli import backend
+from keras_transformer.cli import options
+from keras_transformer.errors import InputError
 
 
 def _print_schema(wanted: bool) -> None:
@@ -46,6 +49,14 @@ def train(
             help="Print the JSON schema of configs, for editors, and exit.",
         ),
     ] = False,
+    keys: Annotated[
+        bool,
+        typer.Option(
+            "--keys",
+            help="Print the config keys, or those that go with the words that follow.",
+        ),
+    ] = False,
+    imports: options.Imports = None,
     more: Annotated[
         list[str] | None, typer.Argument(metavar="KEY=VALUE", hidden=True)
     ] = None,
@@ -57,15 +68,22 @@ def train(
     """
     # Words after `--set a=1` arrive as arguments, the first one as the config.
     words = [*([str(config)] if config else []), *(more or ())]
+    if keys:
+        from keras_transformer.cli import config_keys
+
+        config_keys.print_keys(words)
+        return
     settings = [word for word in words if "=" in word and not Path(word).exists()]
     files = [word for word in words if word not in settings]
     if len(files) > 1:
         raise typer.BadParameter(f"give one config, got {' and '.join(files)}")
-    backend.activate(training=True)
+    backend.activate(training=True, imports=imports or ())
     from keras_transformer.training import config as configs
 
     path = files[0] if files else None
     loaded = configs.load_config(path, [*(overrides or ()), *settings])
+    if path is not None:
+        _refuse_names_of_runs(Path(path), loaded.training.callbacks)
     # A config that is refused does not wait for Keras.
     from keras_transformer.training import run
     from keras_transformer.training.distribution import WorkerLost
@@ -78,3 +96,17 @@ def train(
     except (KeyboardInterrupt, SystemExit):
         print("run the same command again to resume this run", file=sys.stderr)
         raise
+
+
+def _refuse_names_of_runs(path: Path, callbacks: Sequence[str]) -> None:
+    """Refuses callbacks that a run folder names and nobody else does."""
+    from keras_transformer.training.config.run_config import is_of_run
+
+    modules = [callback.partition(":")[0] for callback in callbacks]
+    unknown = [name for name in modules if name not in sys.modules]
+    if unknown and is_of_run(path):
+        raise InputError(
+            f"{path} is in a run folder, whose names are not imported, and its "
+            f"training.callbacks name {unknown[0]}; if you trust it, give --import "
+            f"{unknown[0]}"
+        )

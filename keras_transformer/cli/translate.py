@@ -16,6 +16,7 @@ from keras_transformer.cli import reading
 from keras_transformer.cli import writing
 from keras_transformer.cli.decoding_flags import with_decoding_flags
 from keras_transformer.engines import EngineName
+from keras_transformer.waiting import waiting
 
 if TYPE_CHECKING:
     from keras_transformer.translation.hypothesis import Hypothesis
@@ -23,12 +24,23 @@ if TYPE_CHECKING:
 _BATCHES_AT_ONCE = 8  # groups lines of similar length, within bounded memory
 
 
+def _first(line: int) -> str:
+    """What the first lines wait for."""
+    if line == 1:
+        return "compiling the search, and translating the first lines"
+    return f"translating from line {line}"
+
+
 @with_decoding_flags
 def translate(
     model: options.Model,
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="[FILE]", help="The lines. Default: standard input."),
+    ] = None,
     source: Annotated[
         Path | None,
-        typer.Option("--input", metavar="FILE", help="Default: standard input."),
+        typer.Option("--input", metavar="FILE", help="The same as FILE."),
     ] = None,
     output: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Default: standard output.")
@@ -50,6 +62,7 @@ def translate(
     engine: options.Engine = EngineName.keras,
     source_language: options.SourceLanguage = None,
     target_language: options.TargetLanguage = None,
+    imports: options.Imports = None,
     *,
     decoding: dict[str, Any],
 ) -> None:
@@ -72,28 +85,32 @@ def translate(
     converts once, into the user's cache; it refuses options that it lacks.
     """
     details = formats.asked(format, attention)
-    with reading.opened(source) as file, writing.writer(output) as write:
+    if file is not None and source is not None:
+        raise typer.BadParameter(f"give the input once, got {file} and {source}")
+    source = source or file
+    with reading.opened(source) as opened, writing.writer(output) as write:
         translator = model_folder.load_on(
             engine,
             model,
             *(ensemble or ()),
             source_language=source_language,
             target_language=target_language,
+            imports=imports or (),
             lacking={"attention": attention, "prefixes": prefixes is not None},
             decoding=decoding,
         )
         top_beams = translator.decoding.updated(decoding).top_beams
         details["return_alignments"] &= translator.attends
-        lines, ready = reading.incoming(file, source)
+        lines, ready = reading.incoming(opened, source)
         lines = reading.with_prefixes(reading.decoded(lines, source), prefixes)
         unknown = progress.UnknownWords(translator.known_words)
         first = 1
-        with progress.bar(file, output) as advance:
+        with progress.bar(opened, output) as advance:
             for piece in reading.pieces(lines, _BATCHES_AT_ONCE * batch_size, ready):
                 texts, starts = map(list, zip(*piece, strict=True))
                 if prefixes:
                     decoding["prefixes"] = starts
-                with progress.warnings_reported():
+                with waiting(_first(first), progress.say), progress.warnings_reported():
                     translations = cast(
                         "list[list[Hypothesis]]",
                         translator.translate(

@@ -12,7 +12,7 @@ import pydantic
 
 from keras_transformer.config.documented import with_arguments
 from keras_transformer.config.faults import first_fault
-from keras_transformer.config.faults import nearest
+from keras_transformer.config.faults import suggestion
 from keras_transformer.decoding_options import OPTIONS
 from keras_transformer.decoding_options import Option
 from keras_transformer.decoding_options import OptionTable
@@ -194,9 +194,7 @@ class DecodingOptions(pydantic.BaseModel, OptionTable):
         """
         for name, value in fields.items():
             if name not in OPTIONS:
-                raise InputError(
-                    f"unknown option {name}; did you mean {nearest(name, OPTIONS)!r}?"
-                )
+                raise InputError(f"unknown option {name}; {suggestion(name, OPTIONS)}")
             if value is None:
                 continue
             try:

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import typing
+from collections.abc import Collection
 from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
 import pydantic
 
+from keras_transformer.config.synonyms import SYNONYMS
+
+_ALIKE = 0.55  # from 0, nothing in common, to 1
 _LONGEST = 300  # characters of what somebody wrote, in a message
 
 
@@ -24,13 +30,15 @@ def first_fault(
         model: the class that was validated.
         where: what the path begins with, such as a file or a section; "" for nothing.
     """
-    fault, *others = error.errors()
+    faults = error.errors()
+    # A misspelt key is why another one is missing.
+    fault = next((f for f in faults if f["type"] == "extra_forbidden"), faults[0])
     keys, fields = _place(fault["loc"], model)
     path = ".".join([where, *keys]).strip(".")
     if fault["type"] == "extra_forbidden":
         key = str(fault["loc"][-1])[:_LONGEST]
-        path, near = f"{path}.{key}".strip("."), nearest(key, fields)
-        return f"unknown key {path}; did you mean {near!r}?"
+        path = f"{path}.{key}".strip(".")
+        return f"unknown key {path}; {suggestion(key, fields, keys, places(model))}"
     if fault["type"] == "missing":
         return f"{path} is missing"
     if fault["type"] == "model_type":
@@ -38,8 +46,8 @@ def first_fault(
     if fault["type"] == "value_error":
         return f"{path}: {fault['ctx']['error']}".removeprefix(": ")
     # Of a value that may be of several types, each has its fault.
-    also = [f["msg"] for f in others if _place(f["loc"], model)[0] == keys]
-    expected = " or ".join([fault["msg"], *also]).replace(" or Input should be", " or")
+    also = [_said(f) for f in faults if _place(f["loc"], model)[0] == keys]
+    expected = " or ".join(also).replace(" or Input should be", " or")
     return f"{path}: {expected}, got {_shown(fault['input'])}"
 
 
@@ -48,12 +56,73 @@ def _shown(value: Any) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
-def nearest(name: str, names: Iterable[str]) -> str:
-    """The one of `names` that looks most like `name`."""
+def _said(fault: Any) -> str:
+    """The sentence of a fault, without pydantic's prefix."""
+    if fault["type"] == "value_error":
+        return str(fault["ctx"]["error"])
+    return fault["msg"]
+
+
+def suggestion(
+    key: str,
+    fields: Collection[str],
+    section: Sequence[str] = (),
+    elsewhere: Mapping[str, Sequence[str]] | None = None,
+) -> str:
+    """What to write in place of an unknown key, as the end of a sentence.
+
+    Args:
+        key: as it was written.
+        fields: the keys that are known there.
+        section: the keys of the place.
+        elsewhere: of a run config, the paths at which each key is known; a key of
+            another section is suggested with its path.
+    """
+    word = key[:_LONGEST].strip().lower().replace("-", "_")
+    meant = SYNONYMS.get(word, "")
+    name = meant.rpartition(".")[2]
+    if name in fields and (not section or meant.startswith(f"{section[0]}.")):
+        return f"did you mean {name!r}?"
+    others = [*elsewhere.get(word, ())] if elsewhere else []
+    if others:
+        return f"that key belongs elsewhere: did you mean {' or '.join(others)}?"
+    if meant and elsewhere:
+        return f"did you mean {meant}?"
+    if close := _close(word, fields):
+        return f"did you mean {close!r}?"
+    return f"the keys there are {', '.join(fields)}"
+
+
+def _close(word: str, names: Iterable[str]) -> str:
+    """The name that looks most like a word; "" where none does."""
     import difflib  # for mistakes alone
 
-    # A stranger's name may be a megabyte.
-    return difflib.get_close_matches(name[:_LONGEST], names, n=1, cutoff=0.0)[0]
+    found = difflib.get_close_matches(word, names, n=1, cutoff=_ALIKE)
+    return found[0] if found else ""
+
+
+def places(
+    model: type[pydantic.BaseModel], prefix: str = ""
+) -> dict[str, list[str]] | None:
+    """The paths of each key of a run config; None for any other class.
+
+    Args:
+        model: the class.
+        prefix: of the paths; "" for a run config as a whole.
+    """
+    if not prefix and not {"training", "data"} <= model.model_fields.keys():
+        return None
+    found: dict[str, list[str]] = {}
+    for name, field in model.model_fields.items():
+        below = _model_in(field.annotation)
+        if prefix:
+            found.setdefault(name, []).append(prefix + name)
+        if below is not None and below.model_fields:
+            many = "[]" if typing.get_origin(field.annotation) is tuple else ""
+            inner = places(below, f"{prefix}{name}{many}.") or {}
+            for key, paths in inner.items():
+                found.setdefault(key, []).extend(paths)
+    return found
 
 
 def _place(
@@ -73,7 +142,11 @@ def _place(
 
 def _fields(annotation: Any) -> dict[str, Any]:
     """The fields of the model in an annotation such as `list[Model] | None`."""
-    fields = getattr(annotation, "model_fields", {})
-    for part in typing.get_args(annotation):
-        fields = fields or _fields(part)
-    return fields
+    return getattr(_model_in(annotation), "model_fields", {})
+
+
+def _model_in(annotation: Any) -> type[pydantic.BaseModel] | None:
+    if getattr(annotation, "model_fields", None):
+        return annotation
+    found = map(_model_in, typing.get_args(annotation))
+    return next(filter(None, found), None)

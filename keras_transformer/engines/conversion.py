@@ -78,12 +78,13 @@ def convert(
             "the engine ctranslate2 needs the package ctranslate2, which is not "
             "installed; run pip install ctranslate2, or use the engine keras"
         )
-    config = read_config(folder)
-    if config.model.kind != "transformer":
+    kind = read_json(folder).get("kind", "transformer")  # even of an unknown module
+    if kind != "transformer":
         raise InputError(
             f"the engine ctranslate2 runs models of kind transformer, and this one is "
-            f"{config.model.kind}; use the engine keras"
+            f"{str(kind)[:100]}; use the engine keras"
         )
+    config = read_config(folder)
     decoding = config.decoding.updated(options)
     check_options(decoding)
     languages, codes = config.languages, {}

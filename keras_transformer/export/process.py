@@ -44,7 +44,7 @@ def export(
             program registered itself, where no other process can import it from.
         RuntimeError: the process died, with the end of its messages.
     """
-    imports = _imports(translator.model.config)
+    imports = _imports(translator.model)
     with tempfile.TemporaryDirectory(prefix="keras-transformer-") as temporary:
         translator.save(Path(temporary) / "model")
         return export_folder(
@@ -109,11 +109,12 @@ def export_folder(
     return Path(result["path"])
 
 
-def _imports(config: Any) -> list[str]:
-    """The modules to import in a fresh process, which register what a config names."""
+def _imports(model: Any) -> list[str]:
+    """The modules to import in a fresh process, which hold what is not of here."""
+    from keras_transformer.models.kinds import is_own
     from keras_transformer.models.positions import position_module
 
-    position = getattr(config, "position", "none")
+    position = getattr(model.config, "position", "none")
     module = position_module(position)
     if module == "__main__":
         raise InputError(
@@ -121,7 +122,8 @@ def _imports(config: Any) -> list[str]:
             f"TensorFlow process that writes this export cannot import it; register it "
             f"in a module of its own, or export with KERAS_BACKEND=tensorflow"
         )
-    return [] if module is None else [module]
+    own = type(model).__module__ if is_own(model) else None
+    return [name for name in (module, own) if name is not None]
 
 
 def _run(task: str, environment: Mapping[str, str]) -> tuple[int, str]:

@@ -13,7 +13,6 @@ import numpy as np
 from keras_transformer.data.new_pieces import old_rows
 from keras_transformer.data.piece_table import PieceTable
 from keras_transformer.data.piece_table import common_special_ids
-from keras_transformer.models.kinds import KINDS
 from keras_transformer.models.weights import assign
 from keras_transformer.models.weights import weight_values
 
@@ -65,7 +64,7 @@ def with_new_vocabulary(
     sizes["vocabulary_size"] = sizes["target_vocabulary_size"] if shared else None
     ids = common_special_ids(new_tokenizers)
     config = model.config.from_dict({**model.config.model_dump(), **sizes, **ids})
-    new = KINDS[config.kind](config)
+    new = type(model)(config)
     begin_from(new, model, tokenizers, new_tokenizers)
     return new
 

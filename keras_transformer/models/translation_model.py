@@ -81,7 +81,8 @@ class TranslationModel(FusedTraining):
     `contract.Decodable` that maps ids (B, S) and (B, T) to logits (B, T, V).
 
     A subclass of a kind of this package is saved by `model.save` and `get_config` under
-    its own class. A model folder, which records only a kind, refuses it.
+    its own class, and by a model folder as `module.Class`; there it comes back once the
+    module is imported.
 
     Args:
         config: an object of `config_class`, or the dictionary of its fields.

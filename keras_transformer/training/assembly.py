@@ -21,6 +21,7 @@ from keras_transformer.data.piece_table import common_special_ids
 from keras_transformer.data.tokenizer import Tokenizer
 from keras_transformer.errors import InputError
 from keras_transformer.evaluation import check_options
+from keras_transformer.models.kinds import num_weights
 from keras_transformer.models.translation_model import TranslationModel
 from keras_transformer.training import batch_rule
 from keras_transformer.training import run_folder
@@ -137,7 +138,7 @@ def build_parts(
     learning = sum(math.prod(weight.shape) for weight in model.trainable_weights)
     fewer = training.lora is not None or training.freeze
     say(
-        f"{model.config.num_weights:,} weights"
+        f"{num_weights(model):,} weights"
         + (f" ({learning:,} learn)" if fewer else "")
         + f"; {len(batches)} batches an epoch in "
         f"{len(batches.shapes)} shapes of about "

@@ -8,6 +8,7 @@ import datetime
 import math
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable
 from collections.abc import Sequence
@@ -22,30 +23,41 @@ from keras_transformer.errors import InputError
 from keras_transformer.evaluation import evaluate
 from keras_transformer.training.report import say
 
+_LONG = 2.0  # seconds of a step that are told
 _HANGUP = getattr(signal, "SIGHUP", None)  # not on Windows
 
 
 class Progress(keras.callbacks.Callback):
     """Prints a line with loss, rate, tokens a second and the time left.
 
-    It may be used in several `fit` calls: the time between them does not count.
+    It may be used in several `fit` calls: the time between them does not count, nor
+    that of steps that waited for their program to be compiled.
 
     Args:
         step: the number of steps before this `fit`.
         steps: the number of steps of the whole training.
         tokens_per_step: the mean number of target tokens of a batch.
         interval: the seconds of training between lines.
+        compiling: a callback before this one in each `fit`, which knows those steps.
     """
 
     def __init__(
-        self, step: int, steps: int, tokens_per_step: float, interval: float = 20.0
+        self,
+        step: int,
+        steps: int,
+        tokens_per_step: float,
+        interval: float = 20.0,
+        compiling: CompileTime | None = None,
     ) -> None:
         super().__init__()
+        self._compiling = compiling
+        self._first = step
         self.step = step
         self.steps = steps
         self.tokens_per_step = tokens_per_step
         self.interval = interval
-        self._seen = (0.0, step)  # (seconds of training, step) of the last line
+        self._said = 0.0  # seconds of training before the last line
+        self._seen = (0.0, 0)  # and (seconds, steps) without those of compiling
         self._seconds = 0.0  # in earlier calls of `fit`
 
     def on_train_begin(self, logs: Any = None) -> None:
@@ -57,21 +69,31 @@ class Progress(keras.callbacks.Callback):
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         self.step += 1
         seconds = self._seconds + time.monotonic() - self._began
-        last_seconds, step = self._seen
-        duration = seconds - last_seconds
-        if duration < self.interval and self.step < self.steps:
+        if seconds - self._said < self.interval and self.step < self.steps:
             return
-        speed = (self.step - step) / max(duration, 1e-9)
-        remaining = datetime.timedelta(seconds=int((self.steps - self.step) / speed))
+        self._said = seconds
         values = "  ".join(
             f"{name} {_number(value):.4g}" for name, value in (logs or {}).items()
         )
-        say(
-            f"step {self.step}/{self.steps}  {values}  "
-            f"{speed * self.tokens_per_step:,.0f} tokens/s  "
-            f"{remaining} left"
-        )
-        self._seen = (seconds, self.step)
+        say(f"step {self.step}/{self.steps}  {values}{self._speed(seconds)}")
+
+    def _speed(self, seconds: float) -> str:
+        """Tokens a second since the last line, and the time left at the mean speed.
+
+        Nothing where all steps since then were compiled.
+        """
+        steps = self.step - self._first
+        if self._compiling is not None:
+            seconds -= self._compiling.seconds
+            steps -= self._compiling.count
+        last_seconds, last_steps = self._seen
+        duration, number = seconds - last_seconds, steps - last_steps
+        if number < 1:
+            return ""
+        self._seen = (seconds, steps)
+        rate = self.tokens_per_step * number / max(duration, 1e-9)
+        left = int((self.steps - self.step) * max(seconds, 1e-9) / steps)
+        return f"  {rate:,.0f} tokens/s  {datetime.timedelta(seconds=left)} left"
 
 
 class TranslationScores(keras.callbacks.Callback):
@@ -229,43 +251,66 @@ class StopOnNaN(keras.callbacks.Callback):
 
 
 class CompileTime(keras.callbacks.Callback):
-    """Says once how long it took until the step was compiled for every shape.
+    """Says what a long step waits for, and once how long all such steps took.
 
     It may be used in several `fit` calls. The time is that of the first step of each
     shape, which waits for its program to be compiled, or read from a cache.
 
     Args:
-        count: the number of shapes that batches have.
-        say: a function that receives the message.
+        shapes: the number of shapes that batches have, each with a program of its own;
+            0 where a graph serves several.
+        say: a function that receives the messages.
 
     Attributes:
-        shape_of: a function from the number of a step since `fit` began to the shape of
-            its batch.
+        shape_of: a function from the number of a step since `fit` began to the shapes
+            of the arrays of its batch.
+        count: the number of such steps.
+        seconds: their time.
     """
 
-    def __init__(self, count: int, say: Callable[[str], None]) -> None:
+    def __init__(self, shapes: int, say: Callable[[str], None]) -> None:
         super().__init__()
         self.shape_of: Callable[[int], Any] = int
+        self.count = 0
+        self.seconds = 0.0
         self._say = say
-        self._count = count
+        self._shapes = shapes
         self._seen: set[Any] = set()
         self._began = 0.0
-        self._seconds = 0.0
+        self._timer: threading.Timer | None = None
 
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
         self._began = time.monotonic()
+        if len(self._seen) < (self._shapes or 2):  # a thread, not for each step
+            self._timer = threading.Timer(_LONG, self._tell, [batch])
+            self._timer.daemon = True
+            self._timer.start()
+
+    def _tell(self, batch: int) -> None:
+        """Says what a long step waits for, in another thread."""
+        shape = self.shape_of(batch)  # by now its batch is read
+        if shape is not None and shape not in self._seen:
+            self._say(f"compiling for {_sizes(shape)} ...")
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        self.close()
         shape = self.shape_of(batch)
         if shape in self._seen:
             return
         self._seen.add(shape)
-        self._seconds += time.monotonic() - self._began
-        if len(self._seen) == self._count:
+        self.count += 1
+        self.seconds += time.monotonic() - self._began
+        if len(self._seen) == self._shapes:
             self._say(
-                f"the training step is compiled for all {self._count} shapes: "
-                f"{self._seconds:.1f} s"
+                f"the training step is compiled for all {self._shapes} shapes: "
+                f"{self.seconds:.1f} s"
             )
+
+    def close(self) -> None:
+        """No step is under way any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
 
 class UnreadLogs(keras.callbacks.CallbackList):
@@ -347,6 +392,16 @@ class AverageWeights(keras.callbacks.Callback):
         if self._kept:
             rows = zip(*(weights for _, weights in self._kept), strict=True)
             self.model.set_weights([np.mean(values, axis=0) for values in rows])
+
+
+def _sizes(shapes: Any) -> str:
+    """The shapes of the arrays of a batch, for people."""
+    try:
+        (rows, length), *others = dict.fromkeys(shapes)
+    except (TypeError, ValueError):  # not of a batch of source and target
+        return "a new shape"
+    tokens = " and ".join(str(shape[-1]) for shape in ((rows, length), *others))
+    return f"batches of {rows} sentences of {tokens} tokens"
 
 
 def _number(value: Any) -> float:

@@ -79,6 +79,18 @@ class TrainingPairs:
     bpe_dropout: BPEDropout | None
 
 
+def read_test(data: DataSection) -> ParallelText | None:
+    """The test text of a run; None where the config has none.
+
+    Raises:
+        InputError: where a file of it is faulty.
+    """
+    if data.phrasebook is None:
+        return _read(data.test)
+    source, target = data.phrasebook.split("-")
+    return ParallelText(*phrasebook.load(source, target, "test"))
+
+
 class Corpora:
     """The texts of a run.
 

@@ -19,7 +19,8 @@ from keras_transformer.metrics import GradientNorm
 from keras_transformer.metrics import NegativeLogLikelihood
 from keras_transformer.metrics import TokenAccuracy
 from keras_transformer.model_folder import load_weights
-from keras_transformer.models import KINDS
+from keras_transformer.models.kinds import model_class
+from keras_transformer.models.kinds import refuse_unrestorable
 from keras_transformer.models.new_vocabulary import begin_from
 from keras_transformer.models.translation_model import TranslationModel
 from keras_transformer.training.config import RunConfig
@@ -126,10 +127,16 @@ def begin_from_trained(
 def new_model(
     config: RunConfig, tokenizers: Sequence[Tokenizer], precision: str = "float32"
 ) -> TranslationModel:
-    """The model of a `RunConfig` with fresh weights, not compiled."""
+    """The model of a `RunConfig` with fresh weights, not compiled.
+
+    Raises:
+        InputError: where it is of a subclass that no file would bring back.
+    """
     sizes = [tokenizer.vocabulary_size for tokenizer in tokenizers]
     model_config = config.translation_config(*sizes, **common_special_ids(tokenizers))
-    return KINDS[model_config.kind](model_config, dtype=precision)
+    model = model_class(config.model["kind"])(model_config, dtype=precision)
+    refuse_unrestorable(model, "a model folder, which a run ends with, holds")
+    return model
 
 
 def make_optimizer(training: TrainingSection, model: TranslationModel) -> Any:

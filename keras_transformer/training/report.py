@@ -6,6 +6,8 @@ import contextlib
 import datetime
 import os
 import sys
+import time
+from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,7 +25,8 @@ from keras_transformer.training.config import strict_yaml
 
 _CARD = """# A translation model
 
-{step} steps of `keras-transformer train` on the {backend} backend, {date}.
+{step} steps of `keras-transformer train` on the {backend} backend, {date}. The weights
+are {weights}.
 
 ## Use
 
@@ -54,6 +57,30 @@ def say(text: str) -> None:
         print(escaped(text), file=sys.stderr, flush=True)
 
 
+class Counting:
+    """Lines that say how many of some sentences are translated, every ten seconds.
+
+    Args:
+        what: the beginning of the lines.
+        say: a function that receives them.
+        interval: the seconds between them.
+    """
+
+    def __init__(
+        self, what: str, say: Callable[[str], None], interval: float = 10.0
+    ) -> None:
+        self._what = what
+        self._say = say
+        self._interval = interval
+        self._last = time.monotonic()
+
+    def __call__(self, done: int, count: int) -> None:
+        now = time.monotonic()
+        if now - self._last >= self._interval and done < count:
+            self._last = now
+            self._say(f"{self._what}: {done} of {count} translated")
+
+
 def print_test(
     text: ParallelText, hypotheses: Sequence[str], scores: Iterable[Score]
 ) -> None:
@@ -82,6 +109,7 @@ def model_card(
     step: int,
     lines: Iterable[str],
     known_words: KnownWords | None = None,
+    weights: str = "those of the last step",
 ) -> str:
     """The README.md of a model folder.
 
@@ -90,6 +118,7 @@ def model_card(
         step: the number of updates.
         lines: the scores as text lines.
         known_words: the `KnownWords` of the model, if known.
+        weights: what the weights are, such as the mean of which steps.
     """
     scores = "\n".join(f"* {line}" for line in lines) or "* not scored"
     facts = known_words.info() if known_words else {}
@@ -99,6 +128,7 @@ def model_card(
     return _CARD.format(
         step=step,
         backend=backends.name,
+        weights=weights,
         date=datetime.datetime.now(datetime.UTC).date(),
         languages=_languages(config),
         words=words,
@@ -123,7 +153,7 @@ def _languages(config: RunConfig) -> str:
 
 def _plain(config: RunConfig) -> dict[str, Any]:
     """A config's sections, without the places that files have on this machine."""
-    sections = config.model_dump(mode="json", exclude_none=True)
+    sections = config.plain()
     for name in {*sections} & {"data", "model", "tokenizer", "output"}:
         sections[name] = _without_places(sections[name])
     return sections

@@ -8,6 +8,7 @@ import signal
 import time
 from collections.abc import Callable
 from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from typing import NamedTuple
@@ -24,6 +25,7 @@ from keras_transformer.evaluation import Score
 from keras_transformer.evaluation import evaluate
 from keras_transformer.models import weights
 from keras_transformer.training import advice
+from keras_transformer.training import own_callbacks
 from keras_transformer.training import report
 from keras_transformer.training import run_folder
 from keras_transformer.training import run_opening
@@ -51,6 +53,7 @@ from keras_transformer.training.corpora import languages_of
 from keras_transformer.training.distribution import open_distribution
 from keras_transformer.training.logs import RunLog
 from keras_transformer.training.moving_average import averaged
+from keras_transformer.training.own_callbacks import OwnCallbacks
 from keras_transformer.training.run_state import Before
 from keras_transformer.training.run_state import State
 from keras_transformer.training.run_state import regular_checkpoints
@@ -58,6 +61,7 @@ from keras_transformer.training.run_state import restored
 from keras_transformer.training.stepping import train_steps
 from keras_transformer.training.validation import best_steps
 from keras_transformer.training.validation import fruitless
+from keras_transformer.waiting import waiting
 
 _BOOTSTRAP = 1000  # bootstrap samples, for the confidence intervals of the test
 
@@ -83,11 +87,17 @@ class Interrupted(Exception):
         self.exit_code = 128 + number
 
 
-def train(config: RunConfig) -> list[Score] | None:
+def train(config: RunConfig, callbacks: Sequence[Any] = ()) -> list[Score] | None:
     """Trains a model by a `RunConfig`, or resumes its run folder.
 
     Prints progress to standard error and the scores of the test text to standard
     output. Leaves `averaged/` and `best/` in the run folder: model folders.
+
+    Args:
+        config: a `RunConfig`.
+        callbacks: callbacks of Keras, beside those of `training.callbacks`. They see
+            one training whose epochs end at validations, checkpoints and log lines, see
+            docs/callbacks.md. Of several processes the first has them.
 
     Returns:
         The scores of the test text, or None where there is none.
@@ -97,6 +107,8 @@ def train(config: RunConfig) -> list[Score] | None:
         Interrupted: where a signal stopped it; the run can be resumed.
     """
     training = config.training
+    own_callbacks.check(callbacks, "callbacks holds a")
+    factories = own_callbacks.factories(config)
     with contextlib.ExitStack() as stack:
         distribution = stack.enter_context(
             open_distribution(training.distribution, training.devices)
@@ -121,7 +133,10 @@ def train(config: RunConfig) -> list[Score] | None:
             state.files[run_folder.ENCODED] = parts.encoded
         if distribution.is_chief:
             log = stack.enter_context(RunLog(config.output, state.step, say))
-        return Run(config, distribution, parts, state, metrics, log, say).train()
+        run = Run(config, distribution, parts, state, metrics, log, say)
+        if distribution.is_chief and not run.is_done():
+            run.call_back([*own_callbacks.made(factories, config), *callbacks])
+        return run.train()
 
 
 def _say_nothing(text: str) -> None:
@@ -161,19 +176,37 @@ class Run:
         self.log = log
         self.say = say
         steps = config.training.steps
-        self.progress = Progress(state.step, steps, self._tokens_per_step())
         self.compiling = self._compile_time()
+        self.progress = Progress(
+            state.step, steps, self._tokens_per_step(), compiling=self.compiling
+        )
+        self.own = OwnCallbacks((), self.model, steps)
+
+    def call_back(self, callbacks: Sequence[Any]) -> None:
+        """Tells callbacks of the user about the training."""
+        self.own = OwnCallbacks(callbacks, self.model, self.config.training.steps)
 
     def train(self) -> list[Score] | None:
         """See the function `train`."""
-        if self._done():
+        if self.is_done():
             self.say(f"finished already: {self._why_done()}")
-        with StopOnSignal(self.distribution.any) as stop:
-            while not self._done():
-                self._train_window(stop)
+        else:
+            self._train()
         return self._finish(self.config.training)
 
-    def _done(self) -> bool:
+    def _train(self) -> None:
+        self.own.begin()
+        try:
+            with StopOnSignal(self.distribution.any) as stop:
+                while not self.is_done():
+                    self._train_window(stop)
+        except Interrupted:
+            self.own.end()
+            raise
+        self.own.end()
+
+    def is_done(self) -> bool:
+        """Whether no step is left to train."""
         return self.state.ended or self.state.step >= self.config.training.steps
 
     def _why_done(self) -> str:
@@ -187,9 +220,11 @@ class Run:
         )
 
     def _compile_time(self) -> CompileTime | None:
-        if not self.model.jit_compile:
+        if not backends.compiles_training:
             return None
-        return CompileTime(len(self.batches.shapes), self.say)
+        # A graph without XLA serves several shapes.
+        shapes = len(self.batches.shapes) if self.model.jit_compile else 0
+        return CompileTime(shapes, self.say)
 
     def _tokens_per_step(self) -> float:
         return self.batches.num_tokens / len(self.batches)
@@ -201,6 +236,7 @@ class Run:
         state, training = self.state, self.config.training
         multiples = [_next_multiple(state.step, every) for every in training.intervals]
         end = min(training.steps, *multiples)
+        self.own.begin_epoch(state.step)
         logs = self._fit(end, stop)
         state.is_cut = state.step < end
         if not state.is_cut:
@@ -209,6 +245,10 @@ class Run:
                 logs |= self._validate()
             if self.log:
                 self.log.add(state.step, logs)
+            self.own.end_epoch(state.step, logs)
+            if self.distribution.any(self.own.stopped):
+                self.say(f"a callback ends the training at step {state.step}")
+                state.ended = True
         else:
             variables = metric_variables(self.model)
             self.metrics = [(v, backends.to_numpy(v)) for v in variables]
@@ -216,7 +256,7 @@ class Run:
             state.regular.append(state.step)
         number = stop.agreed()  # or another process got it meanwhile
         is_stored = True
-        if number or self._done() or self._regular(state.step):
+        if number or self.is_done() or self._regular(state.step):
             snapshot = take_snapshot(self.model)
             is_stored = not self.distribution.is_chief or self._checkpoint(snapshot)
         if number:
@@ -243,7 +283,7 @@ class Run:
                 self.batches,
                 state.step,
                 end,
-                [*progress, resume, nan, stop],
+                [*progress, resume, nan, stop, self.own],
                 self.distribution.part,
                 self.compiling,
             )
@@ -283,7 +323,8 @@ class Run:
             return {}
         state, training = self.state, self.config.training
         with averaged(self.model):
-            logs, samples = self.validation.run()
+            with waiting(f"step {state.step}: validation", self.say):
+                logs, samples = self.validation.run(self.say)
             text = "  ".join(f"{name} {value:.4g}" for name, value in logs.items())
             self.say(f"step {state.step}: {text}")
             # Other hardware may round the score differently, so all processes take the
@@ -302,7 +343,7 @@ class Run:
         if self.log:
             values = [line.get("val_bleu") for line in (*self.log.lines, logs)]
             warmed_up = state.step >= training.warmup_steps
-            if warning := advice.of_bleu(values, self._done(), warmed_up):
+            if warning := advice.of_bleu(values, self.is_done(), warmed_up):
                 self.say(f"warning: {warning}")
         return logs
 
@@ -316,7 +357,7 @@ class Run:
         except InputError as error:
             self.say(f"warning: {error}; this checkpoint is skipped")
             return False
-        if self._done() or self._regular(state.step):
+        if self.is_done() or self._regular(state.step):
             last = max(training.keep_checkpoints, training.average_last or 0)
             best = max(training.keep_best, training.average_best or 0)
             latest = set(list(self._regular_checkpoints())[-last:])
@@ -326,15 +367,21 @@ class Run:
         return True
 
     def _save_best(self, scores: str) -> None:
-        card = self._card([f"Validation, greedy: {scores}"])
+        weights = f"those of step {self.state.step}, the best in validation"
+        card = self._card([f"Validation, greedy: {scores}"], weights)
         try:
             self.translator.save(self.folder / "best", card)
         except InputError as error:
             self.say(f"warning: {error}; training continues without it")
 
-    def _card(self, lines: list[str]) -> str:
+    def _card(self, lines: list[str], weights: str) -> str:
+        """The card of a model; `weights` says what its weights are."""
         known_words = self.translator.known_words
-        return report.model_card(self.config, self.state.step, lines, known_words)
+        ema = self.config.training.ema
+        if ema is not None:
+            weights = f"the moving average, with {ema} of it kept at each step"
+        step = self.state.step
+        return report.model_card(self.config, step, lines, known_words, weights)
 
     def _regular(self, step: int) -> bool:
         return step % self.config.training.checkpoint_every == 0
@@ -364,7 +411,13 @@ class Run:
             tested = None if self.test_text is None else self._test(self.test_text)
             if self.distribution.is_chief:
                 lines = [f"Test: {score}" for score in tested.scores] if tested else []
-                self.translator.save(self.folder / "averaged", self._card(lines))
+                weights_of = f"the mean of steps {', '.join(map(str, steps))}"
+                if len(steps) == 1:
+                    weights_of = f"those of step {steps[0]}"
+                elif not steps:
+                    weights_of = f"those of step {self.state.step}"
+                card = self._card(lines, weights_of)
+                self.translator.save(self.folder / "averaged", card)
         self.say(f"model folder: {self.folder / 'averaged'}")
         if words := self.translator.known_words:
             self.say(f"the model knows {words.summary}")
@@ -383,7 +436,10 @@ class Run:
     def _test(self, text: ParallelText) -> _Tested:
         self.say(f"translating {len(text)} test lines")
         codes = languages_of(self.config.data.test)
-        hypotheses = cast(list[str], self.translator.translate(text.source, **codes))
+        with self.translator.watched(report.Counting("test", self.say)):
+            lines = self.translator.translate(text.source, **codes)
+        hypotheses = cast(list[str], lines)
+        self.say("scoring the translations")
         options = self.config.evaluation.model_dump()
         scores = evaluate(hypotheses, text.target, confidence=_BOOTSTRAP, **options)
         return _Tested(text, hypotheses, scores)

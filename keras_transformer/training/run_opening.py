@@ -120,7 +120,8 @@ def _refuse_difference(
     if lines and has_weights(folder):
         raise InputError(
             f"{folder} was begun with another config ({'; '.join(lines)}); "
-            f"choose another output, or go back to that config"
+            f"choose another output, with model.folder {folder / 'averaged'} to begin "
+            f"with its weights, or go back to that config"
         )
     if lines:
         begin_anew(folder)

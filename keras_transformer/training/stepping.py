@@ -39,7 +39,7 @@ def train_steps(
     with AheadBatches(dataset, lambda b: backends.on_device(check(b))) as ahead:
         if compiling is not None:
             compiling.shape_of = ahead.shapes.get
-            callbacks = [*callbacks, compiling]
+            callbacks = [compiling, *callbacks]
         try:
             history = model.fit(
                 ahead,
@@ -52,4 +52,7 @@ def train_steps(
             if ahead.error is None:
                 raise
             raise ahead.error from None  # TensorFlow has replaced it
+        finally:
+            if compiling is not None:
+                compiling.close()
     return {name: values[-1] for name, values in history.history.items()}

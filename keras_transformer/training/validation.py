@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
@@ -12,6 +13,7 @@ from keras_transformer.config.decoding import GREEDY
 from keras_transformer.data.parallel_text import ParallelText
 from keras_transformer.evaluation import evaluate
 from keras_transformer.training.corpora import LanguageCodes
+from keras_transformer.training.report import Counting
 from keras_transformer.translator import Translator
 
 #: The step and the score of each validation; higher scores are better.
@@ -51,8 +53,13 @@ class Validation:
         self.options = options
         self.languages: LanguageCodes = languages or {}
 
-    def run(self) -> tuple[dict[str, float], tuple[list[str], list[str], list[str]]]:
-        """The scores, `{name: float}`, and some sources, translations, references."""
+    def run(
+        self, say: Callable[[str], None] = lambda text: None
+    ) -> tuple[dict[str, float], tuple[list[str], list[str], list[str]]]:
+        """The scores, `{name: float}`, and some sources, translations, references.
+
+        `say` receives how far the translation is.
+        """
         model: Any = self.translator.model  # no ensemble, which does not learn
         text = self.text
         results = model.evaluate(
@@ -61,10 +68,9 @@ class Validation:
         # Not `loss`, which is Keras' mean of batch means.
         names = ("nll", "token_accuracy")
         values = {f"val_{name}": float(results[name]) for name in names}
-        hypotheses = cast(
-            list[str],
-            self.translator.translate(text.source, **self.languages, **GREEDY),
-        )
+        with self.translator.watched(Counting("validation", say)):
+            lines = self.translator.translate(text.source, **self.languages, **GREEDY)
+        hypotheses = cast(list[str], lines)
         metrics = ("bleu", "chrf") if self.metric == "chrf" else ("bleu",)
         scores = evaluate(hypotheses, text.target, metrics=metrics, **self.options)
         for name, score in zip(metrics, scores, strict=True):

@@ -77,6 +77,8 @@ class BatchSearch:
 
     def __init__(self, model: TranslationModel | Ensemble) -> None:
         self.model = model
+        #: Receives the sentences that a search has finished, and all of the call.
+        self.progress: Callable[[int, int], None] | None = None
         self._search = backends.compile(functools.partial(search, model), model)
         self._scores = backends.compile(functools.partial(token_scores, model), model)
         self._reread = backends.compile(functools.partial(reread, model), model)
@@ -130,9 +132,13 @@ class BatchSearch:
                 return list(found)
 
         jobs = list(zip(batches, shapes, strict=True))
+        done = 0
         for rows, batch in zip(batches, self._map(translate, jobs), strict=True):
             for row, hypotheses in zip(rows, batch, strict=True):
                 results[row] = hypotheses
+            done += len(rows)
+            if self.progress is not None:
+                self.progress(done, len(sentences))
         return results
 
     def compile(

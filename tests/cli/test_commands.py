@@ -186,7 +186,7 @@ def test_average_passes_its_arguments_on(model, invoke, monkeypatch, tmp_path):
 def test_compile_says_what_is_kept_and_where(
     model, invoke, monkeypatch, backend, variables, folder
 ):
-    monkeypatch.setattr("keras_transformer.cli.backend.activate", lambda: None)
+    monkeypatch.setattr("keras_transformer.cli.backend.activate", lambda imports: None)
     for name, value in {"KERAS_BACKEND": backend, **variables}.items():
         monkeypatch.setenv(name, value)
     result = invoke("compile", model, "--batch-size", 8, "--beam-size", 3)

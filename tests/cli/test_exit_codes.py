@@ -45,7 +45,7 @@ def test_bad_input_is_2_and_one_line(start):
 def test_bad_arguments_are_2(arguments, invoke):
     result = invoke(*arguments)
     assert result.exit_code == 2
-    assert "Error: " in result.stderr
+    assert result.stderr.startswith("error: ") and result.stderr.count("\n") == 1
     assert "Traceback" not in result.stderr
 
 
@@ -59,6 +59,13 @@ TAKES_A_LIST = {
     ("evaluate", "--reference"),
     ("compare", "--reference"),
     ("export", "--suppressed-tokens"),
+    *(
+        (command, "--import")
+        for command in (
+            *("train", "translate", "score", "evaluate", "average", "export"),
+            *("attention", "info", "compile", "serve"),
+        )
+    ),
 }
 
 

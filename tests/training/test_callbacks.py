@@ -1,6 +1,7 @@
 """Callbacks that plain `fit` can use."""
 
 import signal
+import threading
 
 import keras
 import numpy as np
@@ -129,3 +130,47 @@ def test_the_time_of_compiling_is_said_when_the_last_shape_has_come(monkeypatch)
             compiling.on_train_batch_end(batch)
         assert len(lines) == (len(set(shapes)) == 2)
     assert lines == ["the training step is compiled for all 2 shapes: 12.0 s"]
+
+
+@pytest.mark.no_backend
+def test_a_long_step_says_what_it_is_compiled_for_and_no_later_one(monkeypatch):
+    class Timer(threading.Timer):
+        """Comes at once, as if the step took long."""
+
+        def start(self):
+            self.function(*self.args)
+
+    monkeypatch.setattr(module.threading, "Timer", Timer)
+    lines = []
+    for count in (2, 0):  # 0: a graph that serves several
+        compiling = CompileTime(count, lines.append)
+        arrays = [((64, 32), (64, 40)), ((64, 32), (64, 40)), ((8, 16), (8, 16)), None]
+        compiling.shape_of = [*arrays, ((4, 8), (4, 8))].__getitem__
+        for batch in range(5):
+            compiling.on_train_batch_begin(batch)
+            compiling.on_train_batch_end(batch)
+        told = [line for line in lines if line.startswith("compiling for ")]
+        assert told == [
+            "compiling for batches of 64 sentences of 32 and 40 tokens ...",
+            "compiling for batches of 8 sentences of 16 tokens ...",
+        ]
+        lines.clear()
+
+
+def test_progress_leaves_out_the_steps_that_compiled(monkeypatch):
+    now, lines = [0.0], []
+    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(module, "say", lines.append)
+    compiling = CompileTime(1, lambda text: None)
+    compiling.shape_of = lambda batch: "the same"
+    progress = Progress(0, 100, tokens_per_step=50.0, compiling=compiling)
+    progress.on_train_begin()
+    for batch, seconds in enumerate([60.0, 5.0, 5.0, 5.0, 5.0]):
+        compiling.on_train_batch_begin(batch)
+        now[0] += seconds
+        compiling.on_train_batch_end(batch)
+        progress.on_train_batch_end(batch, {"loss": 2.5})
+    assert lines == [
+        "step 1/100  loss 2.5",
+        "step 5/100  loss 2.5  10 tokens/s  0:07:55 left",
+    ]

@@ -39,7 +39,7 @@ def test_each_kind_has_its_own_fields_and_presets(load, kind):
     ("model", "message"),
     [
         ("{kind: [1]}", r"model\.kind: \[1\] is not available; use transformer, recur"),
-        ("{kind: recurrent, num_heads: 8}", r"key model\.num_heads; did you mean 'num"),
+        ("{kind: recurrent, num_heads: 8}", r"num_heads: it is one of kind transf"),
         ("{kind: recurrent, preset: big}", "expected one of tiny, base, got 'big'"),
         ("{kind: recurrent, pad_id: 1}", r"model\.pad_id is decided by the tokenizer"),
         ("{kind: convolutional, kernel_size: 4}", "4 is even, .* use an odd kernel_s"),

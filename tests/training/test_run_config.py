@@ -66,6 +66,7 @@ def test_every_key_but_the_texts_has_the_default_of_the_paper(load):
         "validate_every": 1000,
         "checkpoint_every": 1000,
         "log_every": None,
+        "callbacks": (),
         "keep_checkpoints": 10,
         "keep_best": 0,
         "best_metric": "bleu",

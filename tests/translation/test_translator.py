@@ -226,7 +226,7 @@ def edit(path, **changes):
         (lambda f: cut(f / "tokenizer.model"), "tokenizer"),
         (lambda f: (f / "model.weights.h5").write_bytes(b"PK"), "is not a weights"),
         (lambda f: edit(f / "config.json", format_version=9), "format_version 9"),
-        (lambda f: edit(f / "config.json", kind="other"), "lacks or misspells"),
+        (lambda f: edit(f / "config.json", kind="other"), "kind .other. is not"),
         (
             lambda f: edit(f / "config.json", tokenizer={"source": "../x"}),
             "lacks or misspells",

@@ -183,3 +183,12 @@ def test_what_is_no_part_of_a_search_makes_no_program(translator, monkeypatch):
     assert len(set(keys)) == 1
     translator.translate(["a b"], beam_size=2)
     assert len(set(keys)) == 2
+
+
+def test_a_translation_tells_how_far_it_is(translator):
+    told = []
+    lines = lines_of(translator.tokenizer)
+    with translator.watched(lambda *counts: told.append(counts)):
+        translator.translate(lines, batch_size=1, beam_size=1, max_length=4)
+    translator.translate(lines[:1], beam_size=1, max_length=4)
+    assert told == [(1, 3), (2, 3), (3, 3)]

@@ -7,13 +7,23 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pydantic
+
 from keras_transformer.config import KINDS
 from keras_transformer.config import TranslationConfig
-from keras_transformer.config.faults import nearest
+from keras_transformer.config import config_class
+from keras_transformer.config.decoding import DecodingOptions
+from keras_transformer.config.faults import places
+from keras_transformer.config.faults import suggestion
+from keras_transformer.config.own_kinds import module_of
 from keras_transformer.data.tokenizer_files import tokenizer_files
 from keras_transformer.errors import InputError
 from keras_transformer.training.config.data_section import VOCABULARY_SIZE
+from keras_transformer.training.config.data_section import DataSection
+from keras_transformer.training.config.data_section import TokenizerSection
 from keras_transformer.training.config.section import expanded
+from keras_transformer.training.config.training_section import TrainingSection
+from keras_transformer.user_modules import import_module
 
 _NEW = "new_vocabulary"
 _SIZES = ("vocabulary_size", "source_vocabulary_size", "target_vocabulary_size")
@@ -61,28 +71,39 @@ def resolve(section: Any, folder: Path) -> dict[str, Any]:
             given = {"folder": initial, _NEW: True} if new else {"folder": initial}
             return {**given, **_whole(kind, fields), **ids}
         contents = _read(Path(initial))
-        trained = contents.model
+        trained, trained_kind = contents.model, contents.kind
         if new and contents.languages is not None:
             raise ValueError(
                 f"model.{_NEW} does not go with the multilingual {initial}, whose "
                 f"languages have ids in its vocabulary; remove it"
             )
-        if kind not in (None, trained.kind):
+        if kind not in (None, trained_kind):
             raise ValueError(
                 f"model.kind {kind!r} is not that of the trained model.folder, "
-                f"{trained.kind!r}; remove it"
+                f"{trained_kind!r}; remove it"
             )
-        _check_keys(fields, trained.kind)
+        _check_keys(fields, trained_kind)
         if not begun and not new:
             ids = trained.special_ids
         return {
-            "kind": trained.kind,
+            "kind": trained_kind,
             "folder": initial,
             **({_NEW: True} if new else {}),
             **_trained_fields(trained, fields),
             **ids,
         }
     return _whole(kind or _DEFAULTS["kind"], fields, preset or _DEFAULTS["preset"])
+
+
+def import_kind(section: Any) -> None:
+    """Imports the module of a `kind` of the form `module.Class`.
+
+    Raises:
+        ValueError: where it cannot be imported.
+    """
+    kind = section.get("kind") if isinstance(section, Mapping) else None
+    if (module := module_of(kind)) is not None:
+        import_module(module, "model.kind")
 
 
 def is_resolved(section: Any) -> bool:
@@ -105,27 +126,43 @@ def without_ids(section: Mapping[str, Any]) -> dict[str, Any]:
 
 def _whole(kind: Any, fields: Mapping[str, Any], preset: Any = None) -> dict[str, Any]:
     """Kind and fields; without a preset, `fields` are all."""
-    if not isinstance(kind, str) or kind not in KINDS:
-        raise ValueError(
-            f"model.kind: {kind!r} is not available; use {', '.join(KINDS)}"
-        )
+    of_kind = _config_class(kind)
     _check_keys(fields, kind)
     fields = {**fields, "vocabulary_size": VOCABULARY_SIZE}
     if preset is None:
-        config = KINDS[kind].from_dict(fields)
-    elif preset in list(KINDS[kind].presets):
-        config = KINDS[kind].from_preset(preset, **fields)
+        config = of_kind.from_dict(fields)
+    elif preset in list(of_kind.presets):
+        config = of_kind.from_preset(preset, **fields)
     else:
         raise ValueError(
-            f"model.preset: expected one of {', '.join(KINDS[kind].presets)}, got "
+            f"model.preset: expected one of {', '.join(of_kind.presets)}, got "
             f"{preset!r}"
         )
     return {"kind": kind, **config.model_dump(exclude={*_SIZES, *_IDS})}
 
 
+def _config_class(kind: Any) -> type[TranslationConfig]:
+    try:
+        return config_class(kind)
+    except InputError as error:
+        raise ValueError(f"model.kind: {error}") from None
+
+
 def json_schema() -> dict[str, Any]:
     """The JSON schema of the section as it is written, any of the kinds."""
-    return {"anyOf": [_kind_schema(kind) for kind in KINDS]}
+    own = {
+        "type": "object",
+        "description": "Model of a class of your own: any field of its config.",
+        "properties": {
+            "kind": {
+                "type": "string",
+                "pattern": r"^\w+(\.\w+)+$",
+                "description": "Kind of model: module.Class.",
+            }
+        },
+        "required": ["kind"],
+    }
+    return {"anyOf": [*map(_kind_schema, KINDS), own]}
 
 
 def _kind_schema(kind: str) -> dict[str, Any]:
@@ -184,7 +221,7 @@ def model_config(
     sizes = dict(zip(_SIZES[1:], (source_size, target_size), strict=True))
     if source_size == target_size:
         sizes["vocabulary_size"] = source_size
-    return KINDS[section["kind"]].from_dict({**fields, **sizes, **ids})
+    return config_class(section["kind"]).from_dict({**fields, **sizes, **ids})
 
 
 def trained_decoding(folder: Path, section: Any, new_vocabulary: bool = False) -> Any:
@@ -229,7 +266,8 @@ def trained_tokenizer(folder: Path, section: Any) -> Any:
 
 
 def _check_keys(fields: Mapping[str, Any], kind: str) -> None:
-    keys = [*_OTHERS, *KINDS[kind].model_fields]
+    of_kind = _config_class(kind)
+    keys = [*_OTHERS, *of_kind.model_fields]
     keys = [key for key in keys if key not in _SIZES + _IDS]
     for key in fields:
         if key in _SIZES + _IDS:
@@ -237,9 +275,30 @@ def _check_keys(fields: Mapping[str, Any], kind: str) -> None:
             raise ValueError(
                 f"model.{key} is decided by the tokenizer{mend or '; remove it'}"
             )
-        if key not in keys and key not in KINDS[kind].old_names:
-            near = nearest(str(key), keys)
-            raise ValueError(f"unknown key model.{key}; did you mean {near!r}?")
+        if key not in keys and key not in of_kind.old_names:
+            others = [k for k, config in KINDS.items() if key in config.model_fields]
+            if others:
+                raise ValueError(
+                    f"unknown key model.{key}: it is one of kind {', '.join(others)}, "
+                    f"and this model is of kind {kind}; remove it"
+                )
+            near = suggestion(str(key), keys, ["model"], _elsewhere())
+            raise ValueError(f"unknown key model.{key}; {near}")
+
+
+def _elsewhere() -> dict[str, list[str]]:
+    """The paths of the keys of other sections."""
+    found: dict[str, list[str]] = {}
+    sections: dict[str, type[pydantic.BaseModel]] = {
+        "tokenizer": TokenizerSection,
+        "data": DataSection,
+        "training": TrainingSection,
+        "decoding": DecodingOptions,
+    }
+    for section, model in sections.items():
+        for key, paths in (places(model, f"{section}.") or {}).items():
+            found.setdefault(key, []).extend(paths)
+    return found
 
 
 def _read(folder: Path) -> Any:

@@ -49,7 +49,8 @@ _TEXTS = re.compile(
 #: How a run is watched, what it keeps and delivers, and what fits into memory; no step
 #: depends on it.
 _BOOKKEEPING = re.compile(
-    r"training\.(keep_\w+|\w+_every|patience|average_\w+|remat)|evaluation\..*"
+    r"training\.(keep_\w+|\w+_every|patience|average_\w+|remat|callbacks)"
+    r"|evaluation\..*"
 )
 
 
@@ -68,12 +69,12 @@ class RunConfig(Section):
     """
 
     model: dict[str, Any]
-    """Model: `kind` (`"transformer"` if left out, `"recurrent"`, `"convolutional"`),
-    `preset` (`"base"` if left out) and any field of the kind's config but vocabulary
-    sizes and special ids, which are the tokenizer's; or, for fine-tuning, `folder`: a
-    trained model folder with its own tokenizers, special ids and decoding options, or
-    with `new_vocabulary: true` those of `tokenizer`. Kept with every field filled
-    in."""
+    """Model: `kind` (`"transformer"` if left out, `"recurrent"`, `"convolutional"`, or
+    a class of your own as `"module.Class"`), `preset` (`"base"` if left out) and any
+    field of the kind's config but vocabulary sizes and special ids, which are the
+    tokenizer's; or, for fine-tuning, `folder`: a trained model folder with its own
+    tokenizers, special ids and decoding options, or with `new_vocabulary: true` those
+    of `tokenizer`. Kept with every field filled in."""
     tokenizer: TokenizerSection
     """Tokenizers, trained or read."""
     data: DataSection
@@ -100,6 +101,8 @@ class RunConfig(Section):
             given.setdefault(section, {})
         folder = Path((info.context or {}).get("folder", ""))
         begun = model_section.is_resolved(given.get("model"))
+        if (info.context or {}).get("imports"):
+            model_section.import_kind(given.get("model"))
         given["model"] = model_section.resolve(given.get("model", {}), folder)
         if initial := given["model"].get("folder"):
             initial, new = Path(initial), "new_vocabulary" in given["model"]
@@ -193,7 +196,11 @@ class RunConfig(Section):
 
     def to_yaml(self) -> str:
         """The config file of an equal object: all resolved, paths of texts absolute."""
-        return strict_yaml.dump(_plain(self))
+        return strict_yaml.dump(self.plain())
+
+    def plain(self) -> dict[str, Any]:
+        """The content of that file."""
+        return self.model_dump(mode="json", exclude_none=True)
 
 
 def json_schema() -> dict[str, Any]:
@@ -217,6 +224,9 @@ def json_schema() -> dict[str, Any]:
 
 def load_config(path: str | Path | None, overrides: Sequence[str] = ()) -> RunConfig:
     """Reads a config file; opens none of the files that it names.
+
+    Where `model.kind` is a class of your own, its module is imported. The file of a run
+    folder imports none: there the module must have been imported before.
 
     Args:
         path: a YAML file; None for the embedded phrasebook's. Paths of corpora and
@@ -247,11 +257,19 @@ def load_config(path: str | Path | None, overrides: Sequence[str] = ()) -> RunCo
     if path == PHRASEBOOK:
         document["model"] = _for_kind(document["model"], overrides)
     name = None if path == PHRASEBOOK else path.stem
-    context = {"folder": path.parent, "name": name}
+    imports = not is_of_run(path)
+    context = {"folder": path.parent, "name": name, "imports": imports}
     try:
         return RunConfig.model_validate(document, context=context)
     except pydantic.ValidationError as error:
         raise InputError(f"{where}: {first_fault(error, RunConfig, '')}") from None
+
+
+def is_of_run(path: Path) -> bool:
+    """Whether a config is that of a run folder, whose modules nobody has named."""
+    others = ("checkpoints", "corpus.json", ".lock")
+    of_run = any((path.parent / name).exists() for name in others)
+    return path.name == "config.yaml" and of_run
 
 
 def _for_kind(model: Any, overrides: Sequence[str]) -> Any:
@@ -320,7 +338,7 @@ def _may(key: str, more_steps: bool) -> bool:
 
 def _changes(before: RunConfig, after: RunConfig) -> Iterator[tuple[str, str]]:
     """Keys and lines, without those that change no number of the training."""
-    old, new = (dict(_flat(_plain(config))) for config in (before, after))
+    old, new = (dict(_flat(config.plain())) for config in (before, after))
     # Runs of before wrote down what was the default then. What a run has is in its
     # tokenizer, which is kept.
     rule = "tokenizer.normalization"
@@ -349,10 +367,6 @@ def _override(document: dict[str, Any], text: str) -> None:
         if not isinstance(section, dict):
             raise InputError(f"--set {text}: {parent} has no keys; set it as a whole")
     section[last] = strict_yaml.parse(value, f"--set {key}")
-
-
-def _plain(config: RunConfig) -> dict[str, Any]:
-    return config.model_dump(mode="json", exclude_none=True)
 
 
 def _flat(content: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -47,6 +47,16 @@ def _tokenization(name: str) -> str:
     return name
 
 
+def _factory(value: str) -> str:
+    module, colon, name = value.partition(":")
+    parts = [*module.split("."), name]
+    if not colon or not all(part.isidentifier() for part in parts):
+        raise ValueError(
+            f"expected module:factory, such as my_callbacks:make, got {value!r}"
+        )
+    return value
+
+
 def _as_tuple(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
@@ -180,6 +190,13 @@ class TrainingSection(Section):
     log_every: Count | None = None
     """Logging interval: steps between lines of `logs/metrics.jsonl` and points in
     TensorBoard, besides those of each validation and checkpoint; None for no others."""
+    callbacks: Annotated[
+        tuple[Annotated[str, pydantic.AfterValidator(_factory)], ...],
+        pydantic.BeforeValidator(_as_tuple),
+    ] = ()
+    """Callbacks of your own, each as `module:factory`: a function in a module that
+    Python finds, in the working directory, too. It takes the run's config and returns a
+    callback of Keras, or a list of them."""
     keep_checkpoints: Count = 10
     """Checkpoints that stay on disk: so many, the latest."""
     keep_best: pydantic.NonNegativeInt = 0

@@ -1,0 +1,6 @@
+"""`python -m keras_transformer`: the program `keras-transformer`."""
+
+from keras_transformer.cli.main import main
+
+if __name__ == "__main__":
+    main()

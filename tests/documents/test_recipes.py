@@ -362,3 +362,14 @@ def test_what_is_not_the_published_text_is_told(prepare, monkeypatch, capsys):
     assert prepare.fetch(url).read_bytes() == data
     prepare.write(prepare.DATA / "iwslt14" / "test.de", b"a\n")
     assert "1 lines; the published text has 6750" in capsys.readouterr().out
+
+
+@pytest.mark.no_backend
+def test_without_a_network_one_line_says_what_to_do(prepare, monkeypatch):
+    def offline(request):
+        raise prepare.urllib.error.URLError("no route to host")
+
+    monkeypatch.setattr(prepare.urllib.request, "urlopen", offline)
+    with pytest.raises(SystemExit, match="cannot download .*: no route to host; check"):
+        prepare.fetch(prepare.TATOEBA)
+    assert not list((prepare.DATA / "downloads").iterdir())

@@ -209,8 +209,8 @@ class TransformerConfig(TranslationConfig):
         if self.position not in POSITIONS:
             raise ValueError(
                 f"position must be one of {', '.join(POSITIONS)}, or a name given to "
-                f"keras_transformer.models.register_position before, got "
-                f"{self.position!r}"
+                f"keras_transformer.models.register_position before, by a module that "
+                f"--import names, got {self.position!r}"
             )
         if self.hidden_dim % 2 and self.position.startswith("sinusoidal"):
             raise ValueError(

@@ -133,8 +133,10 @@ class OwnCallbacks(keras.callbacks.Callback):
             self._tell(self._of_batches, "on_train_batch_end", batch, numbers)
 
     def _tell(
-        self, callbacks: Iterable[Any], hook: str, number: int, logs: dict[str, float]
+        self, callbacks: Sequence[Any], hook: str, number: int, logs: dict[str, float]
     ) -> None:
+        if not callbacks:
+            return
         before = self._flags.stop_training
         self._flags.stop_training = False
         for callback in callbacks:

@@ -370,6 +370,6 @@ def test_without_a_network_one_line_says_what_to_do(prepare, monkeypatch):
         raise prepare.urllib.error.URLError("no route to host")
 
     monkeypatch.setattr(prepare.urllib.request, "urlopen", offline)
-    with pytest.raises(SystemExit, match=r"cannot download .*: no route to host; check"):
+    with pytest.raises(SystemExit, match="no route to host; check the network"):
         prepare.fetch(prepare.TATOEBA)
     assert not list((prepare.DATA / "downloads").iterdir())

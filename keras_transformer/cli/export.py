@@ -13,6 +13,7 @@ from keras_transformer.cli import options
 from keras_transformer.cli import progress
 from keras_transformer.cli.decoding_flags import with_decoding_flags
 from keras_transformer.errors import InputError
+from keras_transformer.waiting import waiting
 
 
 class Format(enum.StrEnum):
@@ -106,5 +107,6 @@ def export(
 
         options_given["warm_up"] = read_lines(examples)
     module = importlib.import_module(f"keras_transformer.export.{format}")
-    with progress.warnings_reported():
+    what = f"writing {output} in the format {format}"
+    with waiting(what, progress.say), progress.warnings_reported():
         print(module.export(translator, output, **options_given, **decoding))

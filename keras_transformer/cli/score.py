@@ -8,8 +8,10 @@ import typer
 from keras_transformer.cli import formats
 from keras_transformer.cli import model_folder
 from keras_transformer.cli import options
+from keras_transformer.cli import progress
 from keras_transformer.cli import reading
 from keras_transformer.cli import writing
+from keras_transformer.waiting import waiting
 
 _LINES_AT_ONCE = 512
 
@@ -50,7 +52,8 @@ def score(
     with writing.writer(None) as write:
         for piece in reading.pieces(pairs, _LINES_AT_ONCE):
             sources, targets = map(list, zip(*piece, strict=True))
-            scores = translator.score(sources, targets, first_line=first)
+            with waiting(f"scoring from line {first}", progress.say):
+                scores = translator.score(sources, targets, first_line=first)
             rows = zip(sources, targets, scores, strict=True)
             if format is formats.Format.jsonl:
                 write("".join(formats.score_line(*row) for row in rows))

@@ -26,8 +26,9 @@ loaded here, and no other module names a framework.
 * `to_numpy(variable)`: a copy of its whole value, also where devices share it.
 * `top_k(scores, k)`: the k largest along the last axis with their indices, descending,
   exact ties of finite scores in order of the index, the cut included.
-* `has_attention_kernel(like)`: whether `kernel_attention` may compute attention between
-  tensors of this dtype on this device; False where scores and softmax are faster.
+* `has_attention_kernel(like, training)`: whether `kernel_attention` may compute
+  attention between tensors of this dtype on this device; False where scores and
+  softmax are faster.
 * `kernel_attention(query, key, value, bias, causal, scale)`: softmax(scale * query keyᵀ
   + bias) value without an array of the scores, of (B, H, T, K), (B, G, S, K) and
   (B, G, S, K) of one dtype, where `has_attention_kernel`; None where the kernel does
@@ -52,6 +53,7 @@ loaded here, and no other module names a framework.
   replicas together.
 * `distributions`: `{kind: function}` of the set-ups of several devices; the function
   takes `devices`, "all" or a number, and returns a context manager of a `Distribution`.
+* `on_gpu()`: whether the backend's programs are for a GPU.
 * `peak_memory(function)`: the peak bytes of this process on its device while it runs
   `function()`. `memory_limit()`: the available bytes.
 * `random_bytes(like, seed_generator)`: uint8 of the shape of a tensor, uniform: by the
@@ -106,6 +108,7 @@ num_programs = _backend.num_programs
 num_separate_losses = _backend.num_separate_losses
 of_numpy = _backend.of_numpy
 on_device = _backend.on_device
+on_gpu = _backend.on_gpu
 peak_memory = _backend.peak_memory
 random_bytes = _backend.random_bytes
 random_state = _backend.random_state

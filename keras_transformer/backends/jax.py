@@ -130,8 +130,12 @@ def update_cache(cache: Tensor, update: Tensor, position: Tensor) -> Tensor:
     return jax.lax.dynamic_update_slice(cache, update.astype(cache.dtype), start)
 
 
+def on_gpu() -> bool:
+    return jax.default_backend() == "gpu"
+
+
 def chunk_tokens() -> int:
-    return GPU_CHUNK_TOKENS if jax.default_backend() == "gpu" else 512
+    return GPU_CHUNK_TOKENS if on_gpu() else 512
 
 
 def top_k(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
@@ -139,7 +143,7 @@ def top_k(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
     return (chunked(whole) if jax.default_backend() == "cpu" else whole)(scores, k)
 
 
-def has_attention_kernel(like: Tensor) -> bool:
+def has_attention_kernel(like: Tensor, training: bool | None) -> bool:
     half = keras.backend.standardize_dtype(like.dtype) in ("bfloat16", "float16")
     alone = keras.distribution.distribution() is None
     return half and alone and _has_cudnn_attention()

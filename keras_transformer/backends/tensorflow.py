@@ -137,8 +137,12 @@ def update_cache(cache: Tensor, update: Tensor, position: Tensor) -> Tensor:
     return tf.ensure_shape(tf.reshape(blocks, shape), cache.shape)
 
 
+def on_gpu() -> bool:
+    return bool(tf.config.list_physical_devices("GPU"))
+
+
 def chunk_tokens() -> int:
-    return GPU_CHUNK_TOKENS if tf.config.list_physical_devices("GPU") else 512
+    return GPU_CHUNK_TOKENS if on_gpu() else 512
 
 
 @chunked
@@ -146,7 +150,7 @@ def top_k(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
     return tuple(tf.math.top_k(scores, k))  # ties in order of the index
 
 
-def has_attention_kernel(like: Tensor) -> bool:
+def has_attention_kernel(like: Tensor, training: bool | None) -> bool:
     return False  # XLA fuses what it can; TensorFlow itself has no such kernel
 
 

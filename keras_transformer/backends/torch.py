@@ -180,9 +180,13 @@ def update_cache(cache: Tensor, update: Tensor, position: Tensor) -> Tensor:
     return cache.index_copy_(-2, index, update.to(cache.dtype))
 
 
+def on_gpu() -> bool:
+    return torch.cuda.is_available()
+
+
 def chunk_tokens() -> int:
     # Starting an operation costs more than in compiled backends.
-    return GPU_CHUNK_TOKENS if torch.cuda.is_available() else 1024
+    return GPU_CHUNK_TOKENS if on_gpu() else 1024
 
 
 def top_k(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
@@ -210,10 +214,15 @@ def _(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
     return values, torch.empty_like(values, dtype=torch.int32)
 
 
-def has_attention_kernel(like: Tensor) -> bool:
-    half = getattr(like, "dtype", None) in (torch.bfloat16, torch.float16)
-    exact = torch.are_deterministic_algorithms_enabled()
-    return half and like.is_cuda and not (exact or torch.compiler.is_exporting())
+def has_attention_kernel(like: Tensor, training: bool | None) -> bool:
+    if not isinstance(like, torch.Tensor) or torch.compiler.is_exporting():
+        return False
+    if like.is_cuda:
+        half = like.dtype in (torch.bfloat16, torch.float16)
+        return half and not torch.are_deterministic_algorithms_enabled()
+    # Faster on processors too, forward and backward; a search stays as it is.
+    of_processor = like.device.type == "cpu" and like.dtype == torch.float32
+    return of_processor and bool(training)
 
 
 def kernel_attention(

@@ -25,8 +25,8 @@ def activate(*, training: bool = False, imports: Sequence[str] = ()) -> None:
 
     `KERAS_BACKEND` and `keras.json` decide, as in every Keras program; otherwise the
     first of TensorFlow, JAX and PyTorch that is installed. TensorFlow's C++ log shows
-    errors only, unless `TF_CPP_MIN_LOG_LEVEL` is set. JAX caches compiled programs on
-    disk. Training uses another memory allocator.
+    errors only, unless `TF_CPP_MIN_LOG_LEVEL` is set. JAX and PyTorch cache compiled
+    programs on disk. Training uses another memory allocator.
 
     Args:
         training: whether the command trains.
@@ -39,8 +39,7 @@ def activate(*, training: bool = False, imports: Sequence[str] = ()) -> None:
     name = _choose()
     os.environ["KERAS_BACKEND"] = name
     quiet.quieten_tensorflow()
-    if name == "jax":
-        _keep_programs()
+    _keep_programs(name)
     _seek_garbage_seldom(name)
     if training:
         allocator.tune()
@@ -72,8 +71,13 @@ def _choose() -> str:
     )
 
 
-def _keep_programs() -> None:
-    """Caches JAX's compiled programs in the user's cache folder, unless one is set."""
+def _keep_programs(name: str) -> None:
+    """Caches compiled programs in the user's cache folder, unless one is set."""
+    if name == "torch":  # of `torch.compile`; by default in a temporary folder
+        folder = str(cache_folder() / "inductor")
+        os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", folder)
+    if name != "jax":
+        return
     os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(cache_folder() / "jax"))
     # JAX keeps programs that took a second to compile; those of a search take less.
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")

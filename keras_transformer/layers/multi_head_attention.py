@@ -408,7 +408,7 @@ class MultiHeadAttention(Kernels):
         is_by_key = mask is None or masks.is_by_key(mask)
         if not (is_plain and is_by_key) or (causal and mask is not None):
             return None
-        if not backends.has_attention_kernel(queries):
+        if not backends.has_attention_kernel(queries, training):
             return None
         bias = None
         if mask is not None:

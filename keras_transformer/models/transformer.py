@@ -188,7 +188,7 @@ class Transformer(TranslationModel):
         """
         source_mask = ops.not_equal(source, self.config.pad_id)
         hidden = self._embed("source", source, training, length=length)
-        if self._attends_by_kernel("encoder", hidden):
+        if self._attends_by_kernel("encoder", hidden, training):
             limits = {"attention_mask": masks.padding_mask(source, self.config.pad_id)}
         else:
             limits = {"attention_bias": self.source_bias(source)}
@@ -213,7 +213,7 @@ class Transformer(TranslationModel):
             `contract.Decoded`.
         """
         hidden = self._embed("target", target, training)
-        if self._attends_by_kernel("decoder", hidden):
+        if self._attends_by_kernel("decoder", hidden, training):
             mask = ops.expand_dims(source_mask, (1, 2))
             bias, limits = None, {"cross_attention_mask": mask}
         else:
@@ -399,7 +399,9 @@ class Transformer(TranslationModel):
         """Whether the decoder needs no bias: it is told to be causal, or always is."""
         return self._is_recurrent or self._restricts(self.decoder_blocks)
 
-    def _attends_by_kernel(self, side: str, hidden: Tensor) -> bool:
+    def _attends_by_kernel(
+        self, side: str, hidden: Tensor, training: bool | None
+    ) -> bool:
         """Whether attention of a stack takes masks, of which the device has a kernel.
 
         A part of the user's own gets them as a bias, as ever.
@@ -412,7 +414,8 @@ class Transformer(TranslationModel):
             if (layer := getattr(block, name, None)) is not None
         )
         window = getattr(self, f"{_SIDES[side]}_bias").window
-        return is_ours and window is None and backends.has_attention_kernel(hidden)
+        may = is_ours and window is None
+        return may and backends.has_attention_kernel(hidden, training)
 
     def _restricts(self, blocks: Sequence[Any]) -> bool:
         """Whether the blocks' self-attention knows the config's window."""

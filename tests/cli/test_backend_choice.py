@@ -23,7 +23,7 @@ def installed(monkeypatch, tmp_path):
     monkeypatch.setenv("KERAS_BACKEND", "")
     monkeypatch.setenv("KERAS_HOME", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    for name in (allocator.RESTART, *CACHE):
+    for name in (allocator.RESTART, *CACHE, "TORCHINDUCTOR_CACHE_DIR"):
         monkeypatch.setenv(name, "")  # noted, so that it is put back
         monkeypatch.delenv(name)
     return lambda *names: monkeypatch.setattr(
@@ -130,6 +130,16 @@ def test_jax_keeps_its_programs_where_nobody_says_otherwise(
     monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", "elsewhere")
     backend.activate()
     assert os.environ["JAX_COMPILATION_CACHE_DIR"] == "elsewhere"
+
+
+def test_pytorch_keeps_what_it_compiles(installed, monkeypatch, tmp_path):
+    installed("torch")
+    backend.activate()
+    folder = str(tmp_path / "keras-transformer" / "inductor")
+    assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == folder
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "elsewhere")
+    backend.activate()
+    assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == "elsewhere"
 
 
 @pytest.mark.parametrize("name", BACKENDS)

@@ -117,3 +117,19 @@ def test_a_program_heeds_the_numbers_of_each_call(model, first, second):
     alone = BatchSearch(model).translate(SENTENCES, options, batch_size=2)
     assert found[1] == alone
     assert found[0] != alone
+
+
+@pytest.mark.one_backend
+def test_a_gpu_compiles_fewer_programs_and_pads_more(model, monkeypatch):
+    """Its seconds of compiling are worth more positions."""
+    needs = [(64, 128), *[(64, 16)] * 200]  # rows and source positions of each batch
+
+    def shapes(on_gpu):
+        monkeypatch.setattr(backends, "on_gpu", lambda: on_gpu)
+        return set(BatchSearch(model)._plan().shared(needs))
+
+    small = sum(weight.value.numel() for weight in model.weights)
+    saved = 200 * 64 * (128 - 16)
+    assert 3e11 / small < saved < 1e14 / small
+    assert shapes(on_gpu=False) == {(64, 128), (64, 16)}
+    assert shapes(on_gpu=True) == {(64, 128)}

@@ -220,10 +220,12 @@ class Run:
         )
 
     def _compile_time(self) -> CompileTime | None:
-        if not backends.compiles_training:
-            return None
+        traces = self.model.traces_steps
+        if backends.traces_training and not traces:
+            return None  # nothing is compiled
         # A graph without XLA serves several shapes.
-        shapes = len(self.batches.shapes) if self.model.jit_compile else 0
+        by_shape = self.model.jit_compile or traces
+        shapes = len(self.batches.shapes) if by_shape else 0
         return CompileTime(shapes, self.say)
 
     def _tokens_per_step(self) -> float:

@@ -86,6 +86,7 @@ def test_options_reach_the_model(model, invoke):
         "suppressed_tokens": ["a", "b"],
         "sampling": True,
         "batch_size": 2,
+        "split_sentences": False,
         "return_token_scores": False,
         "return_alignments": False,
         "return_attention_weights": False,

@@ -15,6 +15,7 @@ class Numbers:
 
     def __init__(self, broken=None):
         self.special_ids = {"pad_id": 0}
+        self.is_packed = False
         self.broken, self.events, self.begun = broken, [], 0
         self.grown = threading.Condition()
 

@@ -59,6 +59,7 @@ def test_every_key_but_the_texts_has_the_default_of_the_paper(load):
         "label_smoothing": 0.1,
         "lora": None,
         "r_drop": 0.0,
+        "simcut": None,
         "clip_norm": None,
         "micro_batches": 1,
         "remat": False,

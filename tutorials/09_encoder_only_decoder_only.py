@@ -98,6 +98,10 @@ def changed_by_the_last_token(model):
     return bool(np.abs(first - second)[0].max() > 0)
 
 
+print("weights of each model:", f"{bert.count_params():,}")
+for name, model in (("encoder", bert), ("decoder", gpt)):
+    print(f"{name}: the first output depends on the last input:", end=" ")
+    print(changed_by_the_last_token(model))
 assert changed_by_the_last_token(bert)
 assert not changed_by_the_last_token(gpt)
 

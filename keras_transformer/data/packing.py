@@ -53,7 +53,8 @@ class PackedBatches(TokenBatches):
     >>> from keras_transformer.data import EncodedPairs
     >>> from keras_transformer.data import TokenRows
     >>> rows = TokenRows.from_lists([[5, 6, 7], [8], [3, 9]])
-    >>> inputs, labels, _ = PackedBatches(EncodedPairs(rows, rows), length=7)[0]
+    >>> batches = PackedBatches(EncodedPairs(rows, rows), length=7, shuffle=False)
+    >>> inputs, labels, weights = batches[0]
     >>> labels
     array([[5, 6, 7, 2, 3, 9, 2],
            [8, 2, 0, 0, 0, 0, 0]], dtype=int32)

@@ -316,7 +316,7 @@ def test_the_flags_that_a_refusal_names_are_enough(own, tmp_path, monkeypatch):
     monkeypatch.setattr(
         onnx,
         "export",
-        lambda translator, output, quantization, **options: given.append(options),
+        lambda *arguments, quantization, card, **options: given.append(options),
     )
     command = ["export", str(tmp_path / "model"), "--format", "onnx"]
     command += ["--output", "out", *flags_of(str(error.value))]

@@ -54,12 +54,12 @@ def step_by_step(model, tokens, length, beam_size, start="start"):
         ("paper", sizes.BEAM_SIZE),
         on_one_backend("window", sizes.BEAM_SIZE),
         on_one_backend("as T5", sizes.BEAM_SIZE),
-        ("rotary, grouped, gated", sizes.BEAM_SIZE),
+        on_one_backend("rotary, grouped, gated", sizes.BEAM_SIZE),
         on_one_backend("deep, additive, unlike sides", sizes.BEAM_SIZE),
         on_one_backend("rotary, grouped, gated", None),
-        ("recurrent", sizes.BEAM_SIZE),
-        ("convolutional, dilated", sizes.BEAM_SIZE),
-        ("ssru", sizes.BEAM_SIZE),
+        on_one_backend("recurrent", sizes.BEAM_SIZE),
+        on_one_backend("convolutional, dilated", sizes.BEAM_SIZE),
+        on_one_backend("ssru", sizes.BEAM_SIZE),
         on_one_backend("ssru, pre-norm", None),
         on_one_backend("paper", 1),
         on_one_backend("pre-norm", sizes.BEAM_SIZE),
@@ -97,7 +97,13 @@ def test_steps_are_teacher_forcing_in_mixed_precision(name):
 
 
 @pytest.mark.parametrize(
-    "name", [on_one_backend("learned, deep encoder"), "ssru", "recurrent"]
+    "name",
+    [
+        on_one_backend("learned, deep encoder"),
+        "ssru",
+        "recurrent",
+        "convolutional, dilated",
+    ],
 )
 def test_a_compiled_step_is_teacher_forcing(name):
     """As a search runs it: one program, the position a tensor."""

@@ -15,7 +15,7 @@ from reference.weights import ids
 from reference.weights import numpy
 from reference.weights import read
 
-pytestmark = pytest.mark.one_backend("torch", "jax")
+pytestmark = pytest.mark.one_backend
 
 VOCABULARY_SIZE = sizes.VOCABULARY_SIZE
 

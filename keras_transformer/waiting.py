@@ -24,3 +24,4 @@ def waiting(
         yield
     finally:
         timer.cancel()
+        timer.join()  # no line comes after the block

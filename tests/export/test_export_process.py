@@ -102,7 +102,7 @@ def test_formats_of_tensorflow_leave_it_to_the_process(name, tmp_path, monkeypat
     translator, output = of_position("sinusoidal"), tmp_path / "model"
     export = importlib.import_module(module).export
     task = export(translator, output, quantization="int8")
-    assert task == ((module, translator, output), {"quantization": "int8"})
+    assert task == ((module, translator, output), {"quantization": "int8", "card": ""})
     wrong, message = QUANTIZATIONS[name]
     with pytest.raises(InputError, match=f"'{wrong}' is unknown .* {message}"):
         export(translator, output, quantization=wrong)

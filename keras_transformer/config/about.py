@@ -11,8 +11,7 @@ from typing import Any
 import pydantic
 
 from keras_transformer.config.documented import Documented
-from keras_transformer.config.faults import first_fault
-from keras_transformer.errors import InputError
+from keras_transformer.config.faults import validated
 
 LONGEST_NAME = 100  # characters of a name, or of a code
 LONGEST_TEXT = 300  # characters of what is said of the training text
@@ -65,10 +64,7 @@ class About(Documented):
             fields: by name.
             where: what the message begins with.
         """
-        try:
-            return cls.model_validate(fields)
-        except pydantic.ValidationError as error:
-            raise InputError(first_fault(error, cls, where)) from None
+        return validated(cls, fields, where)
 
     def info(self) -> dict[str, str]:
         """The facts that `keras-transformer info` prints."""

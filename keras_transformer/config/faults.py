@@ -8,13 +8,34 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
+from typing import TypeVar
 
 import pydantic
 
 from keras_transformer.config.synonyms import SYNONYMS
+from keras_transformer.errors import InputError
+
+Validated = TypeVar("Validated", bound=pydantic.BaseModel)
 
 _ALIKE = 0.55  # from 0, nothing in common, to 1
 _LONGEST = 300  # characters of what somebody wrote, in a message
+
+
+def validated(model: type[Validated], fields: Any, where: str = "") -> Validated:
+    """An object of these fields, with one clear sentence where one of them is wrong.
+
+    Args:
+        model: its class.
+        fields: by name.
+        where: what the message begins with, such as a section; "" for nothing.
+
+    Raises:
+        InputError: naming the first fault.
+    """
+    try:
+        return model.model_validate(fields)
+    except pydantic.ValidationError as error:
+        raise InputError(first_fault(error, model, where)) from None
 
 
 def first_fault(

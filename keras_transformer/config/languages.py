@@ -17,7 +17,7 @@ from typing import Literal
 import pydantic
 
 from keras_transformer.config.documented import Documented
-from keras_transformer.config.faults import first_fault
+from keras_transformer.config.faults import validated
 from keras_transformer.config.near_codes import near_codes
 from keras_transformer.config.translation import TranslationConfig
 from keras_transformer.errors import InputError
@@ -231,10 +231,7 @@ class Languages(Documented):
             fields: by name.
             where: what the message begins with.
         """
-        try:
-            return cls.model_validate(fields)
-        except pydantic.ValidationError as error:
-            raise InputError(first_fault(error, cls, where)) from None
+        return validated(cls, fields, where)
 
     def check(self, config: TranslationConfig) -> None:
         """Refuses ids that lie outside of a model's vocabularies.

@@ -203,14 +203,7 @@ class TokenBatches(keras.utils.PyDataset):
         return len(self._plan.buckets)
 
     def __getitem__(self, index: int) -> Batch:
-        if index < 0:
-            raise IndexError(f"batch {index}: the index must not be negative")
-        epoch, index = divmod(index, len(self))
-        epoch += self.epoch
-        slots, batches = self._order(epoch)
-        batch = batches[index]
-        first, end = self._plan.cuts[batch : batch + 2]
-        rows, (B, S, T) = slots[first:end], self.shapes[self._plan.buckets[batch]]
+        epoch, batch, rows, (B, S, T) = self._planned_batch(index)
         part, parts = self._part
         part_rows = slice(part * (B // parts), (part + 1) * (B // parts))
         if self.bpe_dropout is None:
@@ -226,6 +219,17 @@ class TokenBatches(keras.utils.PyDataset):
             tokens = len(pairs.target.ids) + len(rows) * self._added
             pairs = pairs.take(np.arange(len(rows))[part_rows])
         return self._batch(pairs, (B // parts, S, T), tokens)
+
+    def _planned_batch(self, index: int) -> tuple[int, int, np.ndarray, Shape]:
+        """Epoch, batch of the plan, its rows and its shape, of one in the order."""
+        if index < 0:
+            raise IndexError(f"batch {index}: the index must not be negative")
+        epoch, index = divmod(index, len(self))
+        epoch += self.epoch
+        slots, batches = self._order(epoch)
+        batch = batches[index]
+        first, end = self._plan.cuts[batch : batch + 2]
+        return epoch, batch, slots[first:end], self.shapes[self._plan.buckets[batch]]
 
     def on_epoch_end(self) -> None:
         self.epoch += 1

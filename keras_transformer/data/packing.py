@@ -78,14 +78,7 @@ class PackedBatches(TokenBatches):
         super().__init__(pairs, batch_tokens, **options)
 
     def __getitem__(self, index: int) -> Batch:
-        if index < 0:
-            raise IndexError(f"batch {index}: the index must not be negative")
-        epoch, index = divmod(index, len(self))
-        epoch += self.epoch
-        slots, batches = self._order(epoch)
-        batch = batches[index]
-        first, end = self._plan.cuts[batch : batch + 2]
-        rows, ((B, _, _),) = slots[first:end], self.shapes
+        epoch, batch, rows, (B, _, _) = self._planned_batch(index)
         part, parts = self._part
         begin, end = part * (B // parts), (part + 1) * (B // parts)
         numbers, row_of = self._pairs_of(rows)

@@ -266,12 +266,7 @@ def _divergence(
         exponentials: (M, V), exp(logits - maximum).
         total: (M, 1), their sums, t.
     """
-    log_normalizer = ops.max(logits, axis=-1, keepdims=True) + ops.log(total)
-    (log_p, log_q), (p, q), (p_total, q_total) = (
-        ops.split(tensor, 2)
-        for tensor in (logits - log_normalizer, exponentials, total)
-    )
-    ratio = log_p - log_q
+    ratio, p, q, p_total, q_total = _pairs(logits, exponentials, total)
     pq = ops.sum(p * ratio, axis=-1, keepdims=True) / p_total
     qp = -ops.sum(q * ratio, axis=-1, keepdims=True) / q_total
     p_gradient = p * (1.0 - pq + ratio) - q * (p_total / q_total)
@@ -288,16 +283,18 @@ def _one_divergence(
     And t times its gradient in the logits of P, then of Q: (M, V). The arguments are
     those of `_divergence`.
     """
-    log_normalizer = ops.max(logits, axis=-1, keepdims=True) + ops.log(total)
-    (log_p, log_q), (p, q), (p_total, q_total) = (
-        ops.split(tensor, 2)
-        for tensor in (logits - log_normalizer, exponentials, total)
-    )
-    ratio = log_p - log_q
+    ratio, p, q, p_total, q_total = _pairs(logits, exponentials, total)
     divergence = ops.sum(p * ratio, axis=-1, keepdims=True) / p_total
     gradients = [p * (ratio - divergence), q - p * (q_total / p_total)]
     divergence = ops.squeeze(ops.concatenate([divergence] * 2), -1)
     return divergence, ops.concatenate(gradients)
+
+
+def _pairs(logits: Tensor, exponentials: Tensor, total: Tensor) -> list[Tensor]:
+    """Log P - log Q of each pair, t P and t Q, and the t of both: (M / 2, V or 1)."""
+    log_normalizer = ops.max(logits, axis=-1, keepdims=True) + ops.log(total)
+    log_p, log_q = ops.split(logits - log_normalizer, 2)
+    return [log_p - log_q, *ops.split(exponentials, 2), *ops.split(total, 2)]
 
 
 def _is_first(tensor: Tensor) -> Tensor:

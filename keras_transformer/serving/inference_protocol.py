@@ -20,7 +20,7 @@ import pydantic
 from starlette.responses import Response
 
 from keras_transformer.config.documented import Documented
-from keras_transformer.config.faults import first_fault
+from keras_transformer.config.faults import validated
 from keras_transformer.errors import InputError
 from keras_transformer.serving import exchange
 from keras_transformer.serving.engine import Engine
@@ -174,10 +174,7 @@ def parse_infer(
             )
         end = int(json_length)
     value, binary = parse_json(body[:end], limits), body[end:]
-    try:
-        request = InferRequest.model_validate(value)
-    except pydantic.ValidationError as error:
-        raise InputError(first_fault(error, InferRequest, "")) from None
+    request = validated(InferRequest, value)
     (tensor,) = request.inputs
     texts = _texts(tensor, binary, limits)
     check_texts(texts, limits)

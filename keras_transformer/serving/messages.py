@@ -15,8 +15,8 @@ from typing import TypeVar
 import numpy as np
 import pydantic
 
+from keras_transformer.config import faults
 from keras_transformer.config.documented import Documented
-from keras_transformer.config.faults import first_fault
 from keras_transformer.data import line_faults
 from keras_transformer.decoding_options import OPTIONS
 from keras_transformer.errors import InputError
@@ -206,10 +206,7 @@ def validated(model: type[Request], value: dict[str, Any]) -> Request:
     for key in value:
         if key not in known:
             raise InputError(_unknown(key, known))
-    try:
-        return model.model_validate(value)
-    except pydantic.ValidationError as error:
-        raise InputError(first_fault(error, model, "")) from None
+    return faults.validated(model, value)
 
 
 def _unknown(key: str, known: set[str]) -> str:

@@ -9,8 +9,8 @@ pytest.importorskip("starlette", reason="needs the extra serve")
 
 from fake_engine import FakeEngine
 
+from keras_transformer.config import faults
 from keras_transformer.data.known_words import KnownWords
-from keras_transformer.serving import messages
 from keras_transformer.serving.limits import Limits
 
 pytestmark = pytest.mark.no_backend
@@ -236,13 +236,13 @@ def test_limits_are_named(start_server):
 def test_one_fault_of_many_is_enough(server, monkeypatch):
     """Each that is told of costs time, in which nobody else is answered."""
     counts = []
-    first_fault = messages.first_fault
+    first_fault = faults.first_fault
 
     def counting(error, *arguments):
         counts.append(error.error_count())
         return first_fault(error, *arguments)
 
-    monkeypatch.setattr(messages, "first_fault", counting)
+    monkeypatch.setattr(faults, "first_fault", counting)
     for body, message in (
         ({"texts": [1] * 9999}, "texts.0: Input should be a valid string"),
         ({f"key{i}": 1 for i in range(500)}, "unknown key key0"),

@@ -1,5 +1,7 @@
 """`keras-transformer translate`."""
 
+import os
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 from typing import Annotated
@@ -16,6 +18,7 @@ from keras_transformer.cli import reading
 from keras_transformer.cli import writing
 from keras_transformer.cli.decoding_flags import with_decoding_flags
 from keras_transformer.engines import EngineName
+from keras_transformer.errors import InputError
 from keras_transformer.waiting import waiting
 
 if TYPE_CHECKING:
@@ -87,6 +90,11 @@ def translate(
     details = formats.asked(format, attention)
     if file is not None and source is not None:
         raise typer.BadParameter(f"give the input once, got {file} and {source}")
+    if file is not None and " " in str(file) and not os.path.exists(file):
+        raise InputError(
+            f"there is no file {str(file)!r}; to translate a sentence, pipe it: "
+            f"echo {shlex.quote(str(file))} | keras-transformer translate {model}"
+        )
     source = source or file
     with reading.opened(source) as opened, writing.writer(output) as write:
         translator = model_folder.load_on(

@@ -302,6 +302,12 @@ def test_a_missing_input_is_named(model, invoke, tmp_path):
         invoke("translate", model, "--input", tmp_path / "nothing")
 
 
+@pytest.mark.parametrize("times", [1, 100])  # too long for the name of a file
+def test_a_sentence_in_place_of_a_file_is_to_be_piped(times, model, invoke):
+    with pytest.raises(InputError, match=r"pipe it: echo .*tired"):
+        invoke("translate", model, "I am tired. " * times)
+
+
 def test_a_failed_translation_leaves_the_old_output(model, invoke, tmp_path):
     output = tmp_path / "out"
     output.write_text("old")

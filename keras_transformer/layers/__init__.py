@@ -4,6 +4,7 @@ from keras_transformer.layers import masks
 from keras_transformer.layers.attention import additive_attention
 from keras_transformer.layers.attention import scaled_dot_product_attention
 from keras_transformer.layers.attention_bias import AttentionBias
+from keras_transformer.layers.convolutional_gru import ConvolutionalGatedRecurrentUnit
 from keras_transformer.layers.decoder_block import DecoderBlock
 from keras_transformer.layers.encoder_block import EncoderBlock
 from keras_transformer.layers.feed_forward import FeedForward
@@ -22,6 +23,7 @@ from keras_transformer.position_tables import sinusoidal_table
 __all__ = [
     "SSRU",
     "AttentionBias",
+    "ConvolutionalGatedRecurrentUnit",
     "DecoderBlock",
     "EncoderBlock",
     "FeedForward",

@@ -8,6 +8,7 @@ from keras_transformer.models.contract import StepOutput
 from keras_transformer.models.convolutional import ConvolutionalModel
 from keras_transformer.models.ensemble import Ensemble
 from keras_transformer.models.kinds import KINDS
+from keras_transformer.models.neural_gpu import NeuralGPU
 from keras_transformer.models.new_vocabulary import with_new_vocabulary
 from keras_transformer.models.positions import register_position
 from keras_transformer.models.recurrent import RecurrentModel
@@ -20,6 +21,7 @@ __all__ = [
     "Decoded",
     "Encoded",
     "Ensemble",
+    "NeuralGPU",
     "RecurrentModel",
     "SearchState",
     "StepOutput",

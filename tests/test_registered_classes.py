@@ -9,6 +9,7 @@ pytestmark = pytest.mark.one_backend
 #: Module that `.keras` files hold -> classes that are looked up in it.
 MODULES = {
     "layers.attention_bias": "AttentionBias",
+    "layers.convolutional_gru": "ConvolutionalGatedRecurrentUnit",
     "layers.decoder_block": "DecoderBlock",
     "layers.dropout": "Dropout",
     "layers.encoder_block": "EncoderBlock",
@@ -25,6 +26,7 @@ MODULES = {
     "losses": "LabelSmoothedCrossEntropy",
     "metrics": "GradientNorm NegativeLogLikelihood Perplexity TokenAccuracy",
     "models.convolutional": "ConvolutionalModel",
+    "models.neural_gpu": "NeuralGPU",
     "models.recurrent": "RecurrentModel",
     "models.transformer": "Transformer",
     "training.schedules": "InverseSquareRoot",

@@ -17,7 +17,8 @@ NAMES = {
         losses models training visualization
     """,
     "keras_transformer.layers": """
-        AttentionBias DecoderBlock EncoderBlock FeedForward GatedConvolution
+        AttentionBias ConvolutionalGatedRecurrentUnit DecoderBlock EncoderBlock
+        FeedForward GatedConvolution
         LearnedPositionalEmbedding MultiHeadAttention RelativeBuckets
         RelativePositionalEncoding Residual RotaryPositionalEncoding SSRU
         SinusoidalPositionalEncoding TokenEmbedding additive_attention masks
@@ -45,8 +46,8 @@ NAMES = {
         Comparison METRICS Score TOKENIZATIONS compare evaluate
     """,
     "keras_transformer.models": """
-        ConvolutionalModel Decodable Decoded Encoded Ensemble KINDS RecurrentModel
-        SearchState StepOutput Transformer register_position with_new_vocabulary
+        ConvolutionalModel Decodable Decoded Encoded Ensemble KINDS NeuralGPU
+        RecurrentModel SearchState StepOutput Transformer register_position with_new_vocabulary
     """,
     "keras_transformer.visualization": """
         AttentionMaps HeadReport attention_maps draw_alignment draw_heads head_report

@@ -13,6 +13,7 @@ from keras import ops
 from keras_transformer.layers import masks
 from keras_transformer.layers.initial_values import fresh
 from keras_transformer.layers.initial_values import given
+from keras_transformer.layers.initial_values import initializer
 from keras_transformer.layers.initial_values import serialized
 from keras_transformer.tensors import Shape
 from keras_transformer.tensors import Tensor
@@ -79,26 +80,27 @@ class ConvolutionalGatedRecurrentUnit(keras.layers.Layer):
         self.bias_initializer = given(bias_initializer)
 
     def build(self, inputs_shape: Shape, tape_shape: Shape | None = None) -> None:
-        size = inputs_shape[-1]
-        self.gates = self._convolution("gates", 2 * size, self.bias_initializer)
-        self.candidate = self._convolution("candidate", size, "zeros")
-        for convolution in (self.gates, self.candidate):
-            convolution.build(inputs_shape)
+        width, size = inputs_shape[-2:]
+        # A tape of one column has no neighbours to its sides.
+        self.columns = 1 if width == 1 else self.kernel_size
+        self.gates_kernel = self._kernel("gates", size, 2 * size)
+        self.gates_bias = self._bias("gates", 2 * size, self.bias_initializer)
+        self.candidate_kernel = self._kernel("candidate", size, size)
+        self.candidate_bias = self._bias("candidate", size, "zeros")
+        self.tape_kernel = None
         if tape_shape is not None:
-            self.reading = self._convolution("reading", 3 * size, None)
-            self.reading.build(tape_shape)
+            self.tape_kernel = self._kernel("tape", tape_shape[-1], 3 * size)
 
-    def _convolution(self, name: str, filters: int, bias: Any) -> Any:
-        return keras.layers.Conv2D(
-            filters,
-            self.kernel_size,
-            padding="same",
-            data_format="channels_last",
-            use_bias=bias is not None,
-            kernel_initializer=fresh(self.kernel_initializer),
-            bias_initializer=fresh(bias),
-            dtype=self.dtype_policy,
-            name=name,
+    def _kernel(self, name: str, size: int, filters: int) -> Any:
+        return self.add_weight(
+            name=f"{name}_kernel",
+            shape=(self.kernel_size, self.columns, size, filters),
+            initializer=initializer(fresh(self.kernel_initializer)),
+        )
+
+    def _bias(self, name: str, filters: int, own: Any) -> Any:
+        return self.add_weight(
+            name=f"{name}_bias", shape=(filters,), initializer=initializer(fresh(own))
         )
 
     def call(
@@ -108,14 +110,35 @@ class ConvolutionalGatedRecurrentUnit(keras.layers.Layer):
             masks.check_mask(mask, f"{self.name}: mask")
             cells = ops.expand_dims(ops.cast(mask, "bool"), (2, 3))  # (B, T, 1, 1)
             inputs = ops.where(cells, inputs, 0)
-        gates, read = self.gates(inputs), 0.0
+        gates, read = self._convolved(inputs, self.gates_kernel), 0.0
         if tape is not None:
             size = inputs.shape[-1]
-            read_by_gates, read = ops.split(self.reading(tape), [2 * size], axis=-1)
+            read_by_gates, read = ops.split(
+                self._convolved(tape, self.tape_kernel), [2 * size], axis=-1
+            )
             gates = gates + read_by_gates
-        update, reset = ops.split(sigmoid_with_cutoff(gates), 2, axis=-1)
-        candidate = ops.tanh(self.candidate(reset * inputs) + read)
+        gates = sigmoid_with_cutoff(gates + self.gates_bias)
+        update, reset = ops.split(gates, 2, axis=-1)
+        candidate = self._convolved(reset * inputs, self.candidate_kernel)
+        candidate = ops.tanh(candidate + read + self.candidate_bias)
         return update * inputs + (1.0 - update) * candidate
+
+    def _convolved(self, inputs: Tensor, kernel: Tensor) -> Tensor:
+        """(B, T, W, D) -> (B, T, W, F), as a product of neighbourhoods and a matrix.
+
+        XLA's own convolution takes several times as long on a processor.
+        """
+        length, width = ops.shape(inputs)[1:3]
+        rows, columns, _, filters = kernel.shape
+        around = ((0, 0), (rows // 2,) * 2, (columns // 2,) * 2, (0, 0))
+        padded = ops.pad(inputs, around)
+        neighbours = [
+            padded[:, row : row + length, column : column + width]
+            for row in range(rows)
+            for column in range(columns)
+        ]
+        matrix = ops.reshape(kernel, (-1, filters))
+        return ops.matmul(ops.concatenate(neighbours, axis=-1), matrix)
 
     def compute_output_spec(
         self, inputs: Tensor, tape: Tensor | None = None, mask: Tensor | None = None

@@ -25,6 +25,7 @@ from reference.weights import targets
 
 TARGET = normal(BATCH, TARGET_LENGTH, HIDDEN_DIM, seed=1)
 SOURCE = normal(BATCH, SOURCE_LENGTH, HIDDEN_DIM, seed=2)
+TAPE = normal(BATCH, TARGET_LENGTH, NUM_HEADS, HIDDEN_DIM, seed=3)
 SOURCE_MASK = sources()[:, None, None, :] != 0  # (B, 1, 1, S)
 TARGET_MASK = targets()[:, None, None, :] != 0  # (B, 1, 1, T)
 CAUSAL_MASK = np.tile(np.tri(TARGET_LENGTH, dtype=bool), (BATCH, 1, 1, 1))
@@ -103,6 +104,18 @@ CASES = {
         "weights": {
             **GATES,
             "convolution/kernel": (4, HIDDEN_DIM, 2 * HIDDEN_DIM),
+        },
+    },
+    "convolutional gated recurrent unit": {
+        "layer_class": layers.ConvolutionalGatedRecurrentUnit,
+        "arguments": {"kernel_size": 3},
+        "inputs": {"inputs": TAPE, "tape": TAPE[::-1].copy(), "mask": targets() != 0},
+        "weights": {
+            "gates_kernel": (3, 3, HIDDEN_DIM, 2 * HIDDEN_DIM),
+            "gates_bias": (2 * HIDDEN_DIM,),
+            "candidate_kernel": (3, 3, HIDDEN_DIM, HIDDEN_DIM),
+            "candidate_bias": (HIDDEN_DIM,),
+            "tape_kernel": (3, 3, HIDDEN_DIM, 3 * HIDDEN_DIM),
         },
     },
     "ssru": {

@@ -47,7 +47,8 @@ NAMES = {
     """,
     "keras_transformer.models": """
         ConvolutionalModel Decodable Decoded Encoded Ensemble KINDS NeuralGPU
-        RecurrentModel SearchState StepOutput Transformer register_position with_new_vocabulary
+        RecurrentModel SearchState StepOutput Transformer register_position
+        with_new_vocabulary
     """,
     "keras_transformer.visualization": """
         AttentionMaps HeadReport attention_maps draw_alignment draw_heads head_report

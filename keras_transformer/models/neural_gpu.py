@@ -18,11 +18,11 @@ from keras_transformer.tensors import Tensors
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class NeuralGPU(keras.Model):
-    """A tape with the input in its first column, rewritten once for each of its symbols.
+    """A tape with the input in its first column, rewritten once for each symbol.
 
-    A row of n symbols has a tape of n positions and takes n steps, each through the same
-    layers of convolutional gated recurrent units: a machine whose program is learned,
-    and whose memory and time grow with the input. The output is read from the first
+    A row of n symbols has a tape of n positions and takes n steps, each through the
+    same layers of convolutional gated recurrent units: a machine whose program is
+    learned, and whose memory and time grow with the input. The output is read from the first
     column: n symbols, too.
 
     With `output_tape` it is the Extended Neural GPU: a decoder of n more steps says one

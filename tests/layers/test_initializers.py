@@ -20,10 +20,6 @@ LAYERS = {
         lambda **options: layers.GatedConvolution(3, **options),
         ("kernel", "bias"),
     ),
-    "convolutional gated recurrent unit": (
-        lambda **options: layers.ConvolutionalGatedRecurrentUnit(3, **options),
-        ("kernel",),
-    ),
     "embedding": (
         lambda **options: layers.TokenEmbedding(11, 8, use_bias=True, **options),
         ("embeddings", "bias"),

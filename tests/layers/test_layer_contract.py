@@ -109,7 +109,7 @@ CASES = {
     "convolutional gated recurrent unit": {
         "layer_class": layers.ConvolutionalGatedRecurrentUnit,
         "arguments": {"kernel_size": 3},
-        "inputs": {"inputs": TAPE, "tape": TAPE[::-1].copy(), "mask": targets() != 0},
+        "inputs": {"inputs": TAPE, "tape": TAPE[::-1].copy()},
         "weights": {
             "gates_kernel": (3, 3, HIDDEN_DIM, 2 * HIDDEN_DIM),
             "gates_bias": (2 * HIDDEN_DIM,),

@@ -9,6 +9,7 @@ from keras_transformer.layers import ConvolutionalGatedRecurrentUnit
 from keras_transformer.layers.convolutional_gru import sigmoid_with_cutoff
 from keras_transformer.models import NeuralGPU
 from reference import numpy_neural_gpu
+from reference.numpy_layers import below
 from reference.weights import ids
 from reference.weights import normal
 from reference.weights import numpy
@@ -36,7 +37,7 @@ def test_it_is_the_reference_whatever_padding_follows_a_row(output_tape):
     model = built(output_tape=output_tape)
     logits = numpy(model(inputs_of(model, SOURCE, TARGET)))
     assert logits.dtype == "float32"
-    weights = read(model)
+    weights = below(read(model), model.name)
     for found, source, target, n in zip(logits, SOURCE, TARGET, LENGTHS, strict=True):
         expected = numpy_neural_gpu.neural_gpu(
             weights, source[:n], target[:n] if output_tape else None, width=3
@@ -49,13 +50,13 @@ def test_it_is_the_reference_whatever_padding_follows_a_row(output_tape):
 def test_fit_learns_by_heart(output_tape):
     """Gradients come through all steps, to every weight."""
     keras.utils.set_random_seed(1)
-    model = NeuralGPU(**SIZES, output_tape=output_tape)
+    model = NeuralGPU(**SIZES, num_layers=1, output_tape=output_tape)
     model.build()
     before = model.get_weights()
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    model.compile(keras.optimizers.Adam(0.02), loss)
+    model.compile(keras.optimizers.Adam(0.05), loss)
     inputs = {"source": SOURCE, "target": TARGET} if output_tape else SOURCE
-    losses = model.fit(inputs, TARGET, epochs=8, verbose=0).history["loss"]
+    losses = model.fit(inputs, TARGET, epochs=5, verbose=0).history["loss"]
     assert losses[-1] < 0.8 * losses[0]
     for weight, old in zip(model.weights, before, strict=True):
         assert np.abs(numpy(weight) - old).max() > 0, weight.path
@@ -121,7 +122,7 @@ def test_gates_are_exactly_closed_and_open():
 
 @pytest.mark.one_backend
 def test_an_even_kernel_and_a_mask_of_floats_are_refused():
-    with pytest.raises(ValueError, match="kernel_size 4 is even, .* use an odd one"):
+    with pytest.raises(ValueError, match=r"kernel_size 4 is even, .* use an odd one"):
         ConvolutionalGatedRecurrentUnit(4)
     unit = ConvolutionalGatedRecurrentUnit(name="unit")
     with pytest.raises(ValueError, match="unit: mask is float32"):

@@ -252,6 +252,7 @@ are in [Recipes](../tutorials/configs/README.md).
 
 | section | what it decides |
 |---|---|
+| [`conventions`](#section-conventions) | whose defaults model, training and search have |
 | [`model`](#section-model) | the architecture, or the trained model to fine-tune |
 | [`tokenizer`](#section-tokenizer) | the subword vocabulary |
 | [`data`](#section-data) | the texts, and the batches |
@@ -410,7 +411,10 @@ def config_keys() -> str:
     """The page of all config keys."""
     schema = json_schema()
     definitions = schema["$defs"]
-    parts = [WRITTEN, INTRODUCTION, "(section-model)=\n## Section `model`\n"]
+    parts = [WRITTEN, INTRODUCTION, "(section-conventions)=\n## `conventions`\n"]
+    parts.append(entry((), "conventions", schema["properties"]["conventions"]))
+    parts.append("[Conventions](conventions.md) has the differences in a table.\n")
+    parts.append("(section-model)=\n## Section `model`\n")
     parts.append(
         "Without `folder` the defaults are those of the paper's `base`. "
         "Vocabulary sizes and special ids are the tokenizer's.\n"

@@ -34,14 +34,18 @@ _IN_EACH = {"kind", "hidden_dim", "dropout", "tie_embeddings", "max_sequence_len
 #: Decoding options that name pieces.
 _OF_PIECES = ("suppressed_tokens", "forced_start")
 _DEFAULTS = {"kind": "transformer", "preset": "base"}
+_NO_OTHERS: Mapping[str, Any] = {}
 
 
-def resolve(section: Any, folder: Path) -> dict[str, Any]:
+def resolve(
+    section: Any, folder: Path, defaults: Mapping[str, Any] = _NO_OTHERS
+) -> dict[str, Any]:
     """The section with every field of its kind.
 
     Args:
         section: as it was given.
         folder: what `folder` in it is relative to.
+        defaults: in place of the kind's own; a preset that is named goes before them.
 
     Raises:
         ValueError: naming the key and what is expected.
@@ -92,7 +96,8 @@ def resolve(section: Any, folder: Path) -> dict[str, Any]:
             **_trained_fields(trained, fields),
             **ids,
         }
-    return _whole(kind or _DEFAULTS["kind"], fields, preset or _DEFAULTS["preset"])
+    preset = preset or _DEFAULTS["preset"]
+    return _whole(kind or _DEFAULTS["kind"], fields, preset, defaults)
 
 
 def import_kind(section: Any) -> None:
@@ -124,7 +129,12 @@ def without_ids(section: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in section.items() if key not in _IDS}
 
 
-def _whole(kind: Any, fields: Mapping[str, Any], preset: Any = None) -> dict[str, Any]:
+def _whole(
+    kind: Any,
+    fields: Mapping[str, Any],
+    preset: Any = None,
+    defaults: Mapping[str, Any] = _NO_OTHERS,
+) -> dict[str, Any]:
     """Kind and fields; without a preset, `fields` are all."""
     of_kind = _config_class(kind)
     _check_keys(fields, kind)
@@ -132,7 +142,8 @@ def _whole(kind: Any, fields: Mapping[str, Any], preset: Any = None) -> dict[str
     if preset is None:
         config = of_kind.from_dict(fields)
     elif preset in list(of_kind.presets):
-        config = of_kind.from_preset(preset, **fields)
+        fields = {**defaults, **of_kind.presets[preset], **fields}
+        config = of_kind.from_dict(fields)
     else:
         raise ValueError(
             f"model.preset: expected one of {', '.join(of_kind.presets)}, got "

@@ -23,6 +23,10 @@ from keras_transformer.decoding_options import OPTIONS
 from keras_transformer.errors import InputError
 from keras_transformer.training.config import model_section
 from keras_transformer.training.config import strict_yaml
+from keras_transformer.training.config.conventions import ConventionsName
+from keras_transformer.training.config.conventions import conventions_of
+from keras_transformer.training.config.conventions import filled
+from keras_transformer.training.config.conventions import filled_training
 from keras_transformer.training.config.data_section import VOCABULARY_SIZE
 from keras_transformer.training.config.data_section import DataSection
 from keras_transformer.training.config.data_section import TokenizerSection
@@ -68,6 +72,11 @@ class RunConfig(Section):
     (100000, 128)
     """
 
+    conventions: ConventionsName | None = None
+    """Conventions of a toolkit: its norm order, dropouts, positions, warm-up, Adam and
+    search in place of the paper's, where neither a key nor a preset that was named
+    says otherwise. They are written out into the keys of `model`, `training` and
+    `decoding`, so the run folder has those, and this is then None."""
     model: dict[str, Any]
     """Model: `kind` (`"transformer"` if left out, `"recurrent"`, `"convolutional"`, or
     a class of your own as `"module.Class"`), `preset` (`"base"` if left out) and any
@@ -103,7 +112,15 @@ class RunConfig(Section):
         begun = model_section.is_resolved(given.get("model"))
         if (info.context or {}).get("imports"):
             model_section.import_kind(given.get("model"))
-        given["model"] = model_section.resolve(given.get("model", {}), folder)
+        name = given.pop("conventions", None)
+        toolkit = conventions_of(name, given.get("model", {}))
+        given["model"] = model_section.resolve(
+            given.get("model", {}), folder, toolkit.model
+        )
+        if name is not None:
+            width = given["model"]["hidden_dim"]
+            given["training"] = filled_training(given["training"], toolkit, width)
+            given["decoding"] = filled(given["decoding"], toolkit.decoding)
         if initial := given["model"].get("folder"):
             initial, new = Path(initial), "new_vocabulary" in given["model"]
             if not new:

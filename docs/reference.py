@@ -252,7 +252,7 @@ are in [Recipes](../tutorials/configs/README.md).
 
 | section | what it decides |
 |---|---|
-| [`conventions`](#section-conventions) | whose defaults model, training and search have |
+| [`conventions`](#section-conventions) | whose defaults the run has |
 | [`model`](#section-model) | the architecture, or the trained model to fine-tune |
 | [`tokenizer`](#section-tokenizer) | the subword vocabulary |
 | [`data`](#section-data) | the texts, and the batches |

@@ -80,6 +80,10 @@ EXAMPLES: dict[str, Any] = {
     "data.max_length": 256,
     "data.temperature": 5.0,
     "bpe_dropout": 0.1,
+    "upper": 0.05,
+    "title": 0.05,
+    "lower": 0.05,
+    "typos": 0.02,
     "cache": "~/encoded",
     "workers": 4,
     "source": "train.en",
@@ -124,6 +128,7 @@ EXAMPLES: dict[str, Any] = {
     "ema": 0.999,
     "devices": 2,
     "training.seed": 7,
+    "evaluation.metrics": ["my_metrics:comet"],
     "beam_size": 6,
     "top_beams": 2,
     "length_penalty": 1.0,
@@ -377,7 +382,7 @@ def entries(path: tuple[str, ...], schema: dict[str, Any]) -> Iterator[str]:
 
 
 #: Keys that are sections of their own.
-_BELOW = {"optimizer", "lora", "simcut", "filters"}
+_BELOW = {"optimizer", "lora", "simcut", "filters", "augment"}
 
 
 def model_fields() -> dict[str, dict[str, Any]]:
@@ -430,6 +435,7 @@ def config_keys() -> str:
         (("data",), "DataSection", "Section `data`"),
         (("data", "train[]"), "TrainingCorpus", "A corpus of `data.train`"),
         (("data", "filters"), "FilterSection", "Section `data.filters`"),
+        (("data", "augment"), "AugmentSection", "Section `data.augment`"),
         (("training",), "TrainingSection", "Section `training`"),
         (("training", "optimizer"), "OptimizerSection", "Section `training.optimizer`"),
         (("training", "lora"), "LoraSection", "Section `training.lora`"),

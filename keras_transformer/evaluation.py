@@ -62,9 +62,14 @@ class Score:
     signature: str
     interval: float | None = None
 
-    def __str__(self) -> str:
+    @property
+    def rounded(self) -> str:
+        """The score and its interval, as reports show them."""
         interval = "" if self.interval is None else f" ± {self.interval:.2f}"
-        return f"{self.name} = {self.score:.2f}{interval} ({self.signature})"
+        return f"{self.score:.2f}{interval}"
+
+    def __str__(self) -> str:
+        return f"{self.name} = {self.rounded} ({self.signature})"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -24,7 +24,7 @@ ROOMS = (
     " position_tables",
     "arguments config backends files user_modules",
     "layers decoding data losses evaluation",
-    "metrics",
+    "metrics tables learned_metrics",
     "models",
     "folder_config",
     "model_folder translation",

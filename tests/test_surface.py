@@ -71,15 +71,16 @@ COMMANDS = {
     "train": "CONFIG.yaml --set --print-schema --keys --import KEY=VALUE",
     "translate": f"""
         MODEL [FILE] --input --output --format --batch-size --prefixes --attention
-        --ensemble --split-sentences --engine --import --top-beams {_SEARCH}
+        --ensemble --split-sentences --rerank --mbr-metric --engine --import
+        --top-beams {_SEARCH}
     """,
     "score": """
-        MODEL --source --target --source-language --target-language --format --ensemble
-        --import
+        MODEL --source --target --source-language --target-language --metric --format
+        --ensemble --import
     """,
     "evaluate": f"""
         MODEL --source --reference --tokenize --lowercase --confidence
-        --chrf-word-order --json --output --engine --import
+        --chrf-word-order --metric --json --robustness --output --engine --import
         {_SEARCH}
     """,
     "compare": """

@@ -39,7 +39,18 @@ def evaluate(
         ),
     ] = 0,
     chrf_word_order: options.WordOrder = 0,
+    metrics: options.Metrics = None,
     as_json: options.Json = False,
+    robustness: Annotated[
+        bool,
+        typer.Option(
+            "--robustness",
+            help=(
+                "Score the source in upper, title and lower case and with typos, too: "
+                "a table of scores."
+            ),
+        ),
+    ] = False,
     output: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write the translations to this file."),
@@ -54,10 +65,15 @@ def evaluate(
     """Translate a file; print BLEU, chrF and TER.
 
     The scores are sacreBLEU's, with their signatures. Use 'compare' for files that are
-    already translated. Decoding options that are not given come from the model.
+    already translated. Decoding options that are not given come from the model. With
+    --robustness the source is translated as it is, in upper, title and lower case, and
+    with a typo in a tenth of its words.
     """
     from keras_transformer import evaluation
+    from keras_transformer import learned_metrics
+    from keras_transformer import tables
     from keras_transformer.data.corpus import read_together
+    from keras_transformer.data.text_noise import noised
 
     settings = options.ScoreOptions(
         tokenize=tokenize,
@@ -66,6 +82,12 @@ def evaluate(
         chrf_word_order=chrf_word_order,
     )
     evaluation.check_options(**settings)
+    own = learned_metrics.found(metrics or (), "--metric")
+    if own and len(references) > 1:
+        raise typer.BadParameter(
+            "a metric of your own takes one reference of each line; give one file",
+            param_hint="'--reference'",
+        )
     lines, *answers = read_together([source, *references])
     with contextlib.ExitStack() as stack:
         write = stack.enter_context(writing.writer(output)) if output else None
@@ -78,15 +100,32 @@ def evaluate(
             lacking={},
             decoding=decoding,
         )
+        sources = noised(lines) if robustness else {"plain": lines}
         what = f"compiling the search, and translating {len(lines)} lines"
-        with waiting(what, progress.say), progress.warnings_reported():
-            hypotheses = cast(
-                list[str], translator.translate(lines, **decoding, top_beams=1)
-            )
+        translations = {}
+        for name, changed in sources.items():
+            with waiting(what, progress.say), progress.warnings_reported():
+                translations[name] = cast(
+                    list[str], translator.translate(changed, **decoding, top_beams=1)
+                )
+            what = f"translating {len(lines)} lines again"
         if write:
-            write("".join(f"{line}\n" for line in hypotheses))
-    scores = evaluation.evaluate(hypotheses, answers, **settings)
+            write("".join(f"{line}\n" for line in translations["plain"]))
+    rows = {
+        name: evaluation.evaluate(hypotheses, answers, **settings)
+        + learned_metrics.evaluate(
+            own, sources[name], hypotheses, answers[0], confidence=confidence
+        )
+        for name, hypotheses in translations.items()
+    }
     if as_json:
-        formats.print_json(map(dataclasses.asdict, scores))
+        shown = {"source": name} if robustness else {}
+        formats.print_json(
+            {**shown, **dataclasses.asdict(score)}
+            for name, scores in rows.items()
+            for score in scores
+        )
+    elif robustness:
+        print(tables.of_scores("source", rows))
     else:
-        print(*scores, sep="\n")
+        print(*rows["plain"], sep="\n")

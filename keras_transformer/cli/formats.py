@@ -3,6 +3,7 @@
 import enum
 import json
 from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 from typing import Any
 from typing import TypedDict
@@ -89,11 +90,21 @@ def _translation_line(
     return _line(row)
 
 
-def score_line(source: str, target: str, score: "TranslationScore") -> str:
+def score_line(
+    source: str, target: str, score: "TranslationScore", metrics: Mapping[str, float]
+) -> str:
     """A line of text, a given translation and its scores, as one JSON object."""
     keys = ("log_probability", "tokens", "token_scores")
     values = {key: getattr(score, key) for key in keys}
+    if metrics:
+        values["metrics"] = metrics
     return _line({"source": source, "target": target, **values})
+
+
+def score_text(score: "TranslationScore", metrics: Mapping[str, float]) -> str:
+    """The log-probability of a translation, and the numbers of metrics."""
+    values = (score.log_probability, *metrics.values())
+    return "\t".join(f"{value:.6f}" for value in values) + "\n"
 
 
 def _hypothesis(hypothesis: "Hypothesis") -> dict[str, Any]:

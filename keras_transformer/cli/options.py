@@ -116,6 +116,14 @@ WordOrder = Annotated[
         help="chrF also counts sequences of up to N words; 2 is chrF++.",
     ),
 ]
+Metrics = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--metric",
+        metavar="MODULE:FUNCTION",
+        help="A metric of your own, too, such as a learned one. May be repeated.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON list.")]
 
 

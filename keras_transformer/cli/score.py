@@ -25,6 +25,7 @@ def score(
             metavar="FILE", help="A translation of each line, plain or compressed."
         ),
     ],
+    metrics: options.Metrics = None,
     format: options.Format = formats.Format.text,
     ensemble: options.Ensemble = None,
     source_language: options.SourceLanguage = None,
@@ -35,10 +36,13 @@ def score(
 
     The format text is one natural logarithm per line. The format jsonl is one object
     per line: 'source', 'target', 'log_probability', and 'tokens' with 'token_scores',
-    the end token included.
+    the end token included. With --metric, which judges a translation without a
+    reference, its number follows after a tab; in jsonl the key is 'metrics'.
     """
+    from keras_transformer import learned_metrics
     from keras_transformer.data.corpus import read_parallel
 
+    own = learned_metrics.found(metrics or (), "--metric")
     text = read_parallel([source], [target])
     translator = model_folder.load(
         model,
@@ -54,9 +58,17 @@ def score(
             sources, targets = map(list, zip(*piece, strict=True))
             with waiting(f"scoring from line {first}", progress.say):
                 scores = translator.score(sources, targets, first_line=first)
-            rows = zip(sources, targets, scores, strict=True)
+            columns = {
+                path: learned_metrics.of_sentences(path, metric, sources, targets, None)
+                for path, metric in own.items()
+            }
+            numbers = [
+                {path: values[i] for path, values in columns.items()}
+                for i in range(len(sources))
+            ]
+            rows = zip(sources, targets, scores, numbers, strict=True)
             if format is formats.Format.jsonl:
                 write("".join(formats.score_line(*row) for row in rows))
             else:
-                write("".join(f"{row[2].log_probability:.6f}\n" for row in rows))
+                write("".join(formats.score_text(*row[2:]) for row in rows))
             first += len(piece)

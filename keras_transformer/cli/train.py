@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Mapping
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -83,7 +84,13 @@ def train(
     path = files[0] if files else None
     loaded = configs.load_config(path, [*(overrides or ()), *settings])
     if path is not None:
-        _refuse_names_of_runs(Path(path), loaded.training.callbacks)
+        _refuse_names_of_runs(
+            Path(path),
+            {
+                "training.callbacks": loaded.training.callbacks,
+                "evaluation.metrics": loaded.evaluation.metrics,
+            },
+        )
     # A config that is refused does not wait for Keras.
     from keras_transformer.training import run
     from keras_transformer.training.distribution import WorkerLost
@@ -98,15 +105,15 @@ def train(
         raise
 
 
-def _refuse_names_of_runs(path: Path, callbacks: Sequence[str]) -> None:
-    """Refuses callbacks that a run folder names and nobody else does."""
+def _refuse_names_of_runs(path: Path, names: Mapping[str, Sequence[str]]) -> None:
+    """Refuses modules that a run folder names, by key, and nobody else does."""
     from keras_transformer.training.config.run_config import is_of_run
 
-    modules = [callback.partition(":")[0] for callback in callbacks]
-    unknown = [name for name in modules if name not in sys.modules]
-    if unknown and is_of_run(path):
-        raise InputError(
-            f"{path} is in a run folder, whose names are not imported, and its "
-            f"training.callbacks name {unknown[0]}; if you trust it, give --import "
-            f"{unknown[0]}"
-        )
+    for key, functions in names.items():
+        modules = [function.partition(":")[0] for function in functions]
+        unknown = [name for name in modules if name not in sys.modules]
+        if unknown and is_of_run(path):
+            raise InputError(
+                f"{path} is in a run folder, whose names are not imported, and its "
+                f"{key} name {unknown[0]}; if you trust it, give --import {unknown[0]}"
+            )

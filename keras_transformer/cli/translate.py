@@ -15,6 +15,7 @@ from keras_transformer.cli import model_folder
 from keras_transformer.cli import options
 from keras_transformer.cli import progress
 from keras_transformer.cli import reading
+from keras_transformer.cli import reranked
 from keras_transformer.cli import writing
 from keras_transformer.cli.decoding_flags import with_decoding_flags
 from keras_transformer.engines import EngineName
@@ -62,6 +63,20 @@ def translate(
             help="Translate each sentence of a line by itself. Needs sentencex.",
         ),
     ] = False,
+    rerank: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODULE:FUNCTION",
+            help="Choose among the candidates by a metric of your own.",
+        ),
+    ] = None,
+    mbr_metric: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODULE:FUNCTION",
+            help="Choose by minimum Bayes risk, with a metric of your own.",
+        ),
+    ] = None,
     engine: options.Engine = EngineName.keras,
     source_language: options.SourceLanguage = None,
     target_language: options.TargetLanguage = None,
@@ -85,9 +100,12 @@ def translate(
     lists its words (see info) 'unknown_words', the source words that it has not
     learned. Decoding options that are not given come from the model; 'none' unsets one.
     With '--engine ctranslate2' the library of that name runs the model, which it
-    converts once, into the user's cache; it refuses options that it lacks.
+    converts once, into the user's cache; it refuses options that it lacks. With
+    --rerank or --mbr-metric the score is the metric's number, 'utility' in jsonl; there
+    are as many candidates as with --mbr.
     """
     details = formats.asked(format, attention)
+    reranking = reranked.asked(rerank, mbr_metric, decoding)
     if file is not None and source is not None:
         raise typer.BadParameter(f"give the input once, got {file} and {source}")
     if file is not None and " " in str(file) and not os.path.exists(file):
@@ -108,6 +126,8 @@ def translate(
             decoding=decoding,
         )
         top_beams = translator.decoding.updated(decoding).top_beams
+        if reranking:
+            decoding |= reranking.candidates(translator.decoding.updated(decoding))
         details["return_alignments"] &= translator.attends
         lines, ready = reading.incoming(opened, source)
         lines = reading.with_prefixes(reading.decoded(lines, source), prefixes)
@@ -130,6 +150,8 @@ def translate(
                             **decoding,
                         ),
                     )
+                if reranking:
+                    translations = reranking(texts, translations, top_beams)
                 progress.warn_of_cuts(translations, first)
                 words = unknown.of(texts)
                 write(

@@ -13,7 +13,9 @@ import keras
 import numpy as np
 
 from keras_transformer.arguments import check_counts
+from keras_transformer.data.augmentation import Augmentation
 from keras_transformer.data.bpe_dropout import BPEDropout
+from keras_transformer.data.bpe_dropout import Longest
 from keras_transformer.data.buckets import BatchPlan
 from keras_transformer.data.buckets import Shape
 from keras_transformer.data.buckets import Share
@@ -103,6 +105,8 @@ class TokenBatches(keras.utils.PyDataset):
         bpe_dropout: segments the pairs again each time they are used, as a function of
             `seed`, epoch and batch. The shapes leave room for most segmentations; a row
             that does not fit keeps its plain segmentation.
+        augment: changes sources each time they are used, in the same way; a source that
+            does not fit stays as it is.
         batch_source_tokens: the maximum number of source positions of a batch, padding
             included; None for `batch_tokens`.
         rule: the version of the batch plan. 2, or 1 for runs that earlier versions
@@ -154,6 +158,7 @@ class TokenBatches(keras.utils.PyDataset):
         source_end: bool = True,
         shares: Sequence[Share] | None = None,
         bpe_dropout: BPEDropout | None = None,
+        augment: Augmentation | None = None,
         batch_source_tokens: int | None = None,
         rule: int = RULE,
     ) -> None:
@@ -182,11 +187,16 @@ class TokenBatches(keras.utils.PyDataset):
         self._added = -1 if pairs.is_whole else 1
         self.shares = _checked(shares or [(len(pairs), 1.0)], len(pairs))
         self.bpe_dropout = bpe_dropout
+        self.augment = augment
         self.epoch = 0
         self._part = (0, 1)
         lengths = pairs.source.lengths, pairs.target.lengths
         if bpe_dropout is not None:
             lengths = bpe_dropout.room(pairs)
+        if augment is not None:
+            self.shares = augment.shares(self.shares)
+            rooms = augment.room(pairs, lengths[0])  # of each kind
+            lengths = rooms.ravel(), np.tile(lengths[1], len(rooms))
         self._plan = self._planned(
             lengths[0] + np.int32(self.source_end),
             lengths[1] + np.int32(self._added),
@@ -206,19 +216,37 @@ class TokenBatches(keras.utils.PyDataset):
         epoch, batch, rows, (B, S, T) = self._planned_batch(index)
         part, parts = self._part
         part_rows = slice(part * (B // parts), (part + 1) * (B // parts))
-        if self.bpe_dropout is None:
+        if self._is_plain:
             tokens = self._tokens_of(rows)
             pairs = self.pairs.take(rows[part_rows])
         else:
             # All rows are segmented: the number of tokens of the other parts is needed.
-            pairs = self.bpe_dropout(
-                self.pairs.take(rows),
-                (S - self.source_end, T - self._added),
-                (self.seed, epoch, batch),
-            )
+            room = S - self.source_end, T - self._added
+            pairs = self._drawn(rows, room, (self.seed, epoch, batch))
             tokens = len(pairs.target.ids) + len(rows) * self._added
             pairs = pairs.take(np.arange(len(rows))[part_rows])
         return self._batch(pairs, (B // parts, S, T), tokens)
+
+    @property
+    def _is_plain(self) -> bool:
+        """Whether pairs are taken as they are."""
+        return self.bpe_dropout is None and self.augment is None
+
+    def _drawn(
+        self,
+        numbers: np.ndarray,
+        longest: tuple[Longest, Longest],
+        seed: tuple[int, int, int],
+    ) -> EncodedPairs:
+        """The pairs with these numbers of the plan, changed as of `augment` and then
+        of `bpe_dropout`, up to so many tokens of source and target."""
+        kinds, places = np.divmod(numbers, len(self.pairs))
+        pairs = self.pairs.take(places)
+        if self.augment is not None:
+            pairs = self.augment(pairs, kinds, longest[0], seed)
+        if self.bpe_dropout is not None:
+            pairs = self.bpe_dropout(pairs, longest, seed)
+        return pairs
 
     def _planned_batch(self, index: int) -> tuple[int, int, np.ndarray, Shape]:
         """Epoch, batch of the plan, its rows and its shape, of one in the order."""
@@ -340,7 +368,7 @@ class TokenBatches(keras.utils.PyDataset):
 
     def _tokens_of(self, pairs: np.ndarray) -> int:
         """The target tokens of the pairs with these numbers, end tokens included."""
-        lengths = self.pairs.target.lengths_of(pairs)
+        lengths = self.pairs.target.lengths_of(pairs % len(self.pairs))
         return int(lengths.sum()) + len(lengths) * self._added
 
 

@@ -83,11 +83,11 @@ class PackedBatches(TokenBatches):
         begin, end = part * (B // parts), (part + 1) * (B // parts)
         numbers, row_of = self._pairs_of(rows)
         tokens = self._tokens_of(rows)
-        if self.bpe_dropout is not None:
+        if not self._is_plain:
             # All are segmented: the number of tokens of the other parts is needed.
             room = self._room[0][numbers], self._room[1][numbers]
             seed = (self.seed, epoch, batch)
-            pairs = self.bpe_dropout(self.pairs.take(numbers), room, seed)
+            pairs = self._drawn(numbers, room, seed)
             tokens = len(pairs.target.ids) + len(pairs) * self._added
             here = np.flatnonzero((begin <= row_of) & (row_of < end))
             pairs, row_of = pairs.take(here), row_of[here]
@@ -105,6 +105,10 @@ class PackedBatches(TokenBatches):
         batch_source_tokens: int | None,
     ) -> BatchPlan:
         """The plan of packed rows, in the place of pairs."""
+        if self.augment is not None:  # no room that a row has not
+            plain = self.pairs.source.lengths + np.int32(self.source_end)
+            most = np.maximum(np.resize(plain, len(source_lengths)), self.length)
+            source_lengths = np.minimum(source_lengths, most)
         longest = max(source_lengths.max(), target_lengths.max())
         if longest > self.length:
             raise InputError(
@@ -112,7 +116,7 @@ class PackedBatches(TokenBatches):
                 f"a row of {self.length} positions; give a greater length, or leave "
                 f"out long pairs"
             )
-        # With BPE dropout, the room of each pair, as TokenBatches has planned it.
+        # The room of each pair, as TokenBatches has planned it.
         self._room = source_lengths - self.source_end, target_lengths - self._added
         members: list[TokenRows] = []
         strata, first = [], 0
@@ -151,7 +155,7 @@ class PackedBatches(TokenBatches):
     def _tokens_of(self, pairs: np.ndarray) -> int:
         """The target tokens of the packed rows with these numbers."""
         numbers, _ = self._pairs_of(pairs)
-        lengths = self.pairs.target.lengths_of(numbers)
+        lengths = self.pairs.target.lengths_of(numbers % len(self.pairs))
         return int(lengths.sum()) + len(lengths) * self._added
 
     def _packed(

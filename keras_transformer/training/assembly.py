@@ -7,9 +7,11 @@ import functools
 import math
 from collections.abc import Callable
 from collections.abc import Iterator
+from collections.abc import Mapping
 from typing import Any
 from typing import NamedTuple
 
+from keras_transformer import learned_metrics
 from keras_transformer.backends.distribution import Distribution
 from keras_transformer.backends.random_seed import set_random_seed
 from keras_transformer.config.languages import Languages
@@ -21,6 +23,7 @@ from keras_transformer.data.piece_table import common_special_ids
 from keras_transformer.data.tokenizer import Tokenizer
 from keras_transformer.errors import InputError
 from keras_transformer.evaluation import check_options
+from keras_transformer.learned_metrics import Metric
 from keras_transformer.models.kinds import num_weights
 from keras_transformer.models.translation_model import TranslationModel
 from keras_transformer.training import batch_rule
@@ -45,6 +48,7 @@ class Parts(NamedTuple):
     validation: Validation | None
     test: ParallelText | None
     encoded: str | None  # the digest of the training text's ids, if known
+    metrics: Mapping[str, Metric]  # of the user
 
 
 def build_parts(
@@ -63,7 +67,8 @@ def build_parts(
         InputError: where a text is faulty, or not the one that the run began with.
     """
     training = config.training
-    check_options(**config.evaluation.model_dump())
+    check_options(**config.evaluation.options)
+    metrics = learned_metrics.found(config.evaluation.metrics, "evaluation.metrics")
     corpora, tokenizers, text, languages = _encoded(config, distribution, say)
     say(f"training: {text.report}")
     rule = batch_rule.batch_rule(config.output)
@@ -109,6 +114,7 @@ def build_parts(
         seed=training.seed,
         shares=text.shares,
         bpe_dropout=text.bpe_dropout,
+        augment=text.augment,
     )
     if isinstance(batches, PackedBatches):
         unpacked = make_unpacked(batch_tokens, shares=text.shares)
@@ -133,7 +139,13 @@ def build_parts(
     validation = None
     if corpora.validation is not None:
         validation = _validation(
-            config, translator, corpora.validation, batch_tokens, distribution, say
+            config,
+            translator,
+            corpora.validation,
+            batch_tokens,
+            distribution,
+            metrics,
+            say,
         )
     learning = sum(math.prod(weight.shape) for weight in model.trainable_weights)
     fewer = training.lora is not None or training.freeze
@@ -144,7 +156,7 @@ def build_parts(
         f"{len(batches.shapes)} shapes of about "
         f"{batches.num_tokens / len(batches):.0f} target tokens"
     )
-    return Parts(batches, translator, validation, corpora.test, text.digest)
+    return Parts(batches, translator, validation, corpora.test, text.digest, metrics)
 
 
 def _encoded(
@@ -220,6 +232,7 @@ def _validation(
     text: ParallelText,
     batch_tokens: int,
     distribution: Distribution,
+    metrics: Mapping[str, Metric],
     say: Callable[[str], None],
 ) -> Validation:
     tokenizers = (translator.tokenizer, translator.target_tokenizer)
@@ -249,6 +262,7 @@ def _validation(
         batches.from_step(0, part=distribution.part),
         len(batches),
         config.training.best_metric,
-        config.evaluation.model_dump(),
+        config.evaluation.options,
         codes,
+        metrics,
     )

@@ -6,6 +6,7 @@ import dataclasses
 import itertools
 from collections.abc import Callable
 from collections.abc import Hashable
+from collections.abc import Mapping
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from typing import cast
 from keras_transformer.config.languages import Direction
 from keras_transformer.config.languages import Languages
 from keras_transformer.data import phrasebook
+from keras_transformer.data.augmentation import Augmentation
 from keras_transformer.data.bpe_dropout import BPEDropout
 from keras_transformer.data.buckets import Share
 from keras_transformer.data.columns import FORMATS
@@ -34,6 +36,7 @@ from keras_transformer.data.line_reader import record_of
 from keras_transformer.data.parallel_text import ParallelText
 from keras_transformer.data.parallel_text import spread
 from keras_transformer.data.phrasebook import vocabulary
+from keras_transformer.data.text_noise import CASINGS
 from keras_transformer.data.token_rows import EncodedPairs
 from keras_transformer.data.tokenizer import Tokenizer
 from keras_transformer.data.tokenizer_files import tokenizer_files
@@ -70,6 +73,7 @@ class TrainingPairs:
         digest: the digest of the ids, where they come from a cache with checksums;
             otherwise None.
         bpe_dropout: the `BPEDropout`, or None without.
+        augment: the `Augmentation`, or None without.
     """
 
     pairs: EncodedPairs
@@ -77,6 +81,7 @@ class TrainingPairs:
     shares: list[Share]
     digest: str | None
     bpe_dropout: BPEDropout | None
+    augment: Augmentation | None
 
 
 def read_test(data: DataSection) -> ParallelText | None:
@@ -122,7 +127,17 @@ class Corpora:
             )
 
     def sample(self) -> ParallelText:
-        """Training text of a tokenizer: all pairs, or a million spread evenly."""
+        """Training text of a tokenizer: all pairs, or a million spread evenly.
+
+        Of the sources as many are in another case as `data.augment` says.
+        """
+        text = self._plain_sample()
+        casings = self._data.augment.casings
+        if not any(casings.values()):
+            return text
+        return ParallelText(spread_casings(text.source, casings), text.target)
+
+    def _plain_sample(self) -> ParallelText:
         if self._data.phrasebook is not None:
             return self._phrases
         shards = itertools.chain.from_iterable(files.shards() for files in self._train)
@@ -178,6 +193,7 @@ class Corpora:
             dropout = BPEDropout(
                 *tokenizers, data.bpe_dropout, longest, split_symbols=split_symbols
             )
+        augment = self._augmentation(source_tokenizer, longest, languages)
         if data.phrasebook is not None:
             pairs, report = encode_pairs(
                 self._phrases,
@@ -187,7 +203,7 @@ class Corpora:
                 languages=languages,
             )
             shares = [(len(pairs), 1.0)]
-            return TrainingPairs(pairs, report, shares, None, dropout)
+            return TrainingPairs(pairs, report, shares, None, dropout, augment)
         encoded = encode_corpora(
             data.cache or folder,
             self._train,
@@ -203,7 +219,23 @@ class Corpora:
         counts = [report.kept for report in encoded.reports]
         shares = list(zip(counts, self._weights(counts), strict=True))
         return TrainingPairs(
-            encoded.pairs, encoded.report, shares, encoded.digest, dropout
+            encoded.pairs, encoded.report, shares, encoded.digest, dropout, augment
+        )
+
+    def _augmentation(
+        self, tokenizer: Tokenizer, longest: int | None, languages: Languages | None
+    ) -> Augmentation | None:
+        """The augmentation of the sources; None without."""
+        section, most = self._data.augment, self._data.max_length
+        if not any(section.model_dump().values()):
+            return None
+        if languages is not None and languages.prefixes:
+            raise InputError(
+                "data.augment does not go with this model, which is told the languages "
+                "in the text of the source; remove data.augment"
+            )
+        return Augmentation(
+            tokenizer, section.casings, section.typos, min(most, longest or most)
         )
 
     def _directions(
@@ -271,6 +303,30 @@ class Corpora:
             part: [path for files in corpora for path in files.paths]
             for part, corpora in parts.items()
         }
+
+
+def spread_casings(lines: Sequence[str], casings: Mapping[str, float]) -> list[str]:
+    """The lines, a share of them in each case, spread evenly.
+
+    Args:
+        lines: the lines.
+        casings: the share of each of `CASINGS`.
+
+    Example:
+
+    >>> from keras_transformer.training.corpora import spread_casings
+    >>> spread_casings(["a b", "c", "d", "e"], {"upper": 0.25, "title": 0.25})
+    ['a b', 'c', 'd', 'E']
+    """
+    changed, due = list(lines), dict.fromkeys(casings, 0.0)
+    for number, line in enumerate(lines):
+        for name, share in casings.items():
+            due[name] += share
+        name = max(due, key=due.__getitem__)
+        if due[name] >= 1 - 1e-9:
+            changed[number] = CASINGS[name](line)
+            due[name] -= 1
+    return changed
 
 
 def temperature_factors(

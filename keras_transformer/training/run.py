@@ -18,6 +18,7 @@ import numpy as np
 from keras import ops
 
 from keras_transformer import backends
+from keras_transformer import learned_metrics
 from keras_transformer.backends.distribution import Distribution
 from keras_transformer.data.parallel_text import ParallelText
 from keras_transformer.errors import InputError
@@ -169,7 +170,8 @@ class Run:
         self.config = config
         self.folder = config.output
         self.distribution = distribution
-        self.batches, self.translator, self.validation, self.test_text, _ = parts
+        self.batches, self.translator, self.validation, self.test_text = parts[:4]
+        self.metrics_of_user = parts.metrics
         self.model: Any = self.translator.model  # no ensemble, which does not learn
         self.state = state
         self.metrics = metrics
@@ -442,8 +444,15 @@ class Run:
             lines = self.translator.translate(text.source, **codes)
         hypotheses = cast(list[str], lines)
         self.say("scoring the translations")
-        options = self.config.evaluation.model_dump()
+        options = self.config.evaluation.options
         scores = evaluate(hypotheses, text.target, confidence=_BOOTSTRAP, **options)
+        scores += learned_metrics.evaluate(
+            self.metrics_of_user,
+            text.source,
+            hypotheses,
+            text.target,
+            confidence=_BOOTSTRAP,
+        )
         return _Tested(text, hypotheses, scores)
 
 

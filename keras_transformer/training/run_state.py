@@ -189,14 +189,14 @@ def restored(
             f"again, or choose another output"
         )
     begin_from_trained(model, config, say)
-    return State(evaluation=config.evaluation.model_dump(), regular=[]), []
+    return State(evaluation=config.evaluation.options, regular=[]), []
 
 
 def _go_on(
     state: State, config: RunConfig, before: Before, say: Callable[[str], None]
 ) -> None:
     """Adapts a state to a config whose bookkeeping may have changed."""
-    training, options = config.training, config.evaluation.model_dump()
+    training, options = config.training, config.evaluation.options
     if state.ended:
         # Earlier versions also counted the validations of the warm-up.
         warmup = 0 if state.regular is None else training.warmup_steps

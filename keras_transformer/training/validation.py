@@ -9,9 +9,11 @@ from typing import Any
 from typing import TypeAlias
 from typing import cast
 
+from keras_transformer import learned_metrics
 from keras_transformer.config.decoding import GREEDY
 from keras_transformer.data.parallel_text import ParallelText
 from keras_transformer.evaluation import evaluate
+from keras_transformer.learned_metrics import Metric
 from keras_transformer.training.corpora import LanguageCodes
 from keras_transformer.training.report import Counting
 from keras_transformer.translator import Translator
@@ -30,9 +32,11 @@ class Validation:
         text: the `ParallelText` of the validation.
         batches: the batches of the text, for `evaluate`.
         steps: the number of batches.
-        metric: the metric that selects the best: `"bleu"`, `"chrf"` or `"loss"`.
+        metric: the metric that selects the best: `"bleu"`, `"chrf"`, `"loss"`, or the
+            name of one of `metrics`.
         options: options of `evaluate`: `tokenize` and `lowercase`.
         languages: arguments of `translate`, for a multilingual model.
+        metrics: metrics of the user by name.
     """
 
     def __init__(
@@ -44,6 +48,7 @@ class Validation:
         metric: str,
         options: Mapping[str, Any],
         languages: LanguageCodes | None = None,
+        metrics: Mapping[str, Metric] | None = None,
     ) -> None:
         self.translator = translator
         self.text = text
@@ -52,6 +57,7 @@ class Validation:
         self.metric = metric
         self.options = options
         self.languages: LanguageCodes = languages or {}
+        self.metrics = metrics or {}
 
     def run(
         self, say: Callable[[str], None] = lambda text: None
@@ -75,6 +81,11 @@ class Validation:
         scores = evaluate(hypotheses, text.target, metrics=metrics, **self.options)
         for name, score in zip(metrics, scores, strict=True):
             values[f"val_{name}"] = score.score
+        own = learned_metrics.evaluate(
+            self.metrics, text.source, hypotheses, text.target
+        )
+        for path, score in zip(self.metrics, own, strict=True):
+            values[f"val_{path}"] = score.score
         shown = slice(None, None, max(len(text) // _SAMPLES, 1))
         return values, (text.source[shown], hypotheses[shown], text.target[shown])
 

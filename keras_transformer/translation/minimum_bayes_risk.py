@@ -4,6 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from keras_transformer import learned_metrics
+from keras_transformer.learned_metrics import Metric
+
 UTILITIES = ("chrf", "bleu")
 
 
@@ -55,12 +58,47 @@ def expected_utilities(
     return [means[text] for text in texts]
 
 
+def expected_metric(
+    texts: Sequence[str],
+    weights: Sequence[float],
+    utility: Metric,
+    source: str,
+    path: str = "utility",
+) -> list[float]:
+    """Like `expected_utilities`, by a metric of your own.
+
+    Args:
+        texts: the candidates.
+        weights: the probability of each as a reference.
+        utility: a metric that gives a number for each translation; it is called once,
+            with each pair of different candidates.
+        source: the sentence that they translate.
+        path: the name of the metric, for messages.
+    """
+    shares: dict[str, float] = {}
+    for text, weight in zip(texts, weights, strict=True):
+        shares[text] = shares.get(text, 0.0) + float(weight)
+    count, different = len(shares), list(shares)
+    values = learned_metrics.of_sentences(
+        path,
+        utility,
+        [source] * count**2,
+        [text for text in different for _ in different],
+        different * count,
+    )
+    weighed = np.reshape(values, (count, count)) @ np.array([*shares.values()])
+    means = dict(zip(different, weighed / sum(shares.values()), strict=True))
+    return [float(means[text]) for text in texts]
+
+
 def ranked(
     texts: Sequence[str],
     log_probabilities: Sequence[float],
-    utility: str,
+    utility: str | Metric,
     *,
     sampled: bool,
+    source: str = "",
+    path: str = "utility",
 ) -> list[tuple[int, float]]:
     """Indices of the candidates and their utilities, the best first.
 
@@ -69,11 +107,16 @@ def ranked(
     Args:
         texts: the candidates.
         log_probabilities: the model's log-probabilities of the candidates.
-        utility: see `expected_utilities`.
+        utility: see `expected_utilities`, or `expected_metric`.
         sampled: whether they are samples.
+        source: the sentence that they translate, for a metric.
+        path: the name of the metric, for messages.
     """
     logs = np.asarray(log_probabilities, "float64")
     weights = np.ones(len(texts)) if sampled else np.exp(logs - logs.max())
-    means = expected_utilities(texts, weights.tolist(), utility)
+    if isinstance(utility, str):
+        means = expected_utilities(texts, weights.tolist(), utility)
+    else:
+        means = expected_metric(texts, weights.tolist(), utility, source, path)
     order = sorted(range(len(texts)), key=lambda i: (-round(means[i], 9), -logs[i], i))
     return [(place, means[place]) for place in order]

@@ -33,9 +33,14 @@ class Options:
     """Stands for `DecodingOptions`."""
 
     top_beams: int = 1
+    beam_size: int = 4
+    sampling: bool = False
+    mbr: str | None = None
 
     def updated(self, fields):
-        return Options(fields.get("top_beams", 1))
+        names = {field.name for field in dataclasses.fields(self)}
+        known = {name: value for name, value in fields.items() if name in names}
+        return dataclasses.replace(self, **known)
 
 
 class Translator:

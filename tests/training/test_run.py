@@ -1,6 +1,8 @@
 """A whole run on a small corpus: its folder, its end, and how it goes on."""
 
 import shutil
+import sys
+import types
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +19,7 @@ from small_run import weights_of
 import keras_transformer as kt
 from keras_transformer.backends.distribution import Distribution
 from keras_transformer.config.about import About
+from keras_transformer.data.corpus import read_lines
 from keras_transformer.errors import InputError
 from keras_transformer.training import assembly
 from keras_transformer.training import average
@@ -205,6 +208,36 @@ def test_what_is_best_is_a_choice(metric, config_file):
     step, _ = max(logged, key=lambda item: item[1])
     kept = checkpoints.list_checkpoints(folder)
     assert_equal(weights_of(folder / "best"), weights_of(kept[step]))
+
+
+def test_a_metric_of_ones_own_says_what_is_best(config_file, monkeypatch, capsys):
+    calls, values = [], iter([0.75, 0.5, 0.25, 0.125])
+
+    def fake(sources, hypotheses, references):
+        calls.append((sources, hypotheses, references))
+        return [next(values)] * len(sources)
+
+    module = types.ModuleType("named_metrics")
+    module.fake = fake
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    options = ["training.validate_every=2", "training.average_best=1"]
+    metric = "named_metrics:fake"
+    with pytest.raises(InputError, match="best_metric named_metrics:fake is none of"):
+        load_config(config_file, [*options, f"training.best_metric={metric}"])
+    options += [f"training.best_metric={metric}", f"evaluation.metrics=[{metric}]"]
+    scores = train(load_config(config_file, options))
+    folder = config_file.parent / "runs" / "small"
+    assert [line[f"val_{metric}"] for line in metrics(folder)] == [0.75, 0.5, 0.25]
+    assert_equal(
+        weights_of(folder / "averaged"), weights_of(folder / "checkpoints/step-0000002")
+    )
+    assert (scores[-1].name, scores[-1].score) == ("fake", 0.125)
+    assert "fake = 0.1250 ± 0.0000 (named_metrics:fake|" in capsys.readouterr().out
+    assert len(calls) == 4
+    sources, hypotheses, references = calls[0]
+    assert sources == read_lines(config_file.with_name("val.en"))
+    assert references == read_lines(config_file.with_name("val.de"))
+    assert len(hypotheses) == len(sources)
 
 
 def test_the_best_alone_may_be_what_is_delivered(config_file, monkeypatch):

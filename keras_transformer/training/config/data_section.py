@@ -269,6 +269,39 @@ class FilterSection(Section):
     memory a pair while the text is encoded."""
 
 
+Probability = Annotated[float, pydantic.Field(ge=0, le=1)]
+
+
+class AugmentSection(Section):
+    """Augmentation of the source of the training text, anew in each epoch."""
+
+    upper: Probability = 0.0
+    """Upper-casing: the share of the lines whose source is in upper case; the target
+    stays as it is."""
+    title: Probability = 0.0
+    """Title-casing: the share of the lines whose source has each word begin with a
+    capital letter."""
+    lower: Probability = 0.0
+    """Lower-casing: the share of the lines whose source is in lower case."""
+    typos: Probability = 0.0
+    """Typos: the probability of one in each word of a source: letters that change
+    places, are missing, doubled or mistaken."""
+
+    @property
+    def casings(self) -> dict[str, float]:
+        """The shares of the casings."""
+        return {"upper": self.upper, "title": self.title, "lower": self.lower}
+
+    @pydantic.model_validator(mode="after")
+    def _check(self) -> AugmentSection:
+        if sum(self.casings.values()) > 1:
+            raise ValueError(
+                "upper, title and lower are shares of the lines; together they may be "
+                "1 at most"
+            )
+        return self
+
+
 class DataSection(Section):
     """Texts of a run, and how they are batched."""
 
@@ -307,6 +340,9 @@ class DataSection(Section):
     bpe_dropout: Annotated[float, pydantic.Field(ge=0, lt=1)] = 0.0
     """BPE-dropout: the probability with which a merge of byte-pair encoding is left
     out, anew each time a pair is trained on (Provilkov et al., 2020)."""
+    augment: AugmentSection = AugmentSection()
+    """Augmentation: sources in another case and with typos, anew each time a pair is
+    trained on; see docs/robust_translation.md."""
     cache: File | None = None
     """Cache folder of the encoded training text, which several runs may share;
     `encoded` in the run folder if left out."""

@@ -170,6 +170,12 @@ class RunConfig(Section):
                         f"training.{key} needs to know what is best; give "
                         f"data.validation"
                     )
+        best, metrics = self.training.best_metric, self.evaluation.metrics
+        if ":" in best and best not in metrics:
+            raise ValueError(
+                f"training.best_metric {best} is none of evaluation.metrics; add it "
+                f"there"
+            )
         if trained:
             return self
         if self.training.lora is not None:

@@ -11,6 +11,7 @@ from typing import TypeAlias
 import pydantic
 
 from keras_transformer.evaluation import check_tokenization
+from keras_transformer.learned_metrics import check_path
 from keras_transformer.training.config.section import Count
 from keras_transformer.training.config.section import Section
 
@@ -27,6 +28,7 @@ DISTRIBUTIONS: dict[str, str] = {
 DistributionName: TypeAlias = Literal[
     "none", "mirrored", "multi_worker", "data_parallel", "model_parallel", "torchrun"
 ]
+_BEST_METRICS = ("bleu", "chrf", "loss")
 Part: TypeAlias = Literal["embeddings", "encoder", "decoder"]
 Kernel: TypeAlias = Literal[
     "query", "key", "value", "output", "inner", "gate", "outer", "input", "forget"
@@ -55,6 +57,18 @@ def _factory(value: str) -> str:
             f"expected module:factory, such as my_callbacks:make, got {value!r}"
         )
     return value
+
+
+def _best_metric(value: str) -> str:
+    if value in _BEST_METRICS:
+        return value
+    try:
+        return check_path(value)
+    except ValueError:
+        raise ValueError(
+            f"expected one of {', '.join(_BEST_METRICS)}, or a metric that "
+            f"evaluation.metrics names, as module:function, got {value!r}"
+        ) from None
 
 
 def _as_tuple(value: Any) -> Any:
@@ -201,10 +215,16 @@ class TrainingSection(Section):
     """Checkpoints that stay on disk: so many, the latest."""
     keep_best: pydantic.NonNegativeInt = 0
     """Best checkpoints in validation that stay besides."""
-    best_metric: Literal["bleu", "chrf", "loss"] = "bleu"
+    best_metric: Annotated[
+        str,
+        pydantic.AfterValidator(_best_metric),
+        pydantic.WithJsonSchema(
+            {"anyOf": [{"enum": [*_BEST_METRICS]}, {"type": "string", "pattern": ":"}]}
+        ),
+    ] = "bleu"
     """Validation metric that says what is best: the highest `"bleu"` or `"chrf"` of
-    greedy search, or the lowest `"loss"`, the negative log-likelihood of the validation
-    text, without label smoothing."""
+    greedy search, the lowest `"loss"`, the negative log-likelihood of the validation
+    text, without label smoothing, or the highest of one of `evaluation.metrics`."""
     patience: Count | None = None
     """Early stopping: validations without a better one after which training ends, those
     of the warm-up not counted; None for all `steps`."""
@@ -299,3 +319,14 @@ class EvaluationSection(Section):
     language."""
     lowercase: bool = False
     """Case-insensitive scores: BLEU and chrF ignore case."""
+    metrics: Annotated[
+        tuple[Annotated[str, pydantic.AfterValidator(check_path)], ...],
+        pydantic.BeforeValidator(_as_tuple),
+    ] = ()
+    """Metrics of your own, such as learned ones: functions as `"module:function"`, see
+    docs/metrics.md; they score validation and test besides."""
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of `evaluation.evaluate`."""
+        return self.model_dump(exclude={"metrics"})

@@ -26,6 +26,7 @@ from keras_transformer.cli.main import application
 from keras_transformer.config import TransformerConfig
 from keras_transformer.config.languages import Languages
 from keras_transformer.training.config import json_schema
+from keras_transformer.training.config.run_config import OF_SERIES
 
 WRITTEN = "<!-- Written by docs/reference.py; do not edit. -->"
 
@@ -150,6 +151,12 @@ EXAMPLES: dict[str, Any] = {
     "max_source_length": 256,
     "tokenize": "none",
     "output": "runs/another",
+    "seeds": 5,
+    "baseline": "runs/another",
+    "stages": [
+        {"name": "base"},
+        {"name": "tuned", "training": {"learning_rate": 0.0005}},
+    ],
     "languages.codes": {"en": None, "de": 21, "fr": 22},
     "languages.target_codes": {"de": 31, "fr": 32},
     "languages.sources": ["en"],
@@ -194,6 +201,7 @@ COMPANIONS: dict[str, dict[str, Any]] = {
     "about.target_language": {"source_language": "en"},
     "weight": {"source": "train.en", "target": "train.de"},
     "simcut.weight": {},
+    "baseline": {"seeds": 5},
     "weight_decay": {"name": "adamw"},
     "distribution": {},
     "devices": {"distribution": "mirrored"},
@@ -266,6 +274,7 @@ are in [Recipes](../tutorials/configs/README.md).
 | [`evaluation`](#section-evaluation) | BLEU and chrF |
 | [`about`](#section-about) | what the model folder tells of its model |
 | [`output`](#section-output) | the run folder |
+| [`seeds`, `stages`, `baseline`](#section-seeds) | several runs |
 | [`languages`](#section-languages) | the languages of a multilingual model folder |
 """
 
@@ -460,6 +469,12 @@ def config_keys() -> str:
         parts += entries(path, definitions[name])
     parts.append("(section-output)=\n## `output`\n")
     parts.append(entry((), "output", schema["properties"]["output"]))
+    parts.append(
+        "(section-seeds)=\n## Keys for several runs\n\n"
+        "See [Seeds and stages](stages.md).\n"
+    )
+    for key in OF_SERIES:
+        parts.append(entry((), key, schema["properties"][key]))
     parts.append(
         "(section-languages)=\n## Section `languages` of a model folder\n\n"
         "In `config.json` of a multilingual model, not in a run config. See "

@@ -85,6 +85,7 @@ ACTING_TOO: dict[str, str] = {
     "training/report.py": "a part of `training/run.py`: it prints the test's scores",
     "training/run_folder.py": "a part of `training/run.py`",
     "training/run_opening.py": "a part of `training/run_folder.py`",
+    "training/series.py": "several of `training/run.py`, and their table",
     "training/test_text.py": "reads the config of a run, as `run_config.py` does",
     "training/batch_rule.py": "a part of `training/run_folder.py`",
     "data/encoded_corpus.py": "the cache of the encoded corpus",

@@ -66,6 +66,8 @@ def train(
 
     The config key 'output' names the run folder; its folder 'averaged' is the model.
     Paths of texts are relative to the config file, 'output' to the working directory.
+    A config with 'seeds' or 'stages' is for several runs, each in a folder of
+    'output'; the same command goes on with them.
     """
     # Words after `--set a=1` arrive as arguments, the first one as the config.
     words = [*([str(config)] if config else []), *(more or ())]
@@ -80,10 +82,11 @@ def train(
         raise typer.BadParameter(f"give one config, got {' and '.join(files)}")
     backend.activate(training=True, imports=imports or ())
     from keras_transformer.training import config as configs
+    from keras_transformer.training.config import series
 
     path = files[0] if files else None
-    loaded = configs.load_config(path, [*(overrides or ()), *settings])
-    if path is not None:
+    loaded = series.load_runs(path, [*(overrides or ()), *settings])
+    if path is not None and isinstance(loaded, configs.RunConfig):
         _refuse_names_of_runs(
             Path(path),
             {
@@ -94,9 +97,13 @@ def train(
     # A config that is refused does not wait for Keras.
     from keras_transformer.training import run
     from keras_transformer.training.distribution import WorkerLost
+    from keras_transformer.training.series import train_series
 
     try:
-        run.train(loaded)
+        if isinstance(loaded, series.Series):
+            train_series(loaded)
+        else:
+            run.train(loaded)
     except (run.Interrupted, WorkerLost) as stop:
         print(stop, file=sys.stderr)
         raise typer.Exit(stop.exit_code) from None

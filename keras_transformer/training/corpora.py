@@ -481,6 +481,11 @@ def _train(
         raise InputError(f"{side}: {message}" if side else message) from None
 
 
+def paths_of(corpus: Corpus) -> list[Path]:
+    """The files of a corpus."""
+    return list(_files(corpus).paths)
+
+
 def _files(corpus: Corpus) -> CorpusFiles:
     sides = ("source", "target", *FORMATS)
     paths = {side: getattr(corpus, side) or () for side in sides}

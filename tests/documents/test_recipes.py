@@ -19,11 +19,23 @@ import yaml
 from typer.testing import CliRunner
 
 from keras_transformer.cli.main import application
+from keras_transformer.training.config import difference
 from keras_transformer.training.config import load_config
+from keras_transformer.training.config.series import load_runs
 
 FOLDER = Path(__file__).parents[2] / "tutorials" / "configs"
 RECIPES = sorted(FOLDER.glob("*.yaml"))
 PAPER = ("wmt14_en_de_base", "wmt14_en_de_big")
+PAPER_FRENCH = ("wmt14_en_fr_base", "wmt14_en_fr_big")
+#: Recipes of several runs, and the recipe that each of their stages is.
+STAGED = {
+    "multi30k_tok_en_de_stages": {
+        "both": "multi30k_tok_both",
+        "single": "multi30k_tok_en_de",
+        "tuned": "multi30k_tok_en_de_tuned",
+        "diverse": "multi30k_tok_en_de_diverse",
+    }
+}
 #: Recipes that go on from the model of another one.
 TUNED = {
     "multi30k_en_de_tuned": "multi30k_both",
@@ -40,6 +52,9 @@ TUNED = {
 def load_recipe(path):
     """A recipe; one that tunes a model as if it began with the config of that model."""
     sections, name = read_yaml(path), path.stem
+    if name in STAGED:
+        *_, last = load_runs(path).configs().values()
+        return last
     if name not in TUNED:
         return load_config(path)
     while name in TUNED:
@@ -83,8 +98,36 @@ def test_a_recipe_loads_and_its_header_is_true(recipe):
     (said,) = re.findall(r"([\d.]+) M weights", text)
     assert float(said) == round(millions, 1 if millions < 10 else None)
     assert f"keras-transformer train tutorials/configs/{recipe.name}" in text
-    assert config.output == Path("runs") / recipe.stem.replace("_", "-")
-    assert files(config) and all(path.is_relative_to(FOLDER) for path in files(config))
+    output = Path("runs") / recipe.stem.replace("_", "-")
+    assert config.output in (output, output / "diverse")
+    found = {path for path in files(config) if "translations" not in path.parts}
+    assert found and all(path.is_relative_to(FOLDER) for path in found)
+
+
+@pytest.mark.no_backend
+@pytest.mark.parametrize("name", STAGED)
+def test_the_stages_of_a_recipe_are_recipes(name):
+    """With the same settings, and texts from the same models."""
+    series = load_runs(FOLDER / f"{name}.yaml")
+    found = series.configs()
+    assert found.keys() == STAGED[name].keys()
+    for stage, recipe in STAGED[name].items():
+        path = FOLDER / f"{recipe}.yaml"
+        one, other = found[stage], load_recipe(path)
+        # `load_recipe` takes the model that a recipe goes on from as it is.
+        lines = difference(other, one)
+        assert all(line.startswith("model.dropout") for line in lines)
+        assert one.model["dropout"] == read_yaml(path)["model"]["dropout"]
+        assert one.decoding == other.decoding and one.data.test == other.data.test
+    origins = {run.name: run.after for run in series.runs}
+    before = {stage: TUNED.get(recipe) for stage, recipe in STAGED[name].items()}
+    assert {s: o and STAGED[name][o] for s, o in origins.items()} == before
+    by = [(t.by, t.text.name) for t in series.translations(series.runs[-1])]
+    assert sorted(by) == [
+        ("both", "train.lc.norm.tok.de.gz"),
+        ("single", "train.lc.norm.tok.en.gz"),
+        ("tuned", "train.lc.norm.tok.en.gz"),
+    ]
 
 
 @pytest.mark.no_backend
@@ -101,6 +144,19 @@ def test_the_paper_is_in_the_recipes():
         assert config.data.batch_tokens == 25_000
         assert config.decoding.beam_size == 4
         assert config.decoding.length_penalty == 0.6
+
+
+@pytest.mark.no_backend
+def test_the_second_task_of_the_paper_is_in_the_recipes():
+    """As the first, but for its text, vocabulary, and the dropout of the big model."""
+    for name, german in zip(PAPER_FRENCH, PAPER, strict=True):
+        french = load_config(FOLDER / f"{name}.yaml")
+        lines = difference(load_config(FOLDER / f"{german}.yaml"), french)
+        changed = ["tokenizer.vocabulary_size: 37000 -> 32000"]
+        changed += ["model.dropout: 0.3 -> 0.1"] if name.endswith("big") else []
+        settings = [line for line in lines if not line.startswith("data.train")]
+        assert sorted(settings) == sorted(changed)
+        assert french.evaluation.tokenize == "13a"
 
 
 @pytest.mark.no_backend
@@ -167,6 +223,30 @@ def test_the_commands_of_a_chain_of_recipes_run(prepare, tmp_path, monkeypatch):
     assert (tmp_path / "runs/multi30k-en-de-diverse/averaged/config.json").is_file()
 
 
+@pytest.mark.one_backend
+@pytest.mark.slow
+def test_the_stages_of_a_recipe_run_as_one_command(prepare, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(prepare, "HERE", tmp_path)
+    monkeypatch.setattr(prepare, "DATA", tmp_path / "data")
+    write_multi30k(prepare, count=20)
+    prepare.multi30k(tmp_path / "data" / "multi30k")
+    (name,) = STAGED
+    recipe = shutil.copy(FOLDER / f"{name}.yaml", tmp_path)
+    small = {**SMALL, **FROM_NOTHING, "decoding.beam_size": 1}
+    changes = [f"{key}={value}" for key, value in small.items()]
+    done = CliRunner().invoke(application(), ["train", recipe, "--set", *changes])
+    assert done.exit_code == 0, (done.output, done.exception)
+    table = done.stdout.splitlines()[-8:]
+    assert table[0].split() == ["run", "validation", "BLEU", "chrF2", "TER"]
+    assert [line.split()[0] for line in table[1:5]] == [*STAGED[name]]
+    assert table[1].split()[-3:] == ["-"] * 3  # both directions have no test
+    folder = tmp_path / "runs" / name.replace("_", "-")
+    written = folder / "translations" / "single" / "train.lc.norm.tok.en"
+    assert len(lines_of(written)) == 20
+    assert (folder / "diverse" / "averaged" / "config.json").is_file()
+
+
 def smaller(command):
     """The words of a command; one that trains does little."""
     words = command.split()
@@ -212,6 +292,8 @@ def check_recipes(tmp_path, *names):
         copy = shutil.copy(FOLDER / f"{name}.yaml", tmp_path)
         for source, target in corpora(load_recipe(Path(copy))):
             for pair in zip(source, target, strict=True):
+                if any("translations" in path.parts for path in pair):
+                    continue  # of a stage before
                 one, other = (lines_of(path) for path in pair)
                 assert one and len(one) == len(other)
 
@@ -252,7 +334,7 @@ def test_multi30k_is_prepared_for_its_recipes(prepare, tmp_path):
             path.parent.mkdir(exist_ok=True)
             path.write_text("line 1\nline 2\n")
     names = [recipe.stem for recipe in RECIPES if recipe.stem.startswith("multi30k")]
-    assert len(names) == 18
+    assert len(names) == 19
     check_recipes(tmp_path, *names)
     for folder in ("multi30k", "multi30k_tok"):
         assert len(list((tmp_path / "data" / folder).iterdir())) == 9
@@ -323,6 +405,34 @@ def test_wmt14_is_prepared_for_its_recipes(prepare, tmp_path, monkeypatch):
     prepare.wmt14(tmp_path / "data" / "wmt14")
     check_recipes(tmp_path, *PAPER)
     assert len(list((tmp_path / "data" / "wmt14").iterdir())) == 10
+
+
+@pytest.mark.no_backend
+def test_wmt14_french_is_prepared_for_its_recipes(prepare, tmp_path, monkeypatch):
+    monkeypatch.setattr(prepare, "SHA256", {})
+    for corpus, (url, name) in prepare.WMT14_FR.items():
+        text = f"{corpus}\nb\n".encode()
+        packed = gzip.compress(text) if name.endswith(".gz") else text
+        names = [name.format(language) for language in ("en", "fr")]
+        downloaded(prepare, url, {f"training/{name}": packed for name in names})
+    test_set = tmp_path / "test"
+    test_set.write_text("c\n")
+    asked = []
+    monkeypatch.setattr(
+        sacrebleu.utils, "get_source_file", lambda *a: asked.append(a) or str(test_set)
+    )
+    monkeypatch.setattr(sacrebleu.utils, "get_reference_files", lambda *_: [test_set])
+    folder = tmp_path / "data" / "wmt14_fr"
+    prepare.wmt14_fr(folder)
+    check_recipes(tmp_path, *PAPER_FRENCH)
+    assert len(list(folder.iterdir())) == 14
+    assert lines_of(folder / "giga-fren.fr.gz") == ["giga-fren", "b"]
+    assert asked == [("wmt13", "en-fr"), ("wmt14/full", "en-fr")]
+    with pytest.raises(SystemExit, match=r"un\.tgz has no missing"):
+        prepare.unpack(
+            prepare.DATA / "downloads" / "training-parallel-un.tgz",
+            {"missing": folder / "missing.gz"},
+        )
 
 
 @pytest.mark.no_backend

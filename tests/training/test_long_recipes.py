@@ -15,6 +15,8 @@ FOLDER = Path(__file__).parents[2] / "tutorials" / "configs"
 LONG = (
     "wmt14_en_de_base",
     "wmt14_en_de_big",
+    "wmt14_en_fr_base",
+    "wmt14_en_fr_big",
     "iwslt14_de_en",
     "tatoeba_en_de_base",
 )

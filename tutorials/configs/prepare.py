@@ -3,6 +3,7 @@
     python tutorials/configs/prepare.py multi30k
     python tutorials/configs/prepare.py iwslt14      # needs: pip install sacremoses
     python tutorials/configs/prepare.py wmt14
+    python tutorials/configs/prepare.py wmt14_fr
     python tutorials/configs/prepare.py tatoeba_en_de
 
 What was downloaded stays in `data/downloads`, what was prepared in `data/<name>`, and
@@ -33,8 +34,21 @@ WMT14 = {
     "commoncrawl": "https://www.statmt.org/wmt13/training-parallel-commoncrawl.tgz",
     "news-commentary-v9": "https://www.statmt.org/wmt14/training-parallel-nc-v9.tgz",
 }
-# Of WMT14's archives, from TensorFlow Datasets. Multi30k's texts have digests in
-# multi30k.sha256; of IWSLT14 none is published; Tatoeba's text grows.
+# Each corpus of English and French: its archive, and its files there.
+WMT14_FR = {
+    **{corpus: (url, f"{corpus}.fr-en.{{}}") for corpus, url in WMT14.items()},
+    "un": (
+        "https://www.statmt.org/wmt13/training-parallel-un.tgz",
+        "undoc.2000.fr-en.{}",
+    ),
+    "giga-fren": (
+        "https://www.statmt.org/wmt10/training-giga-fren.tar",
+        "giga-fren.release2.fixed.{}.gz",
+    ),
+}
+# Of WMT14's archives, from TensorFlow Datasets, which lacks the last two. Multi30k's
+# texts have digests in multi30k.sha256; of IWSLT14 none is published; Tatoeba's text
+# grows.
 SHA256 = {
     "training-parallel-europarl-v7.tgz": (
         "0224c7c710c8a063dfd893b0cc0830202d61f4c75c17eb8e31836103d27d96e7"
@@ -122,8 +136,6 @@ def iwslt14(folder):
 
 def wmt14(folder):
     """4.5 million pairs of parliament, web and news; newstest 2013 and 2014 (full)."""
-    import sacrebleu.utils
-
     for corpus, url in WMT14.items():
         wanted = {f"{corpus}.de-en.{language}" for language in ("de", "en")}
         for path, data in members(fetch(url), wanted):
@@ -132,11 +144,30 @@ def wmt14(folder):
             wanted.discard(path.rpartition("/")[2])
         if wanted:
             raise SystemExit(f"{url} has no {', '.join(sorted(wanted))}")
+    news(folder, "en-de")
+
+
+def wmt14_fr(folder):
+    """41 million pairs of parliaments, UN, web and news; newstest 2013 and 2014."""
+    for corpus, (url, name) in WMT14_FR.items():
+        wanted = {
+            name.format(language): folder / f"{corpus}.{language}.gz"
+            for language in ("en", "fr")
+        }
+        unpack(fetch(url), wanted)
+    news(folder, "en-fr")
+
+
+def news(folder, pair):
+    """The validation and the test text of WMT14, such as of `en-de`."""
+    import sacrebleu.utils
+
+    source_language, target_language = pair.split("-")
     for name, test_set in (("newstest2013", "wmt13"), ("newstest2014", "wmt14/full")):
-        source = sacrebleu.utils.get_source_file(test_set, "en-de")
-        (reference,) = sacrebleu.utils.get_reference_files(test_set, "en-de")
-        write(folder / f"{name}.en", Path(source).read_bytes())
-        write(folder / f"{name}.de", Path(reference).read_bytes())
+        source = sacrebleu.utils.get_source_file(test_set, pair)
+        (reference,) = sacrebleu.utils.get_reference_files(test_set, pair)
+        write(folder / f"{name}.{source_language}", Path(source).read_bytes())
+        write(folder / f"{name}.{target_language}", Path(reference).read_bytes())
 
 
 def tatoeba_en_de(folder):
@@ -221,6 +252,29 @@ def members(path, names=None):
                 yield member.name, archive.extractfile(member).read()
 
 
+def unpack(archive_path, wanted):
+    """Files of a tar archive, gzipped, piece by piece: `{name there: path}`."""
+    missing = dict(wanted)
+    with tarfile.open(archive_path) as archive:
+        for member in archive:
+            path = missing.pop(member.name.rpartition("/")[2], None)
+            if path is None:
+                continue
+            path.parent.mkdir(parents=True, exist_ok=True)
+            temporary = path.with_name(f"{path.name}.tmp")
+            source = archive.extractfile(member)
+            with temporary.open("wb") as target:
+                if member.name.endswith(".gz"):
+                    shutil.copyfileobj(source, target)
+                else:
+                    with gzip.GzipFile("", "wb", fileobj=target, mtime=0) as packed:
+                        shutil.copyfileobj(source, packed)
+            temporary.replace(path)
+            print(path, flush=True)
+    if missing:
+        raise SystemExit(f"{archive_path} has no {', '.join(sorted(missing))}")
+
+
 def write_lines(path, lines):
     write(path, "".join(f"{line}\n" for line in lines).encode())
 
@@ -238,7 +292,8 @@ def write(path, data):
     print(f"{path}: {num_lines} lines{note}", flush=True)
 
 
-CORPORA = {task.__name__: task for task in (multi30k, iwslt14, wmt14, tatoeba_en_de)}
+TASKS = (multi30k, iwslt14, wmt14, wmt14_fr, tatoeba_en_de)
+CORPORA = {task.__name__: task for task in TASKS}
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -32,9 +33,12 @@ from keras_transformer.training.config.data_section import DataSection
 from keras_transformer.training.config.data_section import TokenizerSection
 from keras_transformer.training.config.section import Section
 from keras_transformer.training.config.section import expanded
+from keras_transformer.training.config.series_keys import SeriesKeys
 from keras_transformer.training.config.training_section import EvaluationSection
 from keras_transformer.training.config.training_section import TrainingSection
 
+#: Keys of a config that is for several runs, see `series.py`.
+OF_SERIES = ("seeds", "stages", "baseline")
 PHRASEBOOK = Path(__file__).with_name("phrasebook.yaml")
 
 _SECTIONS = ("tokenizer", "data", "training", "decoding", "evaluation", "about")
@@ -238,9 +242,11 @@ def json_schema() -> dict[str, Any]:
     >>> json_schema()["properties"]["training"]["description"]
     'Training: how the weights are learned.'
     """
+    schema = RunConfig.model_json_schema()
+    schema["properties"] |= SeriesKeys.model_json_schema()["properties"]
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
-        **RunConfig.model_json_schema(),
+        **schema,
         "title": "Config of keras-transformer train",
     }
 
@@ -265,27 +271,80 @@ def load_config(path: str | Path | None, overrides: Sequence[str] = ()) -> RunCo
     >>> load_config(None, ["training.steps=50"]).training.steps
     50
     """
+    document = read_document(path, overrides)
+    if keys := [key for key in OF_SERIES if key in document.content]:
+        raise InputError(
+            f"{document.where}: {keys[0]} is for several runs, which the command train "
+            f"and `training.series.train_series` train; remove it for one run"
+        )
+    return document.config(document.content)
+
+
+@dataclasses.dataclass(frozen=True)
+class Document:
+    """The content of a config file, not validated.
+
+    Args:
+        content: its keys.
+        path: the file.
+        where: the beginning of messages.
+        overrides: those that are in the content already.
+    """
+
+    content: dict[str, Any]
+    path: Path
+    where: str
+    overrides: Sequence[str] = ()
+
+    @property
+    def name(self) -> str | None:
+        """The name of its run; None where the text names it."""
+        return None if self.path == PHRASEBOOK else self.path.stem
+
+    def config(self, content: Mapping[str, Any], about: str = "") -> RunConfig:
+        """The config of some content, whose paths are relative to the file.
+
+        Args:
+            content: the keys.
+            about: what of the file it is, for messages.
+        """
+        context = {
+            "folder": self.path.parent,
+            "name": self.name,
+            "imports": not is_of_run(self.path),
+        }
+        try:
+            return RunConfig.model_validate(content, context=context)
+        except pydantic.ValidationError as error:
+            fault = first_fault(error, RunConfig, "")
+            raise InputError(f"{self.where}: {about}{fault}") from None
+
+
+def read_document(path: str | Path | None, overrides: Sequence[str] = ()) -> Document:
+    """The content of a config file, with overrides, but not validated.
+
+    Args:
+        path: see `load_config`.
+        overrides: see `load_config`.
+
+    Raises:
+        InputError: where it cannot be read, or holds no keys.
+    """
     where = "the embedded phrasebook.yaml" if path is None else str(path)
     path = PHRASEBOOK if path is None else Path(path)
-    document = strict_yaml.parse(_read(path), where)
-    document = {} if document is None else document
-    if not isinstance(document, dict):
+    content = strict_yaml.parse(_read(path), where)
+    content = {} if content is None else content
+    if not isinstance(content, dict):
         raise InputError(
-            f"{where}: expected keys such as data and training, got {document!r}"
+            f"{where}: expected keys such as data and training, got {content!r}"
         )
-    for override in overrides:
-        _override(document, override)
+    for text in overrides:
+        override(content, text)
     if overrides:
         where += " with --set"
     if path == PHRASEBOOK:
-        document["model"] = _for_kind(document["model"], overrides)
-    name = None if path == PHRASEBOOK else path.stem
-    imports = not is_of_run(path)
-    context = {"folder": path.parent, "name": name, "imports": imports}
-    try:
-        return RunConfig.model_validate(document, context=context)
-    except pydantic.ValidationError as error:
-        raise InputError(f"{where}: {first_fault(error, RunConfig, '')}") from None
+        content["model"] = _for_kind(content["model"], overrides)
+    return Document(content, path, where, tuple(overrides))
 
 
 def is_of_run(path: Path) -> bool:
@@ -375,7 +434,16 @@ def _changes(before: RunConfig, after: RunConfig) -> Iterator[tuple[str, str]]:
             yield key, f"{key}: {was} -> {is_now}"
 
 
-def _override(document: dict[str, Any], text: str) -> None:
+def override(document: dict[str, Any], text: str) -> None:
+    """Sets a key of a document, in place.
+
+    Args:
+        document: the content of a config file.
+        text: `"training.steps=100"`.
+
+    Raises:
+        InputError: where it has not that form.
+    """
     key, equals, value = text.partition("=")
     *parents, last = key.split(".")
     if not equals or not all((*parents, last)):

@@ -1,0 +1,359 @@
+"""Several runs from one config: with several seeds, and in stages.
+
+The keys `seeds`, `stages` and `baseline` of a config file; each run has a `RunConfig`
+without them.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import re
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from typing import TypeVar
+
+import pydantic
+
+from keras_transformer.config.faults import first_fault
+from keras_transformer.errors import InputError
+from keras_transformer.training.config.run_config import OF_SERIES
+from keras_transformer.training.config.run_config import Document
+from keras_transformer.training.config.run_config import RunConfig
+from keras_transformer.training.config.run_config import is_of_run
+from keras_transformer.training.config.run_config import override
+from keras_transformer.training.config.run_config import read_document
+from keras_transformer.training.config.section import Section
+from keras_transformer.training.config.series_keys import SeriesKeys
+from keras_transformer.training.config.series_keys import StageKeys
+
+TRANSLATION = "translation_by"
+_NOTHING = "none"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+#: Sections that a trained model decides.
+_TRAINED = ("model", "tokenizer")
+_SIDES = ("source", "target")
+#: Texts, of which a stage has its own or the common one.
+_WHOLE = ("validation", "test")
+
+_Keys = TypeVar("_Keys", bound=Section)
+
+
+@dataclasses.dataclass(frozen=True)
+class Translation:
+    """A text that the model of an earlier run translates.
+
+    Args:
+        by: the name of the run.
+        text: the file of its lines.
+        output: the file of the translations.
+    """
+
+    by: str
+    text: Path
+    output: Path
+
+
+@dataclasses.dataclass(frozen=True)
+class SeriesRun:
+    """One run of a series.
+
+    Args:
+        name: its folder in that of the series.
+        stage: its stage; `""` where there are none.
+        after: the name of the run whose model it begins with; None for none.
+        content: its config, without output and without the model of that run.
+        seed: its seed, where there are several.
+    """
+
+    name: str
+    stage: str
+    after: str | None
+    content: dict[str, Any]
+    seed: int | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Series:
+    """Several runs, in the order in which they are trained.
+
+    Args:
+        folder: the folder of their run folders.
+        runs: the runs.
+        baseline: a run folder to compare with; None for none.
+        document: the config file.
+    """
+
+    folder: Path
+    runs: tuple[SeriesRun, ...]
+    baseline: Path | None
+    document: Document
+
+    def config(self, run: SeriesRun) -> RunConfig:
+        """The config of a run; the run whose model it begins with has finished.
+
+        Raises:
+            InputError: where it is not valid.
+        """
+        content = self._content(run)
+        if run.after is not None:
+            folder = (self.folder / run.after / "averaged").absolute()
+            content["model"] = {**content.get("model", {}), "folder": str(folder)}
+        return self.document.config(content, _about(run))
+
+    def translations(self, run: SeriesRun) -> list[Translation]:
+        """The texts that earlier runs translate for a run."""
+        found = []
+        for corpus in _corpora(run.content):
+            for side, other in (_SIDES, _SIDES[::-1]):
+                if _is_translation(corpus.get(side)):
+                    by = self._name(run, corpus[side][TRANSLATION])
+                    for path in _files(corpus[other]):
+                        text = Path(self.document.path.parent, path)
+                        found.append(Translation(by, text, self._output(by, path)))
+        return found
+
+    def configs(self) -> dict[str, RunConfig]:
+        """The configs of all runs by name, as far as they are known before the first.
+
+        Raises:
+            InputError: where one is not valid.
+        """
+        begins: dict[str, RunConfig] = {}
+        texts: dict[Path, Path] = {}
+        for run in self.runs:
+            content = self._content(run)
+            if run.after is not None:
+                content = _as_begun(content, begins[run.after])
+            config = self.document.config(content, _about(run))
+            if config.training.distribution in ("torchrun", "multi_worker"):
+                raise InputError(
+                    f"{self.document.where}: {_about(run)}training.distribution "
+                    f"{config.training.distribution} has several processes, of which "
+                    f"each run is a command of its own; give each run a config"
+                )
+            for translation in self.translations(run):
+                text = texts.setdefault(translation.output, translation.text)
+                if text != translation.text:
+                    raise InputError(
+                        f"{self.document.where}: {text} and {translation.text}, which "
+                        f"{translation.by} translates, have one name; rename one"
+                    )
+            begins[run.name] = config
+        return begins
+
+    def _content(self, run: SeriesRun) -> dict[str, Any]:
+        """The config of a run with its output and with the paths of translations."""
+        content = copy.deepcopy(run.content)
+        for corpus in _corpora(content):
+            for side, other in (_SIDES, _SIDES[::-1]):
+                if _is_translation(corpus.get(side)):
+                    by = self._name(run, corpus[side][TRANSLATION])
+                    paths = _files(corpus[other])
+                    corpus[side] = [
+                        str(self._output(by, path).absolute()) for path in paths
+                    ]
+        return {**content, "output": str(self.folder / run.name)}
+
+    def _name(self, run: SeriesRun, stage: Any) -> str:
+        """The run of an earlier stage, of the same seed where it has several."""
+        for earlier in self.runs[: self.runs.index(run)]:
+            if earlier.stage == stage and earlier.seed in (None, run.seed):
+                return earlier.name
+        raise InputError(
+            f"{self.document.where}: {_about(run)}{TRANSLATION} {stage!r} is not an "
+            f"earlier stage; give the name of one"
+        )
+
+    def _output(self, by: str, path: str) -> Path:
+        name = Path(path).name
+        for packed in (".gz", ".bz2", ".xz", ".zst"):
+            name = name.removesuffix(packed)
+        return self.folder / "translations" / by.replace("/", ".") / name
+
+
+def load_runs(
+    path: str | Path | None, overrides: Sequence[str] = ()
+) -> RunConfig | Series:
+    """Reads a config file, of one run or of several.
+
+    Args:
+        path: see `load_config`.
+        overrides: see `load_config`; of a series they are for each of its runs, but
+            those of `model` and `tokenizer` only for runs that begin from nothing.
+
+    Raises:
+        InputError: naming file, key and what is expected.
+    """
+    document = read_document(path, overrides)
+    content = document.content
+    keys = {key: content[key] for key in OF_SERIES if content.get(key) is not None}
+    base = {key: value for key, value in content.items() if key not in OF_SERIES}
+    if not keys:
+        return document.config(base)
+    if is_of_run(document.path):
+        raise InputError(
+            f"{document.where} is in a run folder, and {next(iter(keys))} is for "
+            f"several runs; remove it, or give the config file of all runs"
+        )
+    given = _validated(SeriesKeys, keys, document.where)
+    if given.seeds is None and given.stages is None:
+        raise InputError(
+            f"{document.where}: baseline is what the runs of seeds or stages are "
+            f"compared with; give one of them, or remove baseline"
+        )
+    output = base.pop("output", None) or f"runs/{document.name or _phrasebook(base)}"
+    runs = tuple(_runs(document, base, given))
+    baseline = None if given.baseline is None else Path(given.baseline).expanduser()
+    series = Series(Path(output).expanduser(), runs, baseline, document)
+    series.configs()  # refuses what is not valid
+    return series
+
+
+def _phrasebook(base: Mapping[str, Any]) -> str:
+    return f"phrasebook-{base['data']['phrasebook']}"
+
+
+def _runs(
+    document: Document, base: dict[str, Any], given: SeriesKeys
+) -> Iterator[SeriesRun]:
+    if given.stages is None:
+        for seed in _list(given.seeds):
+            yield SeriesRun(f"seed-{seed}", "", None, _seeded(base, seed), seed)
+        return
+    seeds_of: dict[str, list[int | None]] = {}
+    before: str | None = None
+    for number, fields in enumerate(given.stages):
+        where = f"{document.where}: stages.{number}: "
+        own = {key: fields[key] for key in StageKeys.model_fields if key in fields}
+        stage = _validated(StageKeys, own, where.removesuffix(": "))
+        name = stage.name
+        _check_name(name, seeds_of, where)
+        after = _before(stage, before, seeds_of, where)
+        seeds = _list(stage.seeds or given.seeds)
+        if after is not None and seeds_of[after] != [None] and seeds != seeds_of[after]:
+            raise InputError(
+                f"{where}{name} goes on from {after}, which has other seeds; give both "
+                f"the same, or {after} none"
+            )
+        content = _content(document, base, fields, after)
+        for seed in seeds:
+            label = name if seed is None else f"{name}/seed-{seed}"
+            origin = after
+            if after is not None and seeds_of[after] != [None]:
+                origin = f"{after}/seed-{seed}"
+            yield SeriesRun(label, name, origin, _seeded(content, seed), seed)
+        seeds_of[name], before = seeds, name
+
+
+def _content(
+    document: Document,
+    base: dict[str, Any],
+    fields: Mapping[str, Any],
+    after: str | None,
+) -> dict[str, Any]:
+    """The config of a stage: the common one, with what is its own in its place."""
+    own = {k: v for k, v in fields.items() if k not in StageKeys.model_fields}
+    if after is not None:
+        base = {key: value for key, value in base.items() if key not in _TRAINED}
+    content = _merged(base, own)
+    for text in document.overrides:
+        section = text.partition("=")[0].partition(".")[0]
+        if section not in (*OF_SERIES, *_TRAINED, "output"):
+            override(content, text)
+    return content
+
+
+def _as_begun(content: dict[str, Any], before: RunConfig) -> dict[str, Any]:
+    """The config of a stage before the model that it goes on from is there."""
+    origin = before.plain()
+    own = dict(content.get("model") or {})
+    is_new = own.pop("new_vocabulary", None)
+    begun = {**content, "model": {**origin["model"], **own}}
+    if not is_new:
+        begun["tokenizer"] = origin["tokenizer"]
+    if isinstance(training := content.get("training"), dict):  # for trained models
+        begun["training"] = {k: v for k, v in training.items() if k != "lora"}
+    return begun
+
+
+def _before(
+    stage: StageKeys, before: str | None, known: Mapping[str, Any], where: str
+) -> str | None:
+    after = before if stage.after is None else stage.after
+    if after is None or stage.after == _NOTHING:
+        return None
+    if after not in known:
+        raise InputError(
+            f"{where}after {after!r} is not an earlier stage; give the name of one, or "
+            f"{_NOTHING}"
+        )
+    return after
+
+
+def _check_name(name: str, known: Mapping[str, Any], where: str) -> None:
+    if not _NAME.fullmatch(name) or name in (_NOTHING, "translations"):
+        raise InputError(
+            f"{where}{name!r} is no name of a stage; use letters, digits, hyphens and "
+            f"underscores, and neither {_NOTHING} nor translations"
+        )
+    if name in known:
+        raise InputError(f"{where}there is another stage {name}; rename one")
+
+
+def _merged(base: Any, own: Any) -> Any:
+    """Keys of both, at any depth; those of `own` win."""
+    if not isinstance(base, dict) or not isinstance(own, dict):
+        return copy.deepcopy(own)
+    merged = copy.deepcopy(base)
+    for key, value in own.items():
+        both = key in base and key not in _WHOLE
+        merged[key] = _merged(base[key], value) if both else copy.deepcopy(value)
+    return merged
+
+
+def _seeded(content: dict[str, Any], seed: int | None) -> dict[str, Any]:
+    if seed is None:
+        return content
+    return _merged(content, {"training": {"seed": seed}})
+
+
+def _list(seeds: int | tuple[int, ...] | None) -> list[int | None]:
+    if seeds is None:
+        return [None]
+    return list(range(1, seeds + 1)) if isinstance(seeds, int) else list(seeds)
+
+
+def _validated(kind: type[_Keys], fields: Mapping[str, Any], where: str) -> _Keys:
+    try:
+        return kind.model_validate(fields)
+    except pydantic.ValidationError as error:
+        raise InputError(f"{where}: {first_fault(error, kind, '')}") from None
+
+
+def _about(run: SeriesRun) -> str:
+    return f"stage {run.stage}: " if run.stage else ""
+
+
+def _corpora(content: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The corpora of the training text, as far as they look like some."""
+    data = content.get("data")
+    train = data.get("train") if isinstance(data, dict) else None
+    return [c for c in train if isinstance(c, dict)] if isinstance(train, list) else []
+
+
+def _is_translation(value: Any) -> bool:
+    return isinstance(value, dict) and value.keys() == {TRANSLATION}
+
+
+def _files(value: Any) -> list[str]:
+    files = value if isinstance(value, list) else [value]
+    if not files or not all(isinstance(path, str) and path for path in files):
+        raise InputError(
+            f"{TRANSLATION} translates the other side of a corpus, which must be a "
+            f"file, or a list of files, got {value!r}"
+        )
+    return files

@@ -1,0 +1,315 @@
+"""Training of several runs: one after the other, resumed as a whole, and one table."""
+
+from __future__ import annotations
+
+import gc
+import json
+import statistics
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Annotated
+
+import pydantic
+
+from keras_transformer import evaluation
+from keras_transformer.config.documented import Documented
+from keras_transformer.data.corpus import read_lines
+from keras_transformer.errors import InputError
+from keras_transformer.evaluation import Score
+from keras_transformer.files.digest import sha256_of
+from keras_transformer.files.digest import sha256_of_json
+from keras_transformer.files.plain_file import MOST_BYTES
+from keras_transformer.files.plain_file import plain_file
+from keras_transformer.tables import table
+from keras_transformer.training import report
+from keras_transformer.training import run
+from keras_transformer.training.config import RunConfig
+from keras_transformer.training.config.series import Series
+from keras_transformer.training.config.series import SeriesRun
+from keras_transformer.training.config.series import Translation
+from keras_transformer.training.corpora import paths_of
+from keras_transformer.training.corpora import read_test
+from keras_transformer.training.run_folder import write
+from keras_transformer.training.run_state import newest_state
+from keras_transformer.translator import Translator
+
+_RESULTS = "series.json"
+_HYPOTHESES = "test.hypotheses.txt"
+_WEIGHTS = "model.weights.h5"
+_LINES_AT_ONCE = 512
+
+
+class Result(Documented):
+    """What is known of a run of a series."""
+
+    origin: str | None = None
+    """Digest of the weights that it began with."""
+    config: str | None = None
+    """Digest of the config with which it finished; None where it has not."""
+    validation: float | None = None
+    """Best score of the validation."""
+    scores: Annotated[
+        tuple[tuple[str, float, str, float | None], ...], pydantic.Field(strict=False)
+    ] = ()
+    """Name, score, signature and interval of each score of the test."""
+
+
+_ADAPTER = pydantic.TypeAdapter(dict[str, Result])
+
+
+def train_series(
+    series: Series, say: Callable[[str], None] = report.say
+) -> dict[str, Result]:
+    """Trains the runs of a series, or goes on where that was stopped.
+
+    A run that has finished is passed over; one that was begun is resumed. Prints a
+    table of all scores to standard output.
+
+    Args:
+        series: of `load_runs`.
+        say: a function that receives lines of progress.
+
+    Returns:
+        The `Result` of each run by its name.
+
+    Raises:
+        InputError: where a run is not valid, or the folder is of something else.
+        Interrupted: where a signal stopped a run; the series can be resumed.
+    """
+    _check_texts(series)
+    results = _opened(series)
+    for number, one in enumerate(series.runs, 1):
+        say(f"run {number} of {len(series.runs)}: {series.folder / one.name}")
+        for translation in series.translations(one):
+            translate(series, translation, say)
+        config = series.config(one)
+        origin = _origin(series, one)
+        result = results.get(one.name, Result(origin=origin))
+        if result.origin != origin:
+            raise InputError(
+                f"{series.folder / one.name} began with another model of {one.after}, "
+                f"which has been trained on since; choose another output, or remove "
+                f"{series.folder / one.name}"
+            )
+        digest = sha256_of_json(_comparable(config))
+        if result.config == digest and (config.output / "averaged").exists():
+            say("finished already")
+            continue
+        results[one.name] = result
+        _write(series, results)
+        scores = run.train(config)
+        results[one.name] = _result(config, origin, digest, scores or ())
+        _write(series, results)
+        gc.collect()  # the model, before the next one is made
+    print(summary(series, results), flush=True)
+    return results
+
+
+def summary(series: Series, results: Mapping[str, Result]) -> str:
+    """The table of the scores of a series: of each run, and the spread over seeds.
+
+    Args:
+        series: a series.
+        results: what `train_series` returns.
+    """
+    names = list(dict.fromkeys(s[0] for r in results.values() for s in r.scores))
+    compared = _p_values(series)
+    header = ["run", "validation", *names, *(["p"] if compared else [])]
+    rows = []
+    for stage, runs in _by_stage(series):
+        found = {one.name: _numbers(results[one.name]) for one in runs}
+        for name, numbers in found.items():
+            cells = [
+                _cell(numbers.get(column)) for column in header[1 : 2 + len(names)]
+            ]
+            p_value = compared.get(name)
+            p = ["-" if p_value is None else f"{p_value:.4f}"] if compared else []
+            rows.append([name, *cells, *p])
+        if len(runs) > 1:
+            prefix = f"{stage}: " if stage else ""
+            for label, summarize in _SPREAD.items():
+                columns = [_column(found, name) for name in header[1 : 2 + len(names)]]
+                cells = [summarize(values) if values else "-" for values in columns]
+                rows.append([f"{prefix}{label}", *cells, *([""] if compared else [])])
+    signatures = {s[0]: s[2] for r in results.values() for s in r.scores}
+    lines = [table(header, rows)]
+    lines += [f"{name}: {signature}" for name, signature in signatures.items()]
+    if compared:
+        lines.append(
+            f"p: BLEU against {series.baseline} by paired bootstrap; below 0.05 a "
+            f"difference is significant"
+        )
+    return "\n".join(lines)
+
+
+def translate(
+    series: Series, translation: Translation, say: Callable[[str], None]
+) -> None:
+    """Translates a text by an earlier run, or goes on where that was stopped.
+
+    Args:
+        series: the series.
+        translation: the text, and where its translations go.
+        say: a function that receives lines of progress.
+
+    Raises:
+        InputError: where the text cannot be read.
+    """
+    output, model = translation.output, series.folder / translation.by / "averaged"
+    digest = sha256_of(model / _WEIGHTS)
+    record = output.with_name(f"{output.name}.model")
+    if output.exists() and _lines_of(record) == [digest]:
+        return
+    lines = read_lines(translation.text)
+    part = output.with_name(f"{output.name}.{digest[:16]}.part")
+    done = _lines_of(part)[: len(lines)]
+    translator = Translator.load(model)
+    following = iter(lines[len(done) :])
+    say(
+        f"translating {translation.text} by {translation.by}, from line {len(done) + 1}"
+    )
+    watch = report.Counting(str(translation.text.name), say)
+    output.parent.mkdir(parents=True, exist_ok=True)
+    while piece := list(islice(following, _LINES_AT_ONCE)):
+        translated = translator.translate(piece, first_line=len(done) + 1)
+        done += [str(line) for line in translated]
+        write(part, "".join(f"{line}\n" for line in done))
+        watch(len(done), len(lines))
+    write(output, "".join(f"{line}\n" for line in done))
+    write(record, f"{digest}\n")
+    part.unlink(missing_ok=True)
+
+
+def _check_texts(series: Series) -> None:
+    """Refuses a series of which a text is missing, hours before it is needed."""
+    for name, config in series.configs().items():
+        data = config.data
+        for corpus in filter(None, (*(data.train or ()), data.validation, data.test)):
+            for path in paths_of(corpus):
+                own = path.is_relative_to((series.folder / "translations").absolute())
+                if not own and not path.exists():
+                    raise InputError(f"{name}: cannot read {path}; check the path")
+
+
+def _lines_of(path: Path) -> list[str]:
+    if not path.exists():
+        return []
+    return path.read_text(encoding="utf-8").split("\n")[:-1]
+
+
+def _opened(series: Series) -> dict[str, Result]:
+    """The results so far; refuses a folder of something else."""
+    folder, path = series.folder, series.folder / _RESULTS
+    if path.exists():
+        try:
+            content = plain_file(folder, _RESULTS, MOST_BYTES).read_text("utf-8")
+            return _ADAPTER.validate_json(content)
+        except (OSError, ValueError):
+            raise InputError(
+                f"{path} is damaged; remove it: runs that have finished then only test "
+                f"again"
+            ) from None
+    if folder.exists():
+        known = {one.name.partition("/")[0] for one in series.runs} | {"translations"}
+        own = folder.is_dir() and {path.name for path in folder.iterdir()} <= known
+        if not own:
+            raise InputError(
+                f"{folder} exists and is not of these runs; choose another output, or "
+                f"remove it"
+            )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"cannot write {folder}: {error.strerror}; choose another output"
+        ) from None
+    return {}
+
+
+def _write(series: Series, results: Mapping[str, Result]) -> None:
+    content = {name: result.model_dump() for name, result in results.items()}
+    write(series.folder / _RESULTS, json.dumps(content, indent=1) + "\n")
+
+
+def _origin(series: Series, one: SeriesRun) -> str | None:
+    if one.after is None:
+        return None
+    return sha256_of(series.folder / one.after / "averaged" / _WEIGHTS)
+
+
+def _comparable(config: RunConfig) -> dict[str, object]:
+    """What of a config decides its results, wherever the folder lies."""
+    content = config.plain()
+    return {key: value for key, value in content.items() if key != "output"}
+
+
+def _result(
+    config: RunConfig, origin: str | None, digest: str, scores: Sequence[Score]
+) -> Result:
+    state = newest_state(config.output)
+    best = max((score for _, score in state.scores), default=None) if state else None
+    rows = [(s.name, s.score, s.signature, s.interval) for s in scores]
+    return Result(origin=origin, config=digest, validation=best, scores=tuple(rows))
+
+
+def _by_stage(series: Series) -> Iterator[tuple[str, list[SeriesRun]]]:
+    stages = dict.fromkeys(one.stage for one in series.runs)
+    for stage in stages:
+        yield stage, [one for one in series.runs if one.stage == stage]
+
+
+def _numbers(result: Result) -> dict[str, float | None]:
+    return {"validation": result.validation, **{s[0]: s[1] for s in result.scores}}
+
+
+def _column(found: Mapping[str, Mapping[str, float | None]], name: str) -> list[float]:
+    values = [numbers.get(name) for numbers in found.values()]
+    return [value for value in values if value is not None]
+
+
+def _cell(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
+
+
+def _deviation(values: list[float]) -> str:
+    return _cell(statistics.stdev(values)) if len(values) > 1 else "-"
+
+
+#: What is said of the scores of several seeds.
+_SPREAD: dict[str, Callable[[list[float]], str]] = {
+    "mean": lambda values: _cell(statistics.mean(values)),
+    "standard deviation": _deviation,
+    "range": lambda values: f"{min(values):.2f}-{max(values):.2f}",
+}
+
+
+def _p_values(series: Series) -> dict[str, float]:
+    """By how much chance each run differs from the baseline, in BLEU; by name."""
+    if series.baseline is None:
+        return {}
+    baseline, found = series.baseline / _HYPOTHESES, {}
+    if not baseline.is_file():
+        raise InputError(
+            f"the baseline {series.baseline} has no {_HYPOTHESES}; give the folder of "
+            f"a run that has data.test and has finished"
+        )
+    for one in series.runs:
+        path = series.folder / one.name / _HYPOTHESES
+        config = series.config(one)
+        text = read_test(config.data)
+        if text is None or not path.is_file():
+            continue
+        options = config.evaluation.options
+        (bleu,) = evaluation.compare(
+            read_lines(path),
+            read_lines(baseline),
+            text.target,
+            metrics=["bleu"],
+            **options,
+        )
+        found[one.name] = bleu.p_value
+    return found

@@ -187,6 +187,7 @@ def _encoded(
         say,
         split_symbols=batch_rule.batch_rule(folder) == 1,
         languages=languages,
+        source_end=config.model["source_end"],
     )
     run_folder.check_encoded(folder, text.digest)
     if distribution.is_chief:

@@ -24,6 +24,8 @@ from keras_transformer.data.columns import FORMATS
 from keras_transformer.data.columns import Columns
 from keras_transformer.data.corpus import CorpusFiles
 from keras_transformer.data.corpus import read_shards
+from keras_transformer.data.corpus_tags import tagged
+from keras_transformer.data.corpus_tags import untagged
 from keras_transformer.data.encoded_corpus import encode_corpora
 from keras_transformer.data.encoding import PairEncoder
 from keras_transformer.data.encoding import encode_pairs
@@ -145,10 +147,11 @@ class Corpora:
 
     @property
     def tags(self) -> list[str]:
-        """The tags of the target languages that the training text names."""
+        """The tags of the training text: of its target languages, and of corpora."""
         corpora = self._data.train or ()
         codes = [c.target_language for c in corpora if c.target_language]
-        return [tag(code) for code in dict.fromkeys(codes)]
+        tags = [corpus.tag for corpus in corpora if corpus.tag]
+        return list(dict.fromkeys([*map(tag, codes), *tags]))
 
     def known_words(self) -> KnownWords | None:
         """The source words, where the text is a closed language (the phrasebook).
@@ -169,6 +172,7 @@ class Corpora:
         *,
         split_symbols: bool = False,
         languages: Languages | None = None,
+        source_end: bool = True,
     ) -> TrainingPairs:
         """The training text as ids; encoded once, then memory-mapped from the cache.
 
@@ -181,10 +185,12 @@ class Corpora:
             say: a function that receives lines of progress.
             split_symbols: an option of `bpe_dropout`, see `BPEMerges`.
             languages: of a multilingual model.
+            source_end: whether a source ends with the end token, where a corpus has a
+                tag.
 
         Raises:
             InputError: where a file is faulty, a corpus has no usable pair, a language
-                is missing or not known, or the cache cannot be written.
+                or a tag is missing or not known, or the cache cannot be written.
         """
         data, tokenizers = self._data, (source_tokenizer, target_tokenizer)
         filters = data.filters.model_dump()
@@ -211,7 +217,7 @@ class Corpora:
             workers=None if data.workers == "all" else data.workers,
             say=say,
             records=self._records,
-            directions=self._directions(languages, target_tokenizer),
+            directions=self._directions(languages, tokenizers, source_end),
         )
         if len(self._train) > 1:
             for files, report in zip(self._train, encoded.reports, strict=True):
@@ -239,16 +245,24 @@ class Corpora:
         )
 
     def _directions(
-        self, languages: Languages | None, tokenizer: Tokenizer
+        self,
+        languages: Languages | None,
+        tokenizers: tuple[Tokenizer, Tokenizer],
+        source_end: bool,
     ) -> list[Direction] | None:
-        """The direction of each corpus; None for a model without languages."""
-        if languages is None:
+        """The direction of each corpus; None without languages and tags."""
+        corpora, ids = self._data.train or (), tokenizers[1].special_ids
+        if languages is None and not any(corpus.tag for corpus in corpora):
             return None
         directions = []
-        for number, corpus in enumerate(self._data.train or ()):
+        for number, corpus in enumerate(corpora):
             codes = corpus.source_language, corpus.target_language
             try:
-                direction = languages.direction(tokenizer.special_ids, *codes)
+                direction = untagged(ids, source_end)
+                if languages is not None:
+                    direction = languages.direction(ids, *codes)
+                if corpus.tag:
+                    direction = tagged(direction, corpus.tag, tokenizers[0])
             except InputError as error:
                 raise InputError(f"data.train.{number}: {error}") from None
             directions.append(direction)

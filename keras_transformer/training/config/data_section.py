@@ -14,6 +14,7 @@ import pydantic
 
 from keras_transformer.data.columns import FORMATS
 from keras_transformer.data.columns import columns_fault
+from keras_transformer.data.corpus_tags import check_tag
 from keras_transformer.data.language_tags import tag
 from keras_transformer.data.phrasebook import LANGUAGES
 from keras_transformer.data.tokenizer_training import LEAST_COVERAGE
@@ -26,7 +27,7 @@ from keras_transformer.training.config.section import expanded
 PHRASEBOOK_PAIRS = tuple("-".join(pair) for pair in permutations(LANGUAGES, 2))
 VOCABULARY_SIZE = 37_000  # the paper's English-German
 
-_NO_FILES = {"weight", "columns", "source_language", "target_language"}
+_NO_FILES = {"weight", "tag", "columns", "source_language", "target_language"}
 _CORPUS_KEYS = ({"source", "target"}, *({format} for format in FORMATS))
 
 
@@ -199,6 +200,14 @@ Language = Annotated[
 ]
 
 
+def _checked_tag(value: str) -> str:
+    check_tag(value)
+    return value
+
+
+Tag = Annotated[str, pydantic.AfterValidator(_checked_tag)]
+
+
 class Corpus(Section):
     """Parallel text: files of lines, or files that hold both sides.
 
@@ -254,6 +263,10 @@ class TrainingCorpus(Corpus):
     weight: Annotated[float, pydantic.Field(ge=1e-4, le=1e4)] = 1.0
     """Sampling weight: how often each pair of the corpus is seen in an epoch, 0.0001 to
     10000; with 0.25 every epoch sees another quarter of them."""
+    tag: Tag | None = None
+    """Tag of the corpus, such as `"<bt>"`: a reserved symbol in front of every source,
+    which tells the model where the pair comes from (Caswell et al., 2019). It counts
+    under `max_length`; text is translated without it. None if left out."""
 
 
 class FilterSection(Section):

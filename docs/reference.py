@@ -101,6 +101,7 @@ EXAMPLES: dict[str, Any] = {
     "training_text": "12,000 sentences of our manuals",
     "weight": 2.0,
     "tag": "<bt>",
+    "manifest": "runs/distilled",
     "filters.min_length": 2,
     "max_ratio": 2.5,
     "steps": 20000,

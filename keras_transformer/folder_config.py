@@ -13,6 +13,8 @@ from keras_transformer.config.languages import Languages
 from keras_transformer.data.known_words import KNOWN_WORDS
 from keras_transformer.data.tokenizer_files import TOKENIZER_FILES
 from keras_transformer.errors import InputError
+from keras_transformer.files.digest import sha256_of
+from keras_transformer.files.digest import sha256_of_json
 from keras_transformer.files.plain_file import MOST_CONFIG_BYTES
 from keras_transformer.files.plain_file import plain_file
 
@@ -86,6 +88,24 @@ def read_config(folder: Path) -> Config:
         raise InputError(f"{path}: {error}") from None
     has_known_words = known_words is not None
     return Config(kind, model_config, names, options, has_known_words, languages, about)
+
+
+def digest_of(folder: Path) -> str:
+    """The SHA-256 of what a model folder translates by, wherever it is.
+
+    Raises:
+        InputError: where a file of it cannot be read.
+    """
+    names = ("config.json", WEIGHTS, *TOKENIZER_FILES)
+    files = [plain_file(folder, name) for name in names]
+    try:
+        digests = {file.name: sha256_of(file) for file in files if file.exists()}
+    except OSError as error:
+        raise InputError(
+            f"cannot read {error.filename}: {error.strerror}; copy the model folder "
+            f"again"
+        ) from None
+    return sha256_of_json(digests)
 
 
 def _about(config: dict[str, Any]) -> About:

@@ -31,7 +31,7 @@ ROOMS = (
     "translator importing",
     "training export visualization",
     "engines",
-    "serving batch_translator",
+    "serving batch_translator corpus_translation",
     "cli",
     "__main__",
 )
@@ -63,6 +63,8 @@ ACTING_TOO: dict[str, str] = {
     "data/phrasebook/__init__.py": "the only reader of the embedded corpus",
     "data/phrasebook/everyday/lexicon.py": "the only reader of the lexicon's tables",
     "data/phrasebook/generate.py": "a program: it writes the committed corpus",
+    "data/translated_corpus.py": "the manifest of a corpus that a model wrote",
+    "corpus_translation.py": "what `distill` and `backtranslate` write",
     "data/known_words.py": "a file of model folders, as the tokenizer's is",
     "data/tokenizer_bounds.py": "looks through what `data/tokenizer.py` is to read",
     "importing/argos.py": "unpacks a package of Argos into a temporary folder",

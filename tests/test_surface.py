@@ -67,6 +67,7 @@ _SEARCH = """
     --mbr-candidates --long-lines --max-source-length --source-language
     --target-language
 """
+_SEARCH_OF_ONE_PAIR = _SEARCH.partition("--source-language")[0]
 COMMANDS = {
     "train": "CONFIG.yaml --set --print-schema --keys --import KEY=VALUE",
     "translate": f"""
@@ -88,6 +89,14 @@ COMMANDS = {
         --chrf-word-order --json
     """,
     "average": "RUN --output --last --best --import",
+    "distill": f"""
+        TEACHER CONFIG.yaml --output --part --shard-lines --batch-size --ensemble
+        --engine --import {_SEARCH_OF_ONE_PAIR}
+    """,
+    "backtranslate": f"""
+        MODEL FILE... --output --part --shard-lines --batch-size --ensemble --engine
+        --import {_SEARCH}
+    """,
     "import": """
         SOURCE --output --dry-run --source-language --target-language
         --source-tokenizer --target-tokenizer

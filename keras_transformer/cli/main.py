@@ -17,8 +17,10 @@ from keras_transformer.cli import backend
 from keras_transformer.cli import exit_codes
 from keras_transformer.cli.attention import attention
 from keras_transformer.cli.average import average
+from keras_transformer.cli.backtranslate import backtranslate
 from keras_transformer.cli.compare import compare
 from keras_transformer.cli.compile import compile_
+from keras_transformer.cli.distill import distill
 from keras_transformer.cli.evaluate import evaluate
 from keras_transformer.cli.export import export
 from keras_transformer.cli.import_model import import_
@@ -31,6 +33,7 @@ from keras_transformer.control_characters import escaped
 
 #: In the order of the help.
 COMMANDS = (train, translate, score, evaluate, compare, average)
+COMMANDS += (distill, backtranslate)
 COMMANDS += (import_, export, attention, info, compile_, serve)
 _HELP = {"help_option_names": ["-h", "--help"]}
 

@@ -165,11 +165,22 @@ def read_lines(path: str | Path) -> list[str]:
     Raises:
         InputError: where the file is missing, empty, cut off or not UTF-8.
     """
-    lines = []
-    with LineReader(path) as reader:
+    return list(stream_lines(path))
+
+
+def stream_lines(path: str | Path, refuses_nul: bool = False) -> Iterator[str]:
+    """The lines of `read_lines` one by one, never all in memory.
+
+    Args:
+        path: the file.
+        refuses_nul: whether a NUL in a line is a fault, as in a corpus.
+
+    Raises:
+        InputError: see `read_lines`.
+    """
+    with LineReader(path, refuses_nul) as reader:
         while block := reader.read(CHUNK):
-            lines += block
-    return lines
+            yield from block
 
 
 def read_together(paths: Sequence[str | Path]) -> list[list[str]]:

@@ -73,7 +73,7 @@ def tagged(direction: Direction, tag: str, tokenizer: Tokenizer) -> Direction:
     >>> tokenizer = Tokenizer.train(["a b"], 265, reserved_symbols=["<bt>"])
     >>> direction = tagged(Direction(source_after=(2,)), "<bt>", tokenizer)
     >>> tokenizer.pieces(direction.source_ids(tokenizer.encode(["a b"])[0]))
-    ['<bt>', 'a', '▁', 'b', '</s>']
+    ['<bt>', 'a', '▁b', '</s>']
     """
     try:
         (number,) = tokenizer.ids_of([tag])

@@ -6,6 +6,7 @@ import dataclasses
 import itertools
 from collections.abc import Callable
 from collections.abc import Hashable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from pathlib import Path
@@ -42,6 +43,7 @@ from keras_transformer.data.text_noise import CASINGS
 from keras_transformer.data.token_rows import EncodedPairs
 from keras_transformer.data.tokenizer import Tokenizer
 from keras_transformer.data.tokenizer_files import tokenizer_files
+from keras_transformer.data.translated_corpus import TranslatedCorpus
 from keras_transformer.errors import InputError
 from keras_transformer.files.plain_file import MOST_BYTES
 from keras_transformer.files.plain_file import plain_file
@@ -50,6 +52,7 @@ from keras_transformer.training.config.data_section import VOCABULARY_SIZE
 from keras_transformer.training.config.data_section import Corpus
 from keras_transformer.training.config.data_section import DataSection
 from keras_transformer.training.config.data_section import TokenizerSection
+from keras_transformer.training.config.data_section import TrainingCorpus
 
 _SAMPLE = 1_000_000  # maximum number of pairs to train a tokenizer on
 
@@ -112,12 +115,17 @@ class Corpora:
         test: see `validation`.
 
     Raises:
-        InputError: where a file of `validation` or `test` is faulty.
+        InputError: where a file of `validation` or `test`, or a manifest, is faulty.
     """
 
     def __init__(self, data: DataSection) -> None:
         self._data = data
         self._records: dict[str, FileRecord] = {}
+        self._translated = [
+            TranslatedCorpus(corpus.manifest)
+            for corpus in data.train or ()
+            if corpus.manifest
+        ]
         self._train = tuple(map(_files, data.train or ()))
         if data.phrasebook is None:
             self.validation, self.test = _read(data.validation), _read(data.test)
@@ -290,7 +298,7 @@ class Corpora:
                 read. `encode` then accepts only such texts.
 
         Raises:
-            InputError: where a file cannot be read.
+            InputError: where a file cannot be read, or is not that of its manifest.
         """
         records = [
             FileRecord(**file) for part in (known or {}).values() for file in part
@@ -301,6 +309,8 @@ class Corpora:
             for part, paths in self._paths().items()
         }
         self._records = {file.path: file for file in current.get("train", ())}
+        for corpus in self._translated:
+            corpus.check(self._records)
         return {
             part: [dataclasses.asdict(file) for file in files]
             for part, files in current.items()
@@ -500,7 +510,32 @@ def paths_of(corpus: Corpus) -> list[Path]:
     return list(_files(corpus).paths)
 
 
+def training_files(data: DataSection) -> list[Path]:
+    """The files of the training text, in order."""
+    if data.phrasebook is not None:
+        return [phrasebook.path("train")]
+    return [path for corpus in data.train or () for path in paths_of(corpus)]
+
+
+def source_lines(data: DataSection) -> Iterator[str]:
+    """The source of the training text, line by line, before any filter.
+
+    Raises:
+        InputError: where a file is faulty.
+    """
+    if data.phrasebook is not None:
+        source, target = data.phrasebook.split("-")
+        yield from phrasebook.load(source, target, "train")[0]
+        return
+    for corpus in data.train or ():
+        for text in read_shards(_files(corpus).shards()):
+            yield from text.source
+
+
 def _files(corpus: Corpus) -> CorpusFiles:
+    if isinstance(corpus, TrainingCorpus) and corpus.manifest:
+        translated = TranslatedCorpus(corpus.manifest)
+        return CorpusFiles(source=translated.source, target=translated.target)
     sides = ("source", "target", *FORMATS)
     paths = {side: getattr(corpus, side) or () for side in sides}
     columns = cast(Columns | None, corpus.columns)  # the section has checked them

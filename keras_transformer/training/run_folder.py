@@ -265,12 +265,15 @@ def about(config: RunConfig) -> About:
 
 
 def _names(data: DataSection) -> list[str]:
-    """The names of the files of the training text."""
+    """The names of the files and folders of the training text."""
     return [
         path.name
         for corpus in data.train or ()
-        for field in ("source", "target", *FORMATS)
-        for path in getattr(corpus, field) or ()
+        for paths in (
+            *(getattr(corpus, field) for field in ("source", "target", *FORMATS)),
+            corpus.manifest and (corpus.manifest,),
+        )
+        for path in paths or ()
     ]
 
 

@@ -55,6 +55,10 @@ TAKES_A_LIST = {
     ("translate", "--ensemble"),
     ("compile", "--suppressed-tokens"),
     ("score", "--ensemble"),
+    ("distill", "--suppressed-tokens"),
+    ("distill", "--ensemble"),
+    ("backtranslate", "--suppressed-tokens"),
+    ("backtranslate", "--ensemble"),
     ("evaluate", "--suppressed-tokens"),
     ("evaluate", "--reference"),
     ("compare", "--reference"),
@@ -63,7 +67,7 @@ TAKES_A_LIST = {
         (command, "--import")
         for command in (
             *("train", "translate", "score", "evaluate", "average", "export"),
-            *("attention", "info", "compile", "serve"),
+            *("attention", "info", "compile", "serve", "distill", "backtranslate"),
         )
     ),
 }

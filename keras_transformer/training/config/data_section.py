@@ -28,7 +28,7 @@ PHRASEBOOK_PAIRS = tuple("-".join(pair) for pair in permutations(LANGUAGES, 2))
 VOCABULARY_SIZE = 37_000  # the paper's English-German
 
 _NO_FILES = {"weight", "tag", "columns", "source_language", "target_language"}
-_CORPUS_KEYS = ({"source", "target"}, *({format} for format in FORMATS))
+_CORPUS_KEYS = ({"source", "target"}, *({name} for name in (*FORMATS, "manifest")))
 
 
 def _absolute(value: Any, info: pydantic.ValidationInfo) -> Path:
@@ -242,6 +242,10 @@ class Corpus(Section):
         given = self.model_dump(exclude_none=True).keys() - _NO_FILES
         if given not in _CORPUS_KEYS:
             raise ValueError(f"give source and target, or one of {', '.join(FORMATS)}")
+        if given == {"manifest"}:
+            if self.columns:
+                raise ValueError("columns belong to a file, not to a manifest")
+            return self
         if self.source is None or self.target is None:
             (form,) = given
             if fault := columns_fault(form, self.columns):
@@ -260,6 +264,9 @@ class Corpus(Section):
 class TrainingCorpus(Corpus):
     """Parallel text to learn from."""
 
+    manifest: File | None = None
+    """Translated corpus instead of files: a folder that `distill` or `backtranslate`
+    wrote, with its manifest."""
     weight: Annotated[float, pydantic.Field(ge=1e-4, le=1e4)] = 1.0
     """Sampling weight: how often each pair of the corpus is seen in an epoch, 0.0001 to
     10000; with 0.25 every epoch sees another quarter of them."""

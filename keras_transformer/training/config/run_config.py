@@ -52,7 +52,7 @@ _NO_EFFECT_ON_TRAINING = re.compile(
 )
 #: Texts are known by their content, too, but not how they are read.
 _TEXTS = re.compile(
-    rf"data\.(train|validation|test)\b.*\.(source|target|{'|'.join(FORMATS)})"
+    rf"data\.(train|validation|test)\b.*\.(source|target|manifest|{'|'.join(FORMATS)})"
 )
 #: How a run is watched, what it keeps and delivers, and what fits into memory; no step
 #: depends on it.

@@ -96,8 +96,12 @@ def write(folder: str | Path, contents: Contents, card: str) -> None:
         _write_files(new, contents, card)
 
 
-def read(folder: str | Path) -> Contents:
+def read(folder: str | Path, precision: str | None = None) -> Contents:
     """Reads what `write` wrote.
+
+    Args:
+        folder: its path.
+        precision: the dtype policy of the model; default: that of Keras.
 
     Raises:
         InputError: where a file is missing, cut off, foreign or not what it declares.
@@ -112,7 +116,7 @@ def read(folder: str | Path) -> Contents:
     )
     known_words = KnownWords.load(folder) if config.has_known_words else None
     with initial_values.left_out():
-        model = model_class(config.kind)(config.model)
+        model = model_class(config.kind)(config.model, dtype=precision)
     load_weights(folder, model)
     return Contents(
         model,

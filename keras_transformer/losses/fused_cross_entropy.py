@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from typing import Any
+from typing import NamedTuple
 
 from keras import ops
 
@@ -23,6 +24,26 @@ from keras_transformer.tensors import Tensor
 from keras_transformer.tensors import Tensors
 
 NUM_CHUNKS = 8  # where the number of tokens is not known
+
+
+class Teacher(NamedTuple):
+    """The distributions of a teacher, as the linear layer that they come from.
+
+    The loss of a token is 1 - weight times its cross-entropy, plus weight times τ^2
+    KL(teacher, student), where τ divides the logits of both.
+    """
+
+    hidden: Tensor  # (B, T, D) of the teacher
+    matrix: Tensor  # (V, D) of the teacher
+    bias: Tensor | None  # (V,)
+    weight: float
+    temperature: float  # τ
+
+    def log_probabilities(self, states: Tensor) -> Tensor:
+        """(M, D) -> (M, V) in float32."""
+        logits = ops.cast(ops.matmul(states, ops.transpose(self.matrix)), "float32")
+        logits = logits if self.bias is None else logits + self.bias
+        return ops.log_softmax(logits / self.temperature, axis=-1)
 
 
 def pairs_in_chunks(*tensors: tuple[Tensor, int]) -> list[Tensor]:
@@ -70,7 +91,9 @@ class FusedCrossEntropy:
         pad_id: int,
         r_drop: float = 0.0,
         simcut: float = 0.0,
+        teacher: Teacher | None = None,
     ) -> None:
+        self.teacher = teacher
         self.r_drop = r_drop
         self.simcut = simcut
         self.labels = labels
@@ -83,9 +106,7 @@ class FusedCrossEntropy:
     ) -> Tensor:
         means = _means(matrix, bias)
 
-        def step(
-            sums: Tensor, chunk: tuple[Tensor, Tensor, Tensor]
-        ) -> tuple[Tensor, Any]:
+        def step(sums: Tensor, chunk: tuple[Tensor, ...]) -> tuple[Tensor, Any]:
             return sums + self._forward(chunk, matrix, bias, means)[0], ()
 
         chunks, _ = self._chunks(hidden)
@@ -104,11 +125,9 @@ class FusedCrossEntropy:
         means = _means(matrix, bias)
         chunks, num_tokens = self._chunks(hidden)
 
-        def step(
-            carry: Tensors, chunk: tuple[Tensor, Tensor, Tensor]
-        ) -> tuple[Tensors, Tensor]:
+        def step(carry: Tensors, chunk: tuple[Tensor, ...]) -> tuple[Tensors, Tensor]:
             sums, matrix_gradient, bias_gradient = carry
-            states, _, weights = chunk
+            states, _, weights = chunk[:3]
             added, unnormalized, total = self._forward(chunk, matrix, bias, means)
             sums = sums + added
             scale = ops.expand_dims(weights / total, -1)  # (M / C, 1)
@@ -130,9 +149,11 @@ class FusedCrossEntropy:
         (sums, matrix_gradient, bias_gradient), states_gradient = backends.scan(
             step, carry, chunks
         )
-        states, labels, weights = chunks
+        states, labels, weights = chunks[:3]
         if self.simcut:
             weights = weights * _is_first(weights)
+        if self.teacher is not None:
+            weights = weights * (1.0 - self.teacher.weight)
         states, labels, weights = (
             ops.reshape(c, (-1, *c.shape[2:])) for c in (states, labels, weights)
         )
@@ -173,7 +194,7 @@ class FusedCrossEntropy:
 
     def _forward(
         self,
-        chunk: tuple[Tensor, Tensor, Tensor],
+        chunk: tuple[Tensor, ...],
         matrix: Tensor,
         bias: Tensor,
         means: tuple[Tensor, Tensor],
@@ -183,9 +204,10 @@ class FusedCrossEntropy:
         t are the sums of exp(logits - maximum). The gradient of a token's loss in its
         logits is p - (1 - ε) one-hot - ε / V: p is the softmax, plus the gradient of
         the R-Drop or SimCut term. Under SimCut only the first of two states has a
-        cross-entropy and is counted; p of the second is the gradient of the term.
+        cross-entropy and is counted; p of the second is the gradient of the term. With
+        a teacher of weight w, the gradient is p - (1 - w) ((1 - ε) one-hot + ε / V).
         """
-        states, labels, weights = chunk
+        states, labels, weights = chunk[:3]
         logits = ops.cast(ops.matmul(states, ops.transpose(matrix)), "float32")
         logits = logits if bias is None else logits + bias
         highest = ops.max(logits, axis=-1, keepdims=True)
@@ -219,18 +241,32 @@ class FusedCrossEntropy:
             mask = is_first * mask
             unnormalized = ops.expand_dims(is_first, -1) * exponentials
             unnormalized = unnormalized + self.simcut * gradient
+        if self.teacher is not None:
+            divergence, gradient = _teacher_divergence(
+                self.teacher, chunk[3], logits, exponentials, total
+            )
+            weight = self.teacher.weight
+            losses = (1.0 - weight) * losses + weight * divergence
+            unnormalized = (1.0 - weight) * exponentials + weight * gradient
         terms = (weights * losses, mask * log_likelihoods, mask * right, mask)
         return ops.stack([ops.sum(term) for term in terms]), unnormalized, total
 
     def _chunks(self, hidden: Tensor) -> tuple[tuple[Tensor, ...], int | Tensor]:
-        """((C, M/C, D), (C, M/C), (C, M/C)) with padding of weight 0, and M."""
+        """((C, M/C, D), (C, M/C), (C, M/C)) with padding of weight 0, and M.
+
+        The states of a teacher are a fourth, (C, M/C, D).
+        """
         num_tokens, num_chunks = _count(hidden)
         chunks = []
-        for tensor, filler in (
+        tensors = [
             (ops.reshape(hidden, (-1, hidden.shape[-1])), 0),
             (ops.reshape(self.labels, (-1,)), self.pad_id),
             (ops.reshape(self.weights, (-1,)), 0),
-        ):
+        ]
+        if self.teacher is not None:
+            states = self.teacher.hidden
+            tensors.append((ops.reshape(states, (-1, states.shape[-1])), 0))
+        for tensor, filler in tensors:
             tensor = _fill_up(tensor, -num_tokens % num_chunks, filler)
             shape = (num_chunks, -1, *tensor.shape[1:])
             chunks.append(ops.reshape(tensor, shape))
@@ -288,6 +324,40 @@ def _one_divergence(
     gradients = [p * (ratio - divergence), q - p * (q_total / p_total)]
     divergence = ops.squeeze(ops.concatenate([divergence] * 2), -1)
     return divergence, ops.concatenate(gradients)
+
+
+def _teacher_divergence(
+    teacher: Teacher,
+    states: Tensor,
+    logits: Tensor,
+    exponentials: Tensor,
+    total: Tensor,
+) -> tuple[Tensor, Tensor]:
+    """τ^2 KL(teacher, student) of each token, and t times its gradient in the logits.
+
+    Args:
+        teacher: of this batch.
+        states: (M, D) of the teacher.
+        logits: (M, V) of the student.
+        exponentials: (M, V), exp(logits - maximum).
+        total: (M,), their sums, t.
+
+    Returns:
+        (M,) and (M, V).
+    """
+    total = ops.expand_dims(total, -1)
+    wanted = teacher.log_probabilities(states)
+    temperature = teacher.temperature
+    if temperature == 1.0:
+        highest = ops.max(logits, axis=-1, keepdims=True)
+        found, scaled = logits - highest - ops.log(total), exponentials
+    else:
+        found = ops.log_softmax(logits / temperature, axis=-1)
+        scaled = total * ops.exp(found)
+    probabilities = ops.exp(wanted)
+    divergence = ops.sum(probabilities * (wanted - found), axis=-1)
+    gradient = temperature * (scaled - total * probabilities)
+    return temperature**2 * divergence, gradient
 
 
 def _pairs(logits: Tensor, exponentials: Tensor, total: Tensor) -> list[Tensor]:

@@ -17,6 +17,7 @@ from keras_transformer.losses.cross_entropy import TokenStatistics
 from keras_transformer.losses.cross_entropy import default_weights
 from keras_transformer.losses.cross_entropy import token_losses
 from keras_transformer.losses.fused_cross_entropy import FusedCrossEntropy
+from keras_transformer.losses.fused_cross_entropy import Teacher
 from keras_transformer.losses.fused_cross_entropy import pairs_in_chunks
 from keras_transformer.losses.labels import PaddingOfModel
 from keras_transformer.losses.labels import check_labels
@@ -77,6 +78,12 @@ class LabelSmoothedCrossEntropy(PaddingOfModel, keras.losses.Loss):
             first one's P, at each token. Both learn from it. Takes as long as R-Drop.
         simcut_probability: of each token of source and target to be cut, other than
             start and end; its paper uses 0.05.
+        distillation: the weight w of word-level distillation, from 0 for none to 1. In
+            `fit`, a model of this package that has a `teacher` then learns from
+            1 - w times the cross-entropy plus w τ^2 KL(P, Q), where P and Q are the
+            distributions of teacher and model, at each token. A call on logits, and
+            `evaluate`, ignore it. Not together with R-Drop or SimCut.
+        temperature: τ, which divides the logits of both in that divergence.
 
     Call arguments:
         y_true: labels (B, T) int.
@@ -85,7 +92,7 @@ class LabelSmoothedCrossEntropy(PaddingOfModel, keras.losses.Loss):
 
     Raises:
         ValueError: where labels or weights have another shape, or a number is out of
-            its range; both R-Drop and SimCut.
+            its range; two of R-Drop, SimCut and distillation.
 
     Example:
 
@@ -97,7 +104,9 @@ class LabelSmoothedCrossEntropy(PaddingOfModel, keras.losses.Loss):
 
     Reference: Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 5.4;
     R-Drop: Liang et al., 2021, https://arxiv.org/abs/2106.14448, equations 2 to 4;
-    SimCut: Gao et al., 2022, https://arxiv.org/abs/2206.02368, section 3.
+    SimCut: Gao et al., 2022, https://arxiv.org/abs/2206.02368, section 3;
+    distillation: Kim and Rush, 2016, https://arxiv.org/abs/1606.07947, section 3.1;
+    temperature: Hinton et al., 2015, https://arxiv.org/abs/1503.02531, section 2.
     """
 
     def __init__(
@@ -108,6 +117,8 @@ class LabelSmoothedCrossEntropy(PaddingOfModel, keras.losses.Loss):
         name: str = "label_smoothed_cross_entropy",
         simcut: float = 0.0,
         simcut_probability: float = 0.05,
+        distillation: float = 0.0,
+        temperature: float = 1.0,
     ) -> None:
         if not 0.0 <= label_smoothing < 1.0:
             raise ValueError(
@@ -126,6 +137,15 @@ class LabelSmoothedCrossEntropy(PaddingOfModel, keras.losses.Loss):
                 f"r_drop {r_drop} and simcut {simcut} both pass each sentence twice; "
                 f"set one of them to 0"
             )
+        if not 0.0 <= distillation <= 1.0:
+            raise ValueError(f"distillation must be in [0, 1], got {distillation}")
+        if not 0.0 < temperature < math.inf:
+            raise ValueError(f"temperature must be above 0, got {temperature}")
+        if distillation and (r_drop or simcut):
+            raise ValueError(
+                f"distillation {distillation} does not go with r_drop or simcut, which "
+                f"pass each sentence twice; set one of them to 0"
+            )
         # Not Keras' floatx: half precision would round labels.
         super().__init__(name=name, reduction="sum", dtype="float32")
         self.label_smoothing = label_smoothing
@@ -133,6 +153,8 @@ class LabelSmoothedCrossEntropy(PaddingOfModel, keras.losses.Loss):
         self.r_drop = r_drop
         self.simcut = simcut
         self.simcut_probability = simcut_probability
+        self.distillation = distillation
+        self.temperature = temperature
 
     @property
     def passes_twice(self) -> bool:
@@ -158,6 +180,7 @@ class LabelSmoothedCrossEntropy(PaddingOfModel, keras.losses.Loss):
         labels: Tensor,
         sample_weight: Tensor | None = None,
         training: bool = True,
+        teacher: tuple[Tensor, Tensor, Tensor] | None = None,
     ) -> tuple[Tensor, TokenStatistics]:
         """The same loss from hidden states and output matrix.
 
@@ -169,6 +192,8 @@ class LabelSmoothedCrossEntropy(PaddingOfModel, keras.losses.Loss):
             labels: (B, T) int.
             sample_weight: (B, T) or (B, 1) float32, or None.
             training: whether gradients are computed.
+            teacher: hidden states, matrix and bias of the teacher, as those of the
+                model; they get no gradient.
 
         Returns:
             The loss, a float32 scalar, and `TokenStatistics`, under R-Drop of both,
@@ -194,7 +219,13 @@ class LabelSmoothedCrossEntropy(PaddingOfModel, keras.losses.Loss):
         if bias is not None:
             tensors.append(ops.cast(ops.convert_to_tensor(bias), "float32"))
         head = FusedCrossEntropy(
-            labels, sample_weight, self.label_smoothing, self.pad_id, r_drop, simcut
+            labels,
+            sample_weight,
+            self.label_smoothing,
+            self.pad_id,
+            r_drop,
+            simcut,
+            self._teacher(*teacher) if teacher and training else None,
         )
         if training:
             sums = ops.custom_gradient(head.with_gradients)(*tensors)
@@ -204,6 +235,15 @@ class LabelSmoothedCrossEntropy(PaddingOfModel, keras.losses.Loss):
             *(ops.stop_gradient(sums[i]) for i in (1, 2, 3))
         )
 
+    def _teacher(self, hidden: Tensor, matrix: Tensor, bias: Tensor) -> Teacher | None:
+        if not self.distillation:
+            return None
+        hidden = ops.stop_gradient(hidden)
+        matrix = ops.cast(ops.convert_to_tensor(matrix), hidden.dtype)
+        if bias is not None:
+            bias = ops.cast(ops.convert_to_tensor(bias), "float32")
+        return Teacher(hidden, matrix, bias, self.distillation, self.temperature)
+
     def get_config(self) -> dict[str, Any]:
         return {
             "name": self.name,
@@ -212,4 +252,6 @@ class LabelSmoothedCrossEntropy(PaddingOfModel, keras.losses.Loss):
             "r_drop": self.r_drop,
             "simcut": self.simcut,
             "simcut_probability": self.simcut_probability,
+            "distillation": self.distillation,
+            "temperature": self.temperature,
         }

@@ -93,12 +93,15 @@ class FusedTraining(CheckedModel):
     #: Whether PyTorch's training steps are traced, `jit_compile` of `compile`.
     traces_steps = False
 
+    _teacher: Any = None
     _fused = False  # whether a compiled loss and metrics allow it
     _micro_batches = 1
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in backends.untracked:  # Keras would wrap each list of it
             self.__dict__[name] = value
+        elif name == "teacher":  # Keras would count its layers among those of the model
+            object.__setattr__(self, name, value)
         else:
             super().__setattr__(name, value)
 
@@ -147,6 +150,51 @@ class FusedTraining(CheckedModel):
             raise InputError(f"micro_batches must be a positive number, got {count!r}")
         self._micro_batches = count
         self.train_function = None  # Keras builds it again, as after `compile`
+
+    @property
+    def teacher(self) -> Any:
+        """Distillation: the trained model whose distributions this one learns from.
+
+        For the `distillation` of `LabelSmoothedCrossEntropy`. It must have the same
+        vocabulary; it does not learn, and no file keeps it.
+
+        Raises:
+            InputError: when it is set, where the vocabularies differ in size.
+        """
+        return self._teacher
+
+    @teacher.setter
+    def teacher(self, teacher: Any) -> None:
+        sizes = [
+            model and model.config.target_vocabulary_size for model in (self, teacher)
+        ]
+        if teacher is not None and sizes[0] != sizes[1]:
+            raise InputError(
+                f"the teacher has {sizes[1]} entries in its target vocabulary, and the "
+                f"model {sizes[0]}; a teacher needs the same tokenizer"
+            )
+        if teacher is not None:
+            teacher.trainable = False
+        self.__dict__["_teacher"] = teacher  # not a layer of this model
+        self.train_function = None  # Keras builds it again, as after `compile`
+        self.__dict__.pop("_traced_steps", None)
+
+    @property
+    def non_trainable_variables(self) -> list[Any]:
+        """Those of the model, and the teacher's weights: a step takes them as they are.
+
+        They would be constants of a compiled program otherwise.
+        """
+        return [*super().non_trainable_variables, *self._teacher_weights]
+
+    @property
+    def non_trainable_weights(self) -> list[Any]:
+        """See `non_trainable_variables`."""
+        return [*super().non_trainable_weights, *self._teacher_weights]
+
+    @property
+    def _teacher_weights(self) -> list[Any]:
+        return [] if self._teacher is None else self._teacher.weights
 
     @property
     def dropout_seeds(self) -> list[Any]:
@@ -199,15 +247,14 @@ class FusedTraining(CheckedModel):
         others = [m for m in compiled if m not in [None, *self.fed_metrics]]
         hindrance = self._hindrance(loss, others, loss_weights) if fusing else None
         self._fused = fusing and hindrance is None
-        if fusing and loss.passes_twice:
-            name = "r_drop" if loss.r_drop else "simcut"
-            if hindrance:
-                raise InputError(
-                    f"{name} {getattr(loss, name)} needs the fused loss, which "
-                    f"{hindrance} turn off; train without them, or set {name} to 0"
-                )
-            if loss.simcut:
-                self.check_cutoff()
+        name = _needing_fusion(loss) if fusing else None
+        if name and hindrance:
+            raise InputError(
+                f"{name} {getattr(loss, name)} needs the fused loss, which "
+                f"{hindrance} turn off; train without them, or set {name} to 0"
+            )
+        if fusing and loss.simcut:
+            self.check_cutoff()
         self.__dict__.pop("_traced_steps", None)
         self.traces_steps = False
         if backends.traces_training:
@@ -264,6 +311,9 @@ class FusedTraining(CheckedModel):
             sample_weight = self._loss_weights(y, sample_weight)
         if not self._fusing:
             return super().compute_loss(x, y, y_pred, sample_weight, training)
+        taught = {}
+        if training and self.loss.distillation:
+            taught = {"teacher": self._taught(x)}
         loss, statistics = self.loss.fused(
             y_pred,
             self.output_embedding.matrix("embeddings"),
@@ -271,12 +321,24 @@ class FusedTraining(CheckedModel):
             y,
             sample_weight,
             training=training,
+            **taught,
         )
         for metric in self._token_metrics:
             metric.update_statistics(statistics)
         for added in self.losses:  # by `add_loss` and regularizers
             loss = loss + self._aggregate_additional_loss(added)
         return loss
+
+    def _taught(self, inputs: Any) -> tuple[Any, Any, Any]:
+        """Hidden states, matrix and bias of the teacher."""
+        if self._teacher is None:
+            raise InputError(
+                f"the loss has distillation {self.loss.distillation}, but the model "
+                f"has no teacher; set model.teacher, or distillation to 0"
+            )
+        embedding = self._teacher.output_embedding
+        hidden = self._teacher.hidden_states(inputs, training=False)
+        return hidden, embedding.matrix("embeddings"), embedding.bias
 
     def compute_metrics(
         self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None
@@ -354,6 +416,14 @@ class FusedTraining(CheckedModel):
         if weights is None:
             weights = default_weights(labels, self.loss.pad_id, step.num_tokens)
         return weights if step.num_shares == 1 else weights * step.num_shares
+
+
+def _needing_fusion(loss: LabelSmoothedCrossEntropy) -> str | None:
+    """The setting of a loss that is computed in fused steps alone."""
+    for name in ("r_drop", "simcut", "distillation"):
+        if getattr(loss, name):
+            return name
+    return None
 
 
 def _is_ours(owner: Any, method: str) -> bool:

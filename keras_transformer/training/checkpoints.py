@@ -266,7 +266,8 @@ def metric_variables(model: TranslationModel) -> list[Any]:
 
 def _other_variables(model: TranslationModel) -> dict[str, Any]:
     """Optimizer, seed generators, metrics: `{name: variable}` in a stable order."""
-    weights = {id(weight) for weight in model.weights}
+    teacher = model.non_trainable_weights  # which stays where it is
+    weights = {id(weight) for weight in [*model.weights, *teacher]}
     groups = {
         "optimizer": model.optimizer.variables,
         "seeds": [v for v in model.non_trainable_variables if id(v) not in weights],

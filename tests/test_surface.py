@@ -102,8 +102,8 @@ COMMANDS = {
         --source-tokenizer --target-tokenizer
     """,
     "export": f"""
-        MODEL --format --output --version --examples --quantization --import
-        --top-beams {_SEARCH}
+        MODEL --format --output --version --examples --quantization --web --assets
+        --import --top-beams {_SEARCH}
     """,
     "attention": """
         MODEL --text --translation --output --kind --layer --head --source --target

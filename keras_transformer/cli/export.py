@@ -29,7 +29,7 @@ class Format(enum.StrEnum):
 #: The options that one of them has alone, or that some share.
 _OPTIONS = {
     Format.saved_model: {"version", "examples"},
-    Format.onnx: {"quantization"},
+    Format.onnx: {"quantization", "web", "assets"},
     Format.litert: {"quantization"},
     Format.ctranslate2: {"quantization"},
     Format.transformers: set(),
@@ -64,6 +64,21 @@ def export(
             "float32.",
         ),
     ] = None,
+    web: Annotated[
+        bool,
+        typer.Option(
+            "--web",
+            help="Write a page, too, that translates in a browser (onnx). It needs two "
+            "npm packages beside it.",
+        ),
+    ] = False,
+    assets: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Copy the packages of --web from FOLDER, where npm installed them.",
+        ),
+    ] = None,
     source_language: options.SourceLanguage = None,
     target_language: options.TargetLanguage = None,
     imports: options.Imports = None,
@@ -86,6 +101,8 @@ def export(
         "version": version,
         "examples": examples,
         "quantization": quantization,
+        **({"web": True} if web else {}),
+        **({"assets": assets} if assets is not None else {}),
     }
     for name in sorted(options_given.keys() - _OPTIONS[format]):
         if options_given.pop(name) is not None:

@@ -8,8 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from keras_transformer import backends
+from keras_transformer.config.decoding import DecodingOptions
+from keras_transformer.errors import InputError
 from keras_transformer.export import checks
 from keras_transformer.export import process
+from keras_transformer.export import web_page
 from keras_transformer.export.description import describe_graphs
 from keras_transformer.export.description import describe_translator
 from keras_transformer.export.description import export_folder
@@ -18,6 +21,8 @@ from keras_transformer.translator import Translator
 
 QUANTIZATIONS = ("int8",)
 _FILES = {"encoder": "encoder.onnx", "step": "step.onnx"}
+#: What an export of this format may hold, beside what every export with a program may.
+_OWN_FILES = [*_FILES.values(), *web_page.FILES, *web_page.NPM_FILES]
 _PROGRAMS = {
     "translate.py": "translate.py",
     "search.py": "search.py",
@@ -32,6 +37,8 @@ def export(
     *,
     quantization: str | None = None,
     card: str = "",
+    web: bool = False,
+    assets: str | Path | None = None,
     **options: Any,
 ) -> Path:
     """Writes a folder with `encoder.onnx`, `step.onnx` and what a search needs.
@@ -48,6 +55,9 @@ def export(
             bits and quantizes activations as they come (ONNX Runtime's dynamic
             quantization).
         card: of the model, the beginning of the `README.md`.
+        web: whether to write a page, too, `index.html`, that translates in a browser.
+        assets: a folder where npm installed the packages of the page, which are copied;
+            without it a warning says how to get them.
         options: fields of `DecodingOptions`, such as `beam_size=2`, in place of the
             translator's own.
 
@@ -57,7 +67,8 @@ def export(
     Raises:
         InputError: an unknown quantization, a model of another kind, an option that is
             not right or that no export has (samples, MBR, splitting long lines), a
-            folder that cannot be written, or a package that is missing.
+            folder that cannot be written, a package that is missing, or a tokenizer
+            that the page cannot run.
 
     Reference: https://onnx.ai/onnx/operators; https://onnxruntime.ai/docs/performance/
     model-optimizations/quantization.html.
@@ -70,24 +81,57 @@ def export(
     model = checks.exportable_model(translator)
     checks.require_transformer(what, model)
     decoding = checks.decoding_options("onnx", translator, options)
+    if web:
+        tokenizers = translator.tokenizer, translator.target_tokenizer
+        web_page.check(*tokenizers, assets=assets)
+    elif assets is not None:
+        raise InputError("assets are for the page; ask for it with web=True or --web")
     checks.require_packages(what, *packages)
     if backends.name != "tensorflow" or model.dtype_policy.name != "float32":
-        given = {"quantization": quantization, "card": card, **options}
-        return process.export(__name__, translator, output, **given)
+        given = {"quantization": quantization, "card": card, "web": web, **options}
+        given["assets"] = None if assets is None else str(assets)
+        process.export(__name__, translator, output, **given)
+    else:
+        with export_folder(output, "ONNX", _OWN_FILES, _PROGRAMS) as folder:
+            facts = {"quantization": quantization}
+            if web:
+                facts["page"] = web_page.write(folder, assets)
+            _write(translator, decoding, facts, card, folder)
+    if web:
+        web_page.warn_of_missing(Path(output))
+    return Path(output)
+
+
+def _write(
+    translator: Translator,
+    decoding: DecodingOptions,
+    facts: dict[str, Any],
+    card: str,
+    folder: Path,
+) -> None:
+    """Writes all but the page into a folder.
+
+    Args:
+        translator: what is exported.
+        decoding: options of the search, with ids in place of pieces.
+        facts: what `model.json` says of this format alone.
+        card: of the model; "" where there is none.
+        folder: where to.
+    """
     from keras_transformer.export import onnx_graph
     from keras_transformer.export.decoding_graph import DecodingGraph
 
+    model = translator.model
     graphs = DecodingGraph(model, decoding)
     description = describe_translator(translator, "onnx", decoding)
-    description |= {"quantization": quantization, "opset": onnx_graph.OPSET}
+    description |= facts | {"opset": onnx_graph.OPSET}
     attention = decoding.coverage_penalty > 0
     files = _FILES.values()
     description |= describe_graphs(model.config, *files, attention=attention)
-    write = onnx_graph.write_int8 if quantization == "int8" else onnx_graph.write
-    with export_folder(output, "ONNX", [*_FILES.values()], _PROGRAMS) as folder:
-        for name, file in _FILES.items():
-            function, signature = getattr(graphs, name)()
-            facts = description["graphs"][name]
-            write(onnx_graph.convert(function, signature, facts), folder / file)
-        write_common(translator, description, _PROGRAMS, folder, card)
-    return Path(output)
+    quantized = facts["quantization"] == "int8"
+    write = onnx_graph.write_int8 if quantized else onnx_graph.write
+    for name, file in _FILES.items():
+        function, signature = getattr(graphs, name)()
+        graph = onnx_graph.convert(function, signature, description["graphs"][name])
+        write(graph, folder / file)
+    write_common(translator, description, _PROGRAMS, folder, card)

@@ -13,6 +13,7 @@ from keras_transformer.decoding import DecodingOptions
 from keras_transformer.export import programs
 from keras_transformer.models.search import search
 from keras_transformer.models.word_attention import word_attention
+from reference.search_options import OPTIONS
 from reference.weights import numpy
 from reference.weights import scatter
 
@@ -23,58 +24,6 @@ SOURCE = np.array(
     [[5, 9, 7, 2, 0], [6, 2, 0, 0, 0], [8, 10, 3, 3, 2], [4, 7, 9, 2, 0]], "int32"
 )
 LIMITS = np.array([9, 4, 6, 8], "int32")
-OPTIONS = {
-    "greedy": {"beam_size": 1},
-    "greedy, rules": {
-        "beam_size": 1,
-        "normalization": "average",
-        "forced_start": 8,
-        "forced_end": True,
-        "min_length": 4,
-        "no_repeat_ngram_size": 2,
-        "repetition_penalty": 1.4,
-        "suppressed_tokens": (5, 8),
-    },
-    "beam": {"beam_size": 3, "top_beams": 2},
-    "beam, rules": {
-        "beam_size": 3,
-        "normalization": "none",
-        "min_length": 3,
-        "no_repeat_ngram_size": 1,
-        "repetition_penalty": 0.7,
-        "suppressed_tokens": (4,),
-    },
-    "coverage and patience": {
-        "beam_size": 4,
-        "top_beams": 3,
-        "coverage_penalty": 0.3,
-        "patience": 0.6,
-        "normalization": "power",
-        "length_penalty": 1.3,
-        "forced_start": 5,
-    },
-    "groups": {
-        "beam_size": 6,
-        "top_beams": 6,
-        "num_beam_groups": 3,
-        "diversity_penalty": 0.8,
-        "normalization": "average",
-        "forced_start": 1,
-        "forced_end": True,
-    },
-    "everything": {
-        "beam_size": 6,
-        "top_beams": 4,
-        "num_beam_groups": 2,
-        "diversity_penalty": 0.5,
-        "coverage_penalty": 0.2,
-        "patience": 1.5,
-        "min_length": 3,
-        "no_repeat_ngram_size": 2,
-        "repetition_penalty": 1.2,
-        "suppressed_tokens": (9,),
-    },
-}
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from keras_transformer.export.description import describe_graphs
 from keras_transformer.export.description import describe_translator
 from keras_transformer.export.description import export_folder
 from keras_transformer.export.description import write_common
+from keras_transformer.models.translation_model import TranslationModel
 from keras_transformer.translator import Translator
 
 QUANTIZATIONS = ("int8",)
@@ -92,46 +93,34 @@ def export(
         given["assets"] = None if assets is None else str(assets)
         process.export(__name__, translator, output, **given)
     else:
+        facts = {"quantization": quantization}
         with export_folder(output, "ONNX", _OWN_FILES, _PROGRAMS) as folder:
-            facts = {"quantization": quantization}
             if web:
                 facts["page"] = web_page.write(folder, assets)
-            _write(translator, decoding, facts, card, folder)
+            description = describe_translator(translator, "onnx", decoding) | facts
+            description |= _write_graphs(model, decoding, quantization, folder)
+            write_common(translator, description, _PROGRAMS, folder, card)
     if web:
         web_page.warn_of_missing(Path(output))
     return Path(output)
 
 
-def _write(
-    translator: Translator,
+def _write_graphs(
+    model: TranslationModel,
     decoding: DecodingOptions,
-    facts: dict[str, Any],
-    card: str,
+    quantization: str | None,
     folder: Path,
-) -> None:
-    """Writes all but the page into a folder.
-
-    Args:
-        translator: what is exported.
-        decoding: options of the search, with ids in place of pieces.
-        facts: what `model.json` says of this format alone.
-        card: of the model; "" where there is none.
-        folder: where to.
-    """
+) -> dict[str, Any]:
+    """Writes the graphs of encoder and step; returns what `model.json` says of them."""
     from keras_transformer.export import onnx_graph
     from keras_transformer.export.decoding_graph import DecodingGraph
 
-    model = translator.model
     graphs = DecodingGraph(model, decoding)
-    description = describe_translator(translator, "onnx", decoding)
-    description |= facts | {"opset": onnx_graph.OPSET}
     attention = decoding.coverage_penalty > 0
-    files = _FILES.values()
-    description |= describe_graphs(model.config, *files, attention=attention)
-    quantized = facts["quantization"] == "int8"
-    write = onnx_graph.write_int8 if quantized else onnx_graph.write
+    described = describe_graphs(model.config, *_FILES.values(), attention=attention)
+    write = onnx_graph.write_int8 if quantization == "int8" else onnx_graph.write
     for name, file in _FILES.items():
         function, signature = getattr(graphs, name)()
-        graph = onnx_graph.convert(function, signature, description["graphs"][name])
-        write(graph, folder / file)
-    write_common(translator, description, _PROGRAMS, folder, card)
+        facts = described["graphs"][name]
+        write(onnx_graph.convert(function, signature, facts), folder / file)
+    return {"opset": onnx_graph.OPSET, **described}

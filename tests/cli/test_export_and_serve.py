@@ -89,11 +89,21 @@ def test_export_to_transformers_has_the_search_and_the_card(
     assert options == {"beam_size": 2, "card": "# A card"}
 
 
+def test_export_to_onnx_has_the_page_and_its_packages(model, invoke, exports, tmp_path):
+    output, assets = tmp_path / "out", tmp_path / "packages"
+    page = ["--web", "--assets", assets]
+    invoke("export", model, "--format", "onnx", "--output", output, *page)
+    ((*_, options),) = exports
+    assert (options["web"], options["assets"]) == (True, assets)
+
+
 @pytest.mark.parametrize(
     ("form", "option"),
     [
         ("saved_model", "--quantization=int8"),
         ("onnx", "--version=3"),
+        ("litert", "--web"),
+        ("litert", "--assets=node"),
         ("litert", "--examples=test.en"),
         ("ctranslate2", "--version=3"),
         ("transformers", "--quantization=int8"),

@@ -10,6 +10,7 @@ from keras import ops
 
 import keras_transformer as kt
 from keras_transformer.export import onnx
+from keras_transformer.export import web_page
 from keras_transformer.export.description import describe_graphs
 from reference import configs
 from reference import models
@@ -28,7 +29,9 @@ pytestmark = ON_TENSORFLOW
 def folder(translator, tmp_path_factory):
     pytest.importorskip("tf2onnx")
     pytest.importorskip("onnxruntime")
-    return onnx.export(translator, tmp_path_factory.mktemp("export") / "model")
+    output = tmp_path_factory.mktemp("export") / "model"
+    with pytest.warns(UserWarning, match="the page needs it: run in .*: npm install"):
+        return onnx.export(translator, output, web=True)
 
 
 USE = """
@@ -79,6 +82,9 @@ def test_the_description_is_true(translator, folder):
     import onnxruntime
 
     description = json.loads((folder / "model.json").read_text("utf-8"))
+    page = folder / description["page"]
+    assert all(page.with_name(name).is_file() for name in web_page.FILES)
+    assert page.name in (folder / "README.md").read_text("utf-8")
     assert description["ids"] == {"pad": 0, "start": 1, "end": 2, "suppressed": [0, 1]}
     kinds = {"int32": "tensor(int32)", "float32": "tensor(float)"}
     for graph in description["graphs"].values():

@@ -30,13 +30,9 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.wait import WebDriverWait
 
-#: A folder where npm installed the packages of the page.
-PACKAGES = Path(
-    os.environ.get("WEB_PACKAGES")
-    or Path.home() / ".cache" / "keras-transformer" / "web"
-)
-# Where CI has fetched them, a test fails rather than be skipped.
-HAS_PACKAGES = (PACKAGES / "node_modules").is_dir() or "WEB_PACKAGES" in os.environ
+#: A folder where npm installed the packages of the page. CI, which has fetched them,
+#: sets it; a test then fails where they are not there.
+PACKAGES = os.environ.get("WEB_PACKAGES")
 
 pytestmark = [
     pytest.mark.no_backend,
@@ -45,7 +41,7 @@ pytestmark = [
         not browsers.INSTALLED, reason="needs Chromium and its chromedriver"
     ),
     pytest.mark.skipif(
-        not HAS_PACKAGES, reason="needs the npm packages of export/web/libraries.json"
+        not PACKAGES, reason="needs WEB_PACKAGES, the npm packages of the page"
     ),
 ]
 

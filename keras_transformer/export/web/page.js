@@ -424,9 +424,13 @@ class Tokenizer {
 
 // The model of the export: strings to strings.
 class Translator {
-  constructor(description, libraries, files) {
+  constructor({ description, ort, encoder, step, source, target }) {
     this.description = description;
-    Object.assign(this, libraries, files);
+    this.ort = ort;
+    this.encoder = encoder;
+    this.step = step;
+    this.source = source;
+    this.target = target;
   }
 
   // The translation of a line. `warn` gets what the person should know of it.
@@ -590,16 +594,14 @@ async function loadTranslator() {
     ...[files.source_tokenizer, files.target_tokenizer].map(read),
   ]);
   const sessionOptions = { executionProviders: ["wasm"], logSeverityLevel: 3 };
-  return new Translator(
+  return new Translator({
     description,
-    { ort },
-    {
-      encoder: await ort.InferenceSession.create(encoder, sessionOptions),
-      step: await ort.InferenceSession.create(step, sessionOptions),
-      source: await Tokenizer.load(library, models[0]),
-      target: await Tokenizer.load(library, models[1]),
-    },
-  );
+    ort,
+    encoder: await ort.InferenceSession.create(encoder, sessionOptions),
+    step: await ort.InferenceSession.create(step, sessionOptions),
+    source: await Tokenizer.load(library, models[0]),
+    target: await Tokenizer.load(library, models[1]),
+  });
 }
 
 // === Page ===

@@ -112,7 +112,7 @@ def open_page(browser, address):
 
 def until_idle(browser):
     busy = "return document.querySelector('.busy') !== null"
-    WebDriverWait(browser, 60).until_not(lambda browser: browser.execute_script(busy))
+    WebDriverWait(browser, 120).until_not(lambda browser: browser.execute_script(busy))
 
 
 def one(browser, selector):

@@ -93,6 +93,8 @@ def test_a_tokenizer_that_is_a_list_of_pieces_has_no_page():
 def test_versions_and_hashes_are_pinned():
     pins = json.loads((WEB / "libraries.json").read_text("utf-8"))
     assert set(pins) == {"onnxruntime-web", "@agnai/sentencepiece-js"}
+    guide = Path(__file__).parents[2] / "docs" / "browser.md"
+    assert web_page.npm_command() in guide.read_text("utf-8")
     script = (WEB / "page.js").read_text("utf-8")
     for name, pin in pins.items():
         assert f"{name}@{pin['version']}" in web_page.npm_command()

@@ -7,7 +7,6 @@ import json
 import os
 import random
 import shutil
-import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -30,8 +29,8 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.wait import WebDriverWait
 
-#: A folder where npm installed the packages of the page. CI, which has fetched them,
-#: sets it; a test then fails where they are not there.
+#: A folder where npm installed the packages of the page. CI sets it; the tests then
+#: fail where they are not there.
 PACKAGES = os.environ.get("WEB_PACKAGES")
 
 pytestmark = [
@@ -65,13 +64,28 @@ def browser(tmp_path_factory):
 @pytest.fixture(scope="module")
 def export(tmp_path_factory):
     """An export with its page, as this version writes it around the graphs."""
+    web_page.check(assets=PACKAGES)
     folder = tmp_path_factory.mktemp("export") / "model"
     shutil.copytree(EXPORT, folder)
     for program, name in PROGRAMS.items():
         shutil.copy(Path(programs.__file__).with_name(program), folder / name)
-    describe(folder, search=DecodingOptions().model_dump() | {"beam_size": 4})
+    search = DecodingOptions(beam_size=4, max_length=18)  # quick, and a cache grows
+    describe(folder, search=search.model_dump())
     web_page.write(folder, PACKAGES)
     return folder
+
+
+@pytest.fixture(scope="module")
+def program(export):
+    """The module `translate` of the export."""
+    names = [Path(name).stem for name in PROGRAMS.values()]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(export)
+        for name in names:
+            patch.delitem(sys.modules, name, raising=False)
+        yield importlib.import_module("translate")
+        for name in names:
+            sys.modules.pop(name, None)
 
 
 def describe(folder, **changes):
@@ -135,19 +149,6 @@ def translations(browser, lines, beam_size):
     return browser.execute_script(f"{items}.map((item) => item.textContent)")
 
 
-def translated(folder, lines, *arguments):
-    """What the program of an export makes of lines."""
-    done = subprocess.run(
-        [sys.executable, "translate.py", "--threads=1", *arguments],
-        cwd=folder,
-        input="".join(f"{line}\n" for line in lines),
-        capture_output=True,
-        encoding="utf-8",
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.split("\n")[:-1], done.stderr
-
-
 def many_lines():
     """200 lines: of the fixture, of its words in another order, and odd ones."""
     source = lines("source")
@@ -170,44 +171,11 @@ def many_lines():
 
 
 @pytest.mark.parametrize("beam_size", [1, 4])
-def test_the_page_translates_as_the_program(page, export, beam_size):
+def test_the_page_translates_as_the_program(page, export, program, beam_size):
     source = many_lines()
-    expected, _ = translated(export, source, f"--beam-size={beam_size}")
+    expected = program.Translator(export, threads=1).translate(source, beam_size)
     assert translations(page, source, beam_size) == expected
     assert len(set(expected)) > 100
-
-
-def test_prefixes_limits_and_rules_are_those_of_the_program(browser, address, export):
-    """As a model of several languages has them, with what model.json may ask for."""
-    folder = shutil.copytree(export, export.with_name("rules"))
-    search = DecodingOptions(
-        beam_size=4,
-        num_beam_groups=2,
-        diversity_penalty=0.5,
-        normalization="power",
-        length_penalty=0.8,
-        patience=1.5,
-        min_length=6,
-        no_repeat_ngram_size=2,
-        repetition_penalty=1.2,
-        forced_start=7,
-        forced_end=True,
-        max_source_length=24,
-        long_lines="truncate",
-    )
-    around = {"prefix": "the ", "before": [9], "after": [2, 11]}
-    languages = {"source": "en", "target": "de", **around}
-    describe(folder, search=search.model_dump(), languages=languages)
-    source = lines("source")[:6]
-    open_page(browser, f"{address}/rules")
-    for beam_size in (1, 4):
-        expected, messages = translated(folder, source, f"--beam-size={beam_size}")
-        assert translations(browser, source, beam_size) == expected
-        warnings = one(browser, "#warnings").text.split("\n")
-        assert warnings[0].startswith("Line 1 has ")
-        assert len(warnings) == messages.count("warning: ") > 1
-    assert one(browser, "#translations").get_attribute("lang") == "de"
-    assert not browser.get_log("browser")
 
 
 #: A search of the page on a table.
@@ -240,7 +208,8 @@ def test_the_search_of_the_page_is_that_of_the_program(page, program, name):
     attention = generator.uniform(0, 0.7, (limit, size, length)).astype("float32")
     ids = {"start": 1, "end": 2, "suppressed": [0, 1, *options.suppressed_tokens]}
     decoder = Table(logits, attention, ids["suppressed"])
-    (expected,) = program.search(decoder, [limit], ids, options.model_dump())
+    search = sys.modules["search"].search
+    (expected,) = search(decoder, [limit], ids, options.model_dump())
     assert expected
     found = page.execute_async_script(
         SEARCH, decoder.tables(), ids, options.model_dump(), limit
@@ -283,18 +252,6 @@ class Table:
         }
 
 
-@pytest.fixture(scope="module")
-def program():
-    """The module `search`, as it is found in the folder of an export."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(Path(programs.__file__).parent)
-        for name in ("rules", "search"):
-            patch.delitem(sys.modules, name, raising=False)
-        yield importlib.import_module("search")
-        for name in ("rules", "search"):
-            sys.modules.pop(name, None)
-
-
 def test_a_long_line_is_refused_and_leaves_no_translation(page):
     assert translations(page, ["the cat"], 1) != [""]
     page.execute_script(
@@ -308,8 +265,55 @@ def test_a_long_line_is_refused_and_leaves_no_translation(page):
     one(page, "#beam-size").send_keys("0")
     one(page, "#source").send_keys(Keys.CONTROL, Keys.ENTER)
     until_idle(page)
-    assert "at least 1 (greedy search)" in one(page, "#error").text
+    assert "from 1 (greedy search) to " in one(page, "#error").text
     assert not page.execute_script("return translations.children.length")
+
+
+def test_every_control_has_a_name_and_text_can_be_read(page):
+    controls = browsers.named_controls(page, {"textbox", "button", "spinbutton"})
+    assert all(name for _, name in controls)
+    for scheme in ("light", "dark"):
+        feature = {"name": "prefers-color-scheme", "value": scheme}
+        page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
+        for selector in ("body", ".quiet", "#go", "label"):
+            assert browsers.contrast(page, selector) >= 4.5, (scheme, selector)
+
+
+def test_prefixes_limits_and_rules_are_those_of_the_program(
+    browser, address, export, program, capsys
+):
+    """As a model of several languages has them, with what model.json may ask for."""
+    folder = shutil.copytree(export, export.with_name("rules"))
+    search = DecodingOptions(
+        beam_size=4,
+        num_beam_groups=2,
+        diversity_penalty=0.5,
+        normalization="power",
+        length_penalty=0.8,
+        patience=1.5,
+        min_length=6,
+        no_repeat_ngram_size=2,
+        repetition_penalty=1.2,
+        forced_start=7,
+        forced_end=True,
+        max_source_length=24,
+        long_lines="truncate",
+    )
+    around = {"prefix": "the ", "before": [9], "after": [2, 11]}
+    languages = {"source": "en", "target": "de", **around}
+    describe(folder, search=search.model_dump(), languages=languages)
+    source = lines("source")[:4]
+    open_page(browser, f"{address}/rules")
+    translator = program.Translator(folder, threads=1)
+    for beam_size in (1, 4):
+        expected = translator.translate(source, beam_size)
+        messages = capsys.readouterr().err
+        assert translations(browser, source, beam_size) == expected
+        warnings = one(browser, "#warnings").text.split("\n")
+        assert warnings[0].startswith("Line 1 has ")
+        assert len(warnings) == messages.count("warning: ") > 1
+    assert one(browser, "#translations").get_attribute("lang") == "de"
+    assert not browser.get_log("browser")
 
 
 def test_a_package_that_is_missing_or_another_is_named(browser, address, export):
@@ -335,13 +339,3 @@ def test_a_page_on_a_disk_says_how_to_serve_it(browser, export):
     open_page(browser, export.as_uri())
     assert "http.server" in one(browser, "#error").text
     browser.get_log("browser")
-
-
-def test_every_control_has_a_name_and_text_can_be_read(page):
-    controls = browsers.named_controls(page, {"textbox", "button", "spinbutton"})
-    assert all(name for _, name in controls)
-    for scheme in ("light", "dark"):
-        feature = {"name": "prefers-color-scheme", "value": scheme}
-        page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
-        for selector in ("body", ".quiet", "#go", "label"):
-            assert browsers.contrast(page, selector) >= 4.5, (scheme, selector)

@@ -10,6 +10,8 @@ const NEVER = -Infinity;
 const round = Math.fround; // numbers are float32, as in the programs
 // A cache starts this long and is doubled when it is full: short ones are faster.
 const FIRST_LENGTH = 16;
+// Milliseconds of work after which the browser draws, and hears the person.
+const PATIENCE = 50;
 // What greedy search does not have, and what it has in its place.
 const WITHOUT_BEAMS = {
   top_beams: 1,
@@ -27,8 +29,8 @@ class PageError extends Error {}
 
 // === Search ===
 
+// What may come next, and what a hypothesis is worth.
 class Rules {
-  // What may come next, and what a hypothesis is worth.
   constructor(ids, options) {
     this.ids = ids;
     this.end = ids.end;
@@ -323,6 +325,11 @@ class Group {
 
 // === Engine ===
 
+// Until the browser has done what waits.
+function nextTask() {
+  return new Promise((resolve) => setTimeout(resolve));
+}
+
 // The decoder step as `search` calls it; keeps the caches of one line.
 class Decoder {
   static async start(engine, source, beamSize, limit) {
@@ -337,6 +344,7 @@ class Decoder {
     this.memory = memory;
     this.mask = source.map((token) => token !== engine.description.ids.pad);
     this.limit = limit;
+    this.rested = performance.now();
     this.length = Math.min(FIRST_LENGTH, limit);
     const inputs = engine.description.graphs.step.inputs;
     this.caches = inputs.filter(({ name }) => name.startsWith("cache_"));
@@ -351,6 +359,7 @@ class Decoder {
 
   // Of each of `names`, what it says of each hypothesis.
   async step(tokens, position, beams, count, names) {
+    if (performance.now() - this.rested > PATIENCE) await this.rest();
     if (position === this.length) this.grow();
     const int32 = (values, dims) => new this.Tensor("int32", Int32Array.from(values), dims);
     const feeds = {
@@ -371,6 +380,11 @@ class Decoder {
         return [name, Array.from({ length: dims[1] }, row)];
       }),
     );
+  }
+
+  async rest() {
+    await nextTask();
+    this.rested = performance.now();
   }
 
   grow() {
@@ -431,6 +445,11 @@ class Translator {
     this.step = step;
     this.source = source;
     this.target = target;
+  }
+
+  // A larger beam has more continuations than there are ids.
+  get largestBeamSize() {
+    return Math.floor(this.description.target_vocabulary_size / 2);
   }
 
   // The translation of a line. `warn` gets what the person should know of it.
@@ -639,14 +658,17 @@ async function translateText(translator) {
   for (const selector of ["#translations", "#warnings"]) one(selector).replaceChildren();
   one("#copy").hidden = true;
   const beamSize = one("#beam-size").valueAsNumber;
-  if (!(Number.isInteger(beamSize) && beamSize >= 1)) {
-    throw new PageError("The beam size must be a whole number, at least 1 (greedy search).");
+  const largest = translator.largestBeamSize;
+  if (!(Number.isInteger(beamSize) && beamSize >= 1 && beamSize <= largest)) {
+    throw new PageError(
+      `The beam size must be a whole number from 1 (greedy search) to ${largest}.`,
+    );
   }
   const lines = one("#source").value.replace(/\n$/, "").split("\n");
   const started = performance.now();
   for (const [n, line] of lines.entries()) {
     one("#status").textContent = `Translating line ${n + 1} of ${lines.length} …`;
-    await new Promise((resolve) => setTimeout(resolve)); // it is drawn
+    await nextTask(); // it is drawn
     const warn = (text) => addLine(one("#warnings"), text);
     addLine(one("#translations"), await translator.translate(line, n + 1, beamSize, warn));
   }
@@ -692,8 +714,12 @@ async function main() {
   });
   one("#copy").addEventListener("click", async () => {
     const lines = [...one("#translations").children].map((item) => item.textContent);
-    await navigator.clipboard.writeText(lines.join("\n"));
-    one("#status").textContent = "Copied";
+    try {
+      await navigator.clipboard.writeText(lines.join("\n"));
+      one("#status").textContent = "Copied";
+    } catch {
+      one("#status").textContent = "The browser does not allow copying here";
+    }
   });
 }
 

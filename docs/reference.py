@@ -123,6 +123,7 @@ EXAMPLES: dict[str, Any] = {
     "checkpoint_every": 500,
     "log_every": 100,
     "callbacks": ["my_callbacks:make"],
+    "training.loss": "my_losses:focal",
     "keep_checkpoints": 5,
     "keep_best": 3,
     "training.patience": 5,

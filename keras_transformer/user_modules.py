@@ -8,6 +8,7 @@ import importlib
 import os
 import sys
 import traceback
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -69,3 +70,24 @@ def named(path: str, where: str) -> Any:
             f"{where}: the module {module_name} ({module.__file__}) has no {name}; "
             f"check the name"
         ) from None
+
+
+def named_function(path: str, where: str, returned: str) -> Callable[..., Any]:
+    """The function that `module:name` stands for.
+
+    Args:
+        path: see `named`.
+        where: the key that named it, for messages.
+        returned: what the function returns, for messages.
+
+    Raises:
+        InputError: where there is no such module or name, or it is no function.
+    """
+    found = named(path, where)
+    if not callable(found):
+        raise InputError(
+            f"{where}: {path} is {type(found).__name__}, not a function; name a "
+            f"function that takes the run's config and returns {returned}"
+        )
+    function: Callable[..., Any] = found
+    return function

@@ -91,6 +91,7 @@ def train(
             Path(path),
             {
                 "training.callbacks": loaded.training.callbacks,
+                "training.loss": [loss] if (loss := loaded.training.loss) else [],
                 "evaluation.metrics": loaded.evaluation.metrics,
             },
         )
@@ -122,5 +123,5 @@ def _refuse_names_of_runs(path: Path, names: Mapping[str, Sequence[str]]) -> Non
         if unknown and is_of_run(path):
             raise InputError(
                 f"{path} is in a run folder, whose names are not imported, and its "
-                f"{key} name {unknown[0]}; if you trust it, give --import {unknown[0]}"
+                f"{key} names {unknown[0]}; if you trust it, give --import {unknown[0]}"
             )

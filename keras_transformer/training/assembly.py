@@ -35,6 +35,8 @@ from keras_transformer.training.corpora import languages_of
 from keras_transformer.training.corpora import load_tokenizers
 from keras_transformer.training.corpora import make_tokenizers
 from keras_transformer.training.model import compiled_model
+from keras_transformer.training.own_loss import LossFactory
+from keras_transformer.training.own_loss import cross_entropy
 from keras_transformer.training.token_budget import find_batch_tokens
 from keras_transformer.training.validation import Validation
 from keras_transformer.translator import Translator
@@ -52,7 +54,10 @@ class Parts(NamedTuple):
 
 
 def build_parts(
-    config: RunConfig, distribution: Distribution, say: Callable[[str], None]
+    config: RunConfig,
+    distribution: Distribution,
+    say: Callable[[str], None],
+    make_loss: LossFactory = cross_entropy,
 ) -> Parts:
     """The `Parts` of a run, with fresh weights.
 
@@ -62,6 +67,7 @@ def build_parts(
         config: a `RunConfig`.
         distribution: the `Distribution` of the training.
         say: a function that receives messages for people.
+        make_loss: what makes the loss.
 
     Raises:
         InputError: where a text is faulty, or not the one that the run began with.
@@ -75,7 +81,7 @@ def build_parts(
 
     def make_model() -> TranslationModel:
         set_random_seed(training.seed)
-        model = compiled_model(config, tokenizers)
+        model = compiled_model(config, tokenizers, make_loss)
         model.draws_by_row = rule > 1
         return model
 

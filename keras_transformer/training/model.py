@@ -14,7 +14,6 @@ from keras_transformer.config import TranslationConfig
 from keras_transformer.data.piece_table import common_special_ids
 from keras_transformer.data.tokenizer import Tokenizer
 from keras_transformer.errors import InputError
-from keras_transformer.losses import LabelSmoothedCrossEntropy
 from keras_transformer.metrics import GradientNorm
 from keras_transformer.metrics import NegativeLogLikelihood
 from keras_transformer.metrics import TokenAccuracy
@@ -29,6 +28,8 @@ from keras_transformer.training.config.training_section import ADAFACTOR_RATE
 from keras_transformer.training.config.training_section import LoraSection
 from keras_transformer.training.corpora import load_tokenizers
 from keras_transformer.training.moving_average import keep_weights
+from keras_transformer.training.own_loss import LossFactory
+from keras_transformer.training.own_loss import cross_entropy
 from keras_transformer.training.schedules import InverseSquareRoot
 from keras_transformer.training.schedules import LinearWarmup
 
@@ -40,13 +41,16 @@ _OPTIMIZERS = {
 
 
 def compiled_model(
-    config: RunConfig, tokenizers: Sequence[Tokenizer]
+    config: RunConfig,
+    tokenizers: Sequence[Tokenizer],
+    make_loss: LossFactory = cross_entropy,
 ) -> TranslationModel:
     """The compiled model of a `RunConfig`, with fresh weights.
 
     Args:
         config: the config of the run.
         tokenizers: the tokenizers of source and target, which set the vocabulary sizes.
+        make_loss: what makes the loss that it trains with.
 
     Raises:
         InputError: where all layers are frozen.
@@ -59,9 +63,7 @@ def compiled_model(
     optimizer = make_optimizer(training, model)
     model.compile(
         optimizer=keep_weights(optimizer),
-        loss=LabelSmoothedCrossEntropy(
-            training.label_smoothing, r_drop=training.r_drop, **_simcut(training)
-        ),
+        loss=make_loss(config),
         metrics=[NegativeLogLikelihood(), TokenAccuracy(), GradientNorm()],
         jit_compile=training.jit_compile,
     )
@@ -77,14 +79,6 @@ def compiled_model(
         _pack(model)
     optimizer.build(model.trainable_variables)
     return model
-
-
-def _simcut(training: TrainingSection) -> dict[str, Any]:
-    """The arguments of the loss for SimCut."""
-    if training.simcut is None:
-        return {}
-    simcut = training.simcut
-    return {"simcut": simcut.weight, "simcut_probability": simcut.probability}
 
 
 def _pack(model: TranslationModel) -> None:

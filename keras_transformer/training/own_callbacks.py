@@ -12,7 +12,7 @@ import keras
 
 from keras_transformer.errors import InputError
 from keras_transformer.training.config import RunConfig
-from keras_transformer.user_modules import named
+from keras_transformer.user_modules import named_function
 
 _KEY = "training.callbacks"
 _HOOKS = (
@@ -27,14 +27,8 @@ def factories(config: RunConfig) -> dict[str, Callable[[RunConfig], Any]]:
     Raises:
         InputError: where there is no such module or function.
     """
-    found = {path: named(path, _KEY) for path in config.training.callbacks}
-    for path, factory in found.items():
-        if not callable(factory):
-            raise InputError(
-                f"{_KEY}: {path} is {type(factory).__name__}, not a function; name a "
-                f"function that takes the run's config and returns a callback"
-            )
-    return found
+    paths = config.training.callbacks
+    return {path: named_function(path, _KEY, "a callback") for path in paths}
 
 
 def made(

@@ -55,6 +55,7 @@ from keras_transformer.training.distribution import open_distribution
 from keras_transformer.training.logs import RunLog
 from keras_transformer.training.moving_average import averaged
 from keras_transformer.training.own_callbacks import OwnCallbacks
+from keras_transformer.training.own_loss import loss_factory
 from keras_transformer.training.run_state import Before
 from keras_transformer.training.run_state import State
 from keras_transformer.training.run_state import regular_checkpoints
@@ -110,6 +111,7 @@ def train(config: RunConfig, callbacks: Sequence[Any] = ()) -> list[Score] | Non
     training = config.training
     own_callbacks.check(callbacks, "callbacks holds a")
     factories = own_callbacks.factories(config)
+    make_loss = loss_factory(config)
     with contextlib.ExitStack() as stack:
         distribution = stack.enter_context(
             open_distribution(training.distribution, training.devices)
@@ -127,7 +129,7 @@ def train(config: RunConfig, callbacks: Sequence[Any] = ()) -> list[Score] | Non
         )
         for warning in advice.of_training(training):
             say(f"warning: {warning}")
-        parts = build_parts(config, distribution, say)
+        parts = build_parts(config, distribution, say, make_loss)
         state, metrics = restored(config, parts.translator.model, say, before)
         state.files = run_folder.file_digests(config.output)
         if parts.encoded:

@@ -183,7 +183,8 @@ def test_a_config_in_a_run_folder_imports_nothing(model, invoke, tmp_path, monke
     (tmp_path / "corpus.json").write_text("{}")
     data = {"phrasebook": "en-de"}
     path = tmp_path / "config.yaml"
-    for key in ({"training": {"callbacks": ["my_module:f"]}}, OWN_KIND):
+    callbacks, loss = {"callbacks": ["my_module:f"]}, {"loss": "my_module:f"}
+    for key in ({"training": callbacks}, {"training": loss}, OWN_KIND):
         path.write_text(json.dumps({"data": data, **key}))
         with pytest.raises(InputError, match="give --import my_module"):
             invoke("train", path)

@@ -45,6 +45,7 @@ PAGES += [
 #: Those whose code other tests run.
 ELSEWHERE = {ROOT / "README.md", ROOT / "CONTRIBUTING.md"}
 ELSEWHERE |= {DOCS / "change_a_block.md", DOCS / "callbacks.md"}
+ELSEWHERE |= {DOCS / "add_a_loss.md"}
 BLOCK = re.compile(
     r"(?:^\*(Needs|Runs) (.+?)\.\*\n\n)?^```(\w*)\n(.*?)^```$", re.M | re.S
 )

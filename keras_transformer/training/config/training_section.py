@@ -54,7 +54,7 @@ def _factory(value: str) -> str:
     parts = [*module.split("."), name]
     if not colon or not all(part.isidentifier() for part in parts):
         raise ValueError(
-            f"expected module:factory, such as my_callbacks:make, got {value!r}"
+            f"expected module:factory, such as my_code:make, got {value!r}"
         )
     return value
 
@@ -182,6 +182,10 @@ class TrainingSection(Section):
     steps take twice as long. 0 for none."""
     simcut: SimCutSection | None = None
     """SimCut, which needs dropout; none if left out, and not together with `r_drop`."""
+    loss: Annotated[str, pydantic.AfterValidator(_factory)] | None = None
+    """Loss of your own, as `module:factory`: a function in a module that Python finds,
+    in the working directory, too. It takes the run's config and returns a loss of a
+    class derived from `LabelSmoothedCrossEntropy`; None for that class itself."""
     clip_norm: pydantic.PositiveFloat | None = None
     """Gradient clipping: the most that the norm of the whole gradient may be; None for
     any."""

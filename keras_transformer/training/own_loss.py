@@ -1,0 +1,65 @@
+"""Loss of a run: that of the `training` section, or one of the user."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from keras_transformer.errors import InputError
+from keras_transformer.losses import LabelSmoothedCrossEntropy
+from keras_transformer.training.config import RunConfig
+from keras_transformer.user_modules import named_function
+
+#: A function that makes the loss of a run.
+LossFactory: TypeAlias = Callable[[RunConfig], LabelSmoothedCrossEntropy]
+
+_KEY = "training.loss"
+
+
+def cross_entropy(config: RunConfig) -> LabelSmoothedCrossEntropy:
+    """The loss of this package with the settings of a run."""
+    training = config.training
+    simcut = training.simcut
+    if simcut is None:
+        return LabelSmoothedCrossEntropy(
+            training.label_smoothing, r_drop=training.r_drop
+        )
+    return LabelSmoothedCrossEntropy(
+        training.label_smoothing,
+        r_drop=training.r_drop,
+        simcut=simcut.weight,
+        simcut_probability=simcut.probability,
+    )
+
+
+def loss_factory(config: RunConfig) -> LossFactory:
+    """The function that `training.loss` names, whose module is imported.
+
+    Without one it is `cross_entropy`.
+
+    Raises:
+        InputError: where there is no such module or function; from the function, where
+            it returns no loss that a run can sum over tokens.
+    """
+    path = config.training.loss
+    if path is None:
+        return cross_entropy
+    returned = "a loss"
+    factory = named_function(path, _KEY, returned)
+    if isinstance(factory, type):
+        raise InputError(
+            f"{_KEY}: {path} is a class; name a function that takes the run's config "
+            f"and returns {returned} of this class"
+        )
+
+    def make(config: RunConfig) -> LabelSmoothedCrossEntropy:
+        loss = factory(config)
+        if not isinstance(loss, LabelSmoothedCrossEntropy):
+            raise InputError(
+                f"{_KEY}: {path} returned {type(loss).__name__}, which is not derived "
+                f"from keras_transformer.losses.LabelSmoothedCrossEntropy; derive it, "
+                f"and override `call`"
+            )
+        return loss
+
+    return make

@@ -26,8 +26,7 @@ docker run --rm -p 8500:8500 -p 8501:8501 \\
 
 ```
 curl -d '{{"instances": [{quoted}]}}' \\
-    localhost:8501/v1/models/{name}:predict
-{{"predictions": [{answer}]}}
+    localhost:8501/v1/models/{name}:predict{reply}
 ```
 
 The same by gRPC, with the package `tensorflow-serving-api`:
@@ -71,7 +70,7 @@ request of more lines than `max_batch_size` in `batching_params.pbtxt`.
 
 def saved_model_card(
     card: str,
-    example: str,
+    example: str | None,
     answer: dict[str, Any],
     options: DecodingOptions,
     languages: str = "",
@@ -81,13 +80,16 @@ def saved_model_card(
 
     Args:
         card: of the model; "" where there is none.
-        example: a line to translate.
+        example: a line to translate; None for a text that the reader fills in.
         answer: what the signature `serving_default` says of it.
         options: of the search.
         languages: source and target of a multilingual model, such as `en-de`.
         facts: `name`, `version` and `longest`, as the text says them.
     """
-    example = json.dumps(example, ensure_ascii=False)
+    reply = ""
+    if example is not None:
+        reply = f'\n{{"predictions": [{json.dumps(answer, ensure_ascii=False)}]}}'
+    quoted = json.dumps(example or "YOUR TEXT", ensure_ascii=False)
     usual = {"beam_size": options.beam_size, "length_penalty": options.length_penalty}
     changed = usual | options.changed()
     if options.suppressed_tokens:
@@ -98,9 +100,9 @@ def saved_model_card(
         limit = f"{options.max_length} tokens"
     return _TEXT.format(
         card=card.strip() or f"# {facts['name']}",
-        example=example,
-        quoted=example.replace("'", "\\u0027"),  # within a shell's single quotes
-        answer=json.dumps(answer, ensure_ascii=False),
+        example=quoted,
+        quoted=quoted.replace("'", "\\u0027"),  # within a shell's single quotes
+        reply=reply,
         search=f"{', '.join(words[:-1])} and {words[-1]}",
         n_best=n_best_options(options).top_beams,
         limit=limit,

@@ -81,7 +81,8 @@ def export(
         output: the folder of the model, whose name TF Serving knows it by.
         version: a positive number that does not exist yet; default: the next one.
         warm_up: lines for the warm-up requests, of which the first eight with text
-            are taken, and the first for the card; default: pieces of the vocabulary.
+            are taken, and the first for the card; default: pieces of the vocabulary,
+            and a card without an example.
         card: of the model, the beginning of README.md.
         options: fields of `DecodingOptions`, such as `beam_size=2`, in place of the
             translator's own. A line of more than `max_source_length` tokens is cut and
@@ -123,7 +124,7 @@ def export(
         answer = _write(translator, folder, decoding, lines)
         text = saved_model_card(
             card,
-            lines[0],
+            None if warm_up is None else lines[0],
             answer,
             name=output.name,
             version=version,

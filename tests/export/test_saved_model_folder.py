@@ -41,6 +41,8 @@ def test_versions_follow_each_other(translator, tmp_path, monkeypatch):
     assert saved_model.export(translator, output, version=2) == output / "2"
     card = (output / "README.md").read_text(encoding="utf-8")
     assert "/models/en-de/8/batching_params.pbtxt" in card
+    assert 'curl -d \'{"instances": ["YOUR TEXT"]}\'' in card  # without examples
+    assert '"predictions"' not in card
     assert not list((output / "2").iterdir())
     with pytest.raises(InputError, match=r"version 7 of .* is there already"):
         saved_model.export(translator, output, version=7)

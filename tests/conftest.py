@@ -76,6 +76,10 @@ def slow_files_first(items):
     items.sort(key=lambda item: (item.path not in slow, -sizes[item.path]))
 
 
+def pytest_sessionfinish():
+    gc.unfreeze()  # Hypothesis looks for who holds an object
+
+
 # Hides modules as if they were not installed, for `import` and `find_spec` alike.
 _HIDE = """
 import sys
@@ -94,6 +98,17 @@ import runpy, sys
 sys.argv = {arguments!r}
 runpy.run_module({module!r}, run_name="__main__", alter_sys=True)
 """
+
+
+@pytest.fixture(scope="module", autouse=True)
+def little_garbage():
+    """Leaves what there is before a module out of what is searched for garbage.
+
+    Else each search takes seconds in the end; Keras starts one whenever a layer deletes
+    a variable, as int8 does.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -27,6 +27,7 @@ def test_the_noise_is_that_of_the_definition():
     np.testing.assert_allclose(ops.convert_to_numpy(found), expected, rtol=1e-4)
 
 
+@pytest.mark.one_backend
 def test_the_noise_has_the_distribution_of_gumbel():
     keys = np.stack([sample_keys(0, (number,), 4) for number in range(50)])
     keys = ops.convert_to_tensor(keys)

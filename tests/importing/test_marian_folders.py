@@ -11,6 +11,7 @@ from safetensors.numpy import save_file
 import keras_transformer as kt
 from keras_transformer import backends
 from keras_transformer.errors import InputError
+from reference.marks import all_on_one_backend
 
 FOLDERS = ("marian", "marian-languages", "marian-separate")
 LANGUAGES = {"marian-languages": "fra"}
@@ -31,7 +32,9 @@ class Imported:
         self.sources = [line.removeprefix(tag) for line in self.texts["sources"]]
 
 
-@pytest.fixture(scope="module", params=FOLDERS)
+@pytest.fixture(
+    scope="module", params=all_on_one_backend(FOLDERS, but=("marian-languages",))
+)
 def imported(request, shared_data, tmp_path_factory):
     if not (shared_data / "pretrained").is_dir():
         pytest.skip("needs the measured data in shared/data/pretrained")

@@ -11,6 +11,7 @@ import keras_transformer as kt
 from keras_transformer import backends
 from keras_transformer.config.languages import direction_of
 from keras_transformer.errors import InputError
+from reference.marks import all_on_one_backend
 
 #: Folder -> source and target language of its reference texts.
 MEASURED = multilingual_folders.MEASURED | {"bart": (None, None), "fsmt": (None, None)}
@@ -33,7 +34,9 @@ class Imported:
         self.arrays = dict(np.load(path / "reference" / f"{name}.npz"))
 
 
-@pytest.fixture(scope="module", params=MEASURED)
+@pytest.fixture(
+    scope="module", params=all_on_one_backend(MEASURED, but=("mbart", "t5-v1_1"))
+)
 def imported(request, shared_data, tmp_path_factory):
     path = shared_data / "pretrained"
     if not path.is_dir():

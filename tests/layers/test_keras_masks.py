@@ -7,6 +7,7 @@ from keras import ops
 
 from keras_transformer import layers
 from keras_transformer.layers import masks
+from reference.marks import on_one_backend
 from reference.sizes import BATCH
 from reference.sizes import HEAD_DIM
 from reference.sizes import HIDDEN_DIM
@@ -54,7 +55,7 @@ def close(found, expected):
     np.testing.assert_allclose(numpy(found), numpy(expected), atol=2e-6)
 
 
-@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("causal", [on_one_backend(False), True])
 def test_masks_of_embeddings_block_what_they_block_in_keras(causal):
     """At every position: also where the query is padding, or sees nothing."""
     kerass, ours = attention_pair()
@@ -92,7 +93,7 @@ def test_masks_that_are_given_block_what_they_block_in_keras():
     close(found[TARGET_MASK], kerass(**arguments)[TARGET_MASK])
 
 
-@pytest.mark.parametrize("functional", [False, True])
+@pytest.mark.parametrize("functional", [on_one_backend(False), True])
 def test_the_mask_of_the_query_is_passed_on(functional):
     """From layer to layer of a model, up to one that takes it."""
     embed = embedding()
@@ -125,6 +126,7 @@ def test_the_mask_of_the_query_is_passed_on(functional):
     close(run(ops.convert_to_tensor(longer)), run(ops.convert_to_tensor(targets())))
 
 
+@pytest.mark.one_backend
 def test_blocks_read_masks_that_are_attached_or_given():
     encoder = layers.EncoderBlock(INTERMEDIATE_DIM, NUM_HEADS)
     decoder = layers.DecoderBlock(INTERMEDIATE_DIM, NUM_HEADS, normalize_first=True)

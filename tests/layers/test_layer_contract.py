@@ -294,7 +294,7 @@ CASES = {
 
 
 #: Those whose shapes or masks each backend makes in its own way.
-ON_ALL = ("attention bias", "causal convolution", "grouped attention", "decoder block")
+ON_ALL = ("attention bias", "causal convolution", "decoder block")
 
 
 @pytest.mark.parametrize("name", all_on_one_backend(CASES, but=ON_ALL))

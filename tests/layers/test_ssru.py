@@ -11,6 +11,7 @@ from keras_transformer.layers import EncoderBlock
 from keras_transformer.layers.linear_recurrence import linear_recurrence
 from reference import autodiff
 from reference import numpy_layers
+from reference.marks import on_one_backend
 from reference.sizes import BATCH
 from reference.sizes import BEAM_SIZE
 from reference.sizes import HIDDEN_DIM
@@ -120,7 +121,7 @@ def test_a_length_that_is_known_when_the_program_runs_gives_the_same(compiled):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16", "mixed_float16"])
-@pytest.mark.parametrize("rows", [(BATCH, BEAM_SIZE), (BATCH,)])
+@pytest.mark.parametrize("rows", [(BATCH, BEAM_SIZE), on_one_backend((BATCH,))])
 def test_step_by_step_it_is_the_whole_sequence(dtype, rows):
     """The state is float32 in any case: rounded, a slow gate would never move it."""
     width = BEAM_SIZE if len(rows) > 1 else 1

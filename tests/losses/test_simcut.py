@@ -126,6 +126,7 @@ def trained(simcut=ALPHA, probability=0.3, micro_batches=1):
     return model, {name: values[0] for name, values in logs.items()}, evaluated
 
 
+@pytest.mark.one_backend
 def test_the_more_is_cut_the_more_the_passes_differ():
     _, much, evaluated = trained()
     _, little, _ = trained(probability=1e-3)

@@ -10,6 +10,7 @@ import keras_transformer as kt
 from keras_transformer.models.translation_model import TranslationModel
 from reference import configs
 from reference import models
+from reference.marks import on_one_backend
 from reference.weights import sources
 from reference.weights import targets
 
@@ -36,7 +37,9 @@ def test_models_and_ensembles_take_the_same_arguments(method):
             assert parameter.default == expected.parameters[name].default
 
 
-@pytest.mark.parametrize("name", ["paper", "recurrent", "convolutional", "ensemble"])
+@pytest.mark.parametrize(
+    "name", [on_one_backend("paper"), "recurrent", "convolutional", "ensemble"]
+)
 def test_results_have_one_length_whatever_is_asked_for(name):
     members = ["paper", "halves"] if name == "ensemble" else [name]
     model = models.model(members[0])

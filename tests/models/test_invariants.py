@@ -10,6 +10,7 @@ from keras_transformer.errors import InputError
 from keras_transformer.models import Transformer
 from reference import configs
 from reference import models
+from reference.marks import all_on_one_backend
 from reference.models import logits_of
 from reference.weights import numpy
 from reference.weights import sources
@@ -86,7 +87,7 @@ def test_a_source_of_padding_alone_is_finite():
     assert np.isfinite(logits_of(model, source, targets())).all()
 
 
-@pytest.mark.parametrize("rate", PLAIN)
+@pytest.mark.parametrize("rate", all_on_one_backend(PLAIN, but=["activation_dropout"]))
 def test_dropout_acts_in_training_alone(rate):
     source, target = sources(), targets()
     layers = {"num_encoder_layers": 1, "num_decoder_layers": 1, **configs.HEADS}

@@ -229,6 +229,7 @@ LETTERS = {
 }
 
 
+@pytest.mark.one_backend
 def test_a_model_of_marian_gives_its_logits_and_its_next_tokens(marian):
     theirs, pieces, rows = marian
     model = ours(theirs)

@@ -49,6 +49,7 @@ def translator(request, tokenizer):
     return translator_of(request.param, tokenizer)
 
 
+@pytest.mark.one_backend
 def test_a_search_gives_what_the_model_scores(translator):
     """In a batch, a translation has the probability that it has alone.
 

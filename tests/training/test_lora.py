@@ -50,6 +50,7 @@ def with_adapters(config):
     return model
 
 
+@pytest.mark.one_backend
 def test_the_saved_model_is_that_of_the_adapters(trained):
     """Within 1e-5; all but the projections have stayed as they were."""
     config = load_config("tune.yaml", ["training.steps=2"])

@@ -152,6 +152,7 @@ def test_words_are_aligned_without_what_stands_around_them(model, tokenizer):
     assert hypothesis.attention["cross"].shape[-1] == width
 
 
+@pytest.mark.one_backend
 def test_the_language_may_be_the_first_input_of_the_decoder(model, tokenizer):
     """As in mBART-25: the same as a model whose start token it is."""
     languages = languages_of(

@@ -95,7 +95,6 @@ def test_mbr_chooses_among_the_samples(translator):
         assert row[0].utility >= row[1].utility
 
 
-@pytest.mark.each_backend
 def test_token_scores_and_alignments_come_with_the_translation(translator):
     found = translator.translate(
         [*SOURCES, ""],

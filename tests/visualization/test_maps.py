@@ -56,6 +56,7 @@ def test_without_a_translation_it_is_the_one_that_is_found(translator):
     )
 
 
+@pytest.mark.one_backend
 def test_in_bfloat16_the_weights_are_float32_and_add_up(translator):
     lower = of_kind(translator.tokenizer, "paper", dtype="mixed_bfloat16")
     found = kt.visualization.attention_maps(lower, LINE, "7 € a ticket")

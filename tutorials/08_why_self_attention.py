@@ -12,6 +12,10 @@
 # | convolutional | $O(k n d^2)$ | $O(1)$ | $O(n / k)$ |
 # | convolutional, dilated | $O(k n d^2)$ | $O(1)$ | $O(\log_k n)$ |
 # | self-attention, restricted | $O(r n d)$ | $O(1)$ | $O(n / r)$ |
+# | Neural GPU, n steps on a tape | $O(k n^2 d^2)$ | $O(n)$ | $O(n / k)$ |
+#
+# The last row is not in the paper's table, but in its list of models; lesson 13 counts
+# and times its steps.
 #
 # Here each of its columns is measured: time and memory of a layer as n grows; how far
 # what happens at one position reaches; how far apart two positions can be and still be

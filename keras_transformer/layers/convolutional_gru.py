@@ -24,8 +24,8 @@ class ConvolutionalGatedRecurrentUnit(keras.layers.Layer):
     """The next state u ⊙ s + (1 - u) ⊙ tanh(U * (r ⊙ s) + W * p + b) of a tape s.
 
     The gates are u = σ(U' * s + W' * p + b') and r = σ(U'' * s + W'' * p + b''), where
-    * is a convolution over both axes of the tape and sees zeros beyond its edges. p is an
-    output tape, which a plain Neural GPU leaves out. σ is the sigmoid with a cut-off,
+    * is a convolution over both axes of the tape and sees zeros beyond its edges. p is
+    an output tape, which a plain Neural GPU leaves out. σ is the sigmoid with a cut-off,
     max(0, min(1, 1.2 sigmoid(x) - 0.1)): a gate can be exactly open or closed, so that
     a cell keeps what it holds for any number of steps.
 

@@ -22,8 +22,8 @@ class NeuralGPU(keras.Model):
 
     A row of n symbols has a tape of n positions and takes n steps, each through the
     same layers of convolutional gated recurrent units: a machine whose program is
-    learned, and whose memory and time grow with the input. The output is read from the first
-    column: n symbols, too.
+    learned, and whose memory and time grow with the input. The output is read
+    from the first column: n symbols, too.
 
     With `output_tape` it is the Extended Neural GPU: a decoder of n more steps says one
     symbol at a time, at its own position of the tape, and sees those before it on a

@@ -25,9 +25,9 @@ class ConvolutionalGatedRecurrentUnit(keras.layers.Layer):
 
     The gates are u = σ(U' * s + W' * p + b') and r = σ(U'' * s + W'' * p + b''), where
     * is a convolution over both axes of the tape and sees zeros beyond its edges. p is
-    an output tape, which a plain Neural GPU leaves out. σ is the sigmoid with a cut-off,
-    max(0, min(1, 1.2 sigmoid(x) - 0.1)): a gate can be exactly open or closed, so that
-    a cell keeps what it holds for any number of steps.
+    an output tape, which a plain Neural GPU leaves out. σ is max(0, min(1, 1.2
+    sigmoid(x) - 0.1)), a sigmoid with a cut-off: a gate can be exactly open or closed,
+    so that a cell keeps what it holds for any number of steps.
 
     Args:
         kernel_size: the cells that a convolution sees along each axis, odd.

@@ -65,7 +65,7 @@ assert cut[0] == 0.0 and cut[-1] == 1.0
 
 # %%
 SIZE = 8 if FAST else 48
-LENGTHS = [8, 16] if FAST else [16, 32, 64, 128]
+LENGTHS = [8, 16] if FAST else [8, 16, 32, 64]
 
 
 def step_of(units):

@@ -25,8 +25,8 @@ NAMES = {
         scaled_dot_product_attention sinusoidal_table
     """,
     "keras_transformer.data": """
-        CorpusReport EncodedPairs KnownWords PackedBatches ParallelText TokenBatches
-        TokenRows
+        CorpusReport EncodedPairs KnownWords PackedBatches ParallelText SpanCorruption
+        TokenBatches TokenRows
         Tokenizer encode_pairs phrasebook read_lines read_pairs read_parallel read_tsv
     """,
     "keras_transformer.decoding": """

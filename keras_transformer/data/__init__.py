@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from keras_transformer.data.known_words import KnownWords as KnownWords
     from keras_transformer.data.packing import PackedBatches as PackedBatches
     from keras_transformer.data.parallel_text import ParallelText as ParallelText
+    from keras_transformer.data.span_corruption import SpanCorruption as SpanCorruption
     from keras_transformer.data.token_rows import EncodedPairs as EncodedPairs
     from keras_transformer.data.token_rows import TokenRows as TokenRows
     from keras_transformer.data.tokenizer import Tokenizer as Tokenizer
@@ -32,6 +33,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "known_words": ["KnownWords"],
         "packing": ["PackedBatches"],
         "parallel_text": ["ParallelText"],
+        "span_corruption": ["SpanCorruption"],
         "token_rows": ["EncodedPairs", "TokenRows"],
         "tokenizer": ["Tokenizer"],
     },

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-#: The neighbours of each letter on an English keyboard.
+#: The letters of an English keyboard, row by row.
 _KEYBOARD = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
 _TYPOS = 0.1  # of the words of a text to score on
 _JOINERS = ("\u200c", "\u200d")

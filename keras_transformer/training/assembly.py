@@ -89,6 +89,7 @@ def build_parts(
         "rows_multiple_of": distribution.num_replicas * training.micro_batches,
         "source_end": config.model["source_end"],
         "rule": rule,
+        "augment": text.augment,
         **common_special_ids(tokenizers),
     }
     make_batches: Callable[..., TokenBatches] = functools.partial(
@@ -120,7 +121,6 @@ def build_parts(
         seed=training.seed,
         shares=text.shares,
         bpe_dropout=text.bpe_dropout,
-        augment=text.augment,
     )
     if isinstance(batches, PackedBatches):
         unpacked = make_unpacked(batch_tokens, shares=text.shares)

@@ -233,7 +233,8 @@ def test_the_stages_of_a_recipe_run_as_one_command(prepare, tmp_path, monkeypatc
     prepare.multi30k(tmp_path / "data" / "multi30k")
     (name,) = STAGED
     recipe = shutil.copy(FOLDER / f"{name}.yaml", tmp_path)
-    small = {**SMALL, **FROM_NOTHING, "decoding.beam_size": 1}
+    quick = {"training.jit_compile": "false", "decoding.beam_size": 1}
+    small = {**SMALL, **FROM_NOTHING, **quick}
     changes = [f"{key}={value}" for key, value in small.items()]
     done = CliRunner().invoke(application(), ["train", recipe, "--set", *changes])
     assert done.exit_code == 0, (done.output, done.exception)

@@ -167,11 +167,17 @@ def run_with_dropout(counts, r_drop=0.0):
 
 
 @pytest.mark.parametrize(
-    "r_drop", [pytest.param(0.0, marks=pytest.mark.one_backend), 2.0]
+    ("r_drop", "counts"),
+    [
+        pytest.param(0.0, (3, 6, 1), marks=pytest.mark.one_backend),
+        (2.0, (3, 1)),  # each number is a program
+    ],
 )
-def test_micro_batches_drop_what_the_whole_batch_drops(r_drop):
+def test_micro_batches_drop_what_the_whole_batch_drops(r_drop, counts):
     """In each step, and where their number changes from one to the next."""
-    whole, parts = (run_with_dropout(n, r_drop) for n in ((1, 1, 1), (3, 6, 1)))
+    whole, parts = (
+        run_with_dropout(numbers, r_drop) for numbers in ((1,) * len(counts), counts)
+    )
     start = small(num_heads=1, **DROPOUT)
     for variable, other in zip(parts.variables, whole.variables, strict=True):
         if other.path.endswith("seed_generator_state"):

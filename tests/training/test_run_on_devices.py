@@ -75,7 +75,7 @@ def torchrun():
 
 # A process that is killed takes the others with it: `test_split_batches.py`.
 ENDS = {
-    "tensorflow": [(multi_worker, signal.SIGKILL), (mirrored, signal.SIGTERM)],
+    "tensorflow": [(mirrored, signal.SIGTERM), (multi_worker, signal.SIGKILL)],
     "jax": [(two_processes, signal.SIGKILL), (model_parallel, signal.SIGTERM)],
     "torch": [(torchrun, signal.SIGTERM, signal.SIGKILL)],
 }[BACKEND]
@@ -111,8 +111,9 @@ def ended(processes):
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("devices")
     (folder / "small.yaml").write_text(CONFIG)
-    digit_text.write_tsv(folder / "train.tsv", 200)
-    digit_text.write_tsv(folder / "validation.tsv", 3, seed=2)
+    # Of one shape: each of these processes compiles, `test_split_batches.py` has two.
+    digit_text.write_tsv(folder / "train.tsv", 200, digits=(5,))
+    digit_text.write_tsv(folder / "validation.tsv", 3, seed=2, digits=(5,))
     codes, said = ended([start(folder, ["output=one"])])
     assert codes == [0], said
     return folder

@@ -163,10 +163,14 @@ def test_devices_of_jax_that_share_the_weights_equal_one(trained, alone):
     assert_equal(end, alone, 1, ("parts",))
 
 
+#: `test_run_on_devices.py` has several processes that share the weights, too.
+PROCESSES_OF_JAX = [("data_parallel", 4), ("model_parallel", 2)]
+if not os.environ.get("EVERY_TEST"):
+    PROCESSES_OF_JAX = PROCESSES_OF_JAX[:1]
+
+
 @jax
-@pytest.mark.parametrize(
-    ("kind", "num_replicas"), [("data_parallel", 4), ("model_parallel", 2)]
-)
+@pytest.mark.parametrize(("kind", "num_replicas"), PROCESSES_OF_JAX)
 def test_two_processes_of_jax_equal_one(trained, alone, kind, num_replicas):
     """Of which, with `data_parallel`, the chief comes late to the first meeting."""
     late = ["late"] if kind == "data_parallel" else []

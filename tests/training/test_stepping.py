@@ -3,6 +3,7 @@
 import threading
 from pathlib import Path
 
+import digit_text
 import pytest
 from small_run import assert_equal_runs
 from small_run import terminating_at
@@ -77,6 +78,7 @@ def test_a_run_that_goes_on_compiles_nothing(config_file, tmp_path, monkeypatch)
     import jax
     from jax.experimental.compilation_cache import compilation_cache
 
+    digit_text.write_files(tmp_path, "train", 60, digits=(5,))  # of one shape
     counts = dict.fromkeys(("cache_hits", "cache_misses"), 0)
 
     def count(event, **_):

@@ -55,7 +55,7 @@ def count_programs(model, monkeypatch):
 @pytest.mark.parametrize(
     "name",
     [
-        "length_penalty",
+        pytest.param("length_penalty", marks=pytest.mark.one_backend),
         "max_length",
         pytest.param("temperature", marks=pytest.mark.one_backend),
     ],

@@ -85,6 +85,7 @@ def first_ids(translator, **options):
     return [row[0].ids[0] for row in found]
 
 
+@pytest.mark.one_backend
 def test_the_language_of_the_target_is_the_first_token_and_not_scored(translator):
     ids = translator.languages.codes
     assert first_ids(translator, beam_size=2, **CODES) == [ids["de"]] * 2

@@ -109,6 +109,9 @@ EXAMPLES: dict[str, Any] = {
     "learning_rate": 0.001,
     "label_smoothing": 0.05,
     "r_drop": 5.0,
+    "distillation.teacher": "runs/teacher/averaged",
+    "distillation.weight": 0.7,
+    "distillation.temperature": 2.0,
     "clip_norm": 1.0,
     "micro_batches": 4,
     "freeze": ["embeddings", "encoder"],
@@ -206,6 +209,8 @@ COMPANIONS: dict[str, dict[str, Any]] = {
     "tag": {"source": "translated.en", "target": "monolingual.de"},
     "simcut.weight": {},
     "baseline": {"seeds": 5},
+    "distillation.weight": {"teacher": "runs/teacher/averaged"},
+    "distillation.temperature": {"teacher": "runs/teacher/averaged"},
     "weight_decay": {"name": "adamw"},
     "distribution": {},
     "devices": {"distribution": "mirrored"},
@@ -395,7 +400,7 @@ def entries(path: tuple[str, ...], schema: dict[str, Any]) -> Iterator[str]:
 
 
 #: Keys that are sections of their own.
-_BELOW = {"optimizer", "lora", "simcut", "filters", "augment"}
+_BELOW = {"optimizer", "lora", "simcut", "distillation", "filters", "augment"}
 
 
 def model_fields() -> dict[str, dict[str, Any]]:
@@ -453,6 +458,11 @@ def config_keys() -> str:
         (("training", "optimizer"), "OptimizerSection", "Section `training.optimizer`"),
         (("training", "lora"), "LoraSection", "Section `training.lora`"),
         (("training", "simcut"), "SimCutSection", "Section `training.simcut`"),
+        (
+            ("training", "distillation"),
+            "DistillationSection",
+            "Section `training.distillation`",
+        ),
         (("decoding",), "DecodingOptions", "Section `decoding`"),
         (("evaluation",), "EvaluationSection", "Section `evaluation`"),
         (("about",), "About", "Section `about`"),

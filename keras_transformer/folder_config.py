@@ -94,8 +94,9 @@ def digest_of(folder: Path) -> str:
     """The SHA-256 of what a model folder translates by, wherever it is.
 
     Raises:
-        InputError: where a file of it cannot be read.
+        InputError: where it is no model folder, or a file of it cannot be read.
     """
+    read_json(folder)
     names = ("config.json", WEIGHTS, *TOKENIZER_FILES)
     files = [plain_file(folder, name) for name in names]
     try:

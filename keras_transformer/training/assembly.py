@@ -176,6 +176,7 @@ def _encoded(
     if distribution.is_chief:
         run_folder.keep_corpus(folder, corpora)
         run_folder.check_files(folder)
+        run_folder.keep_teacher(config)
         _keep_batches(config, distribution, say)
         source, target = make_tokenizers(
             config.tokenizer, corpora.sample, folder, corpora.tags

@@ -53,7 +53,7 @@ def compiled_model(
         make_loss: what makes the loss that it trains with.
 
     Raises:
-        InputError: where all layers are frozen.
+        InputError: where all layers are frozen, or a teacher does not fit.
     """
     training = config.training
     model = new_model(config, tokenizers, training.precision)
@@ -61,6 +61,8 @@ def compiled_model(
     if training.lora is not None:
         _adapt(model, training.lora)
     optimizer = make_optimizer(training, model)
+    if training.distillation is not None:
+        model.teacher = _teacher(config, training.distillation.teacher, tokenizers)
     model.compile(
         optimizer=keep_weights(optimizer),
         loss=make_loss(config),
@@ -78,6 +80,31 @@ def compiled_model(
     if config.data.packing is not None:
         _pack(model)
     optimizer.build(model.trainable_variables)
+    return model
+
+
+def _teacher(
+    config: RunConfig, folder: Path, tokenizers: Sequence[Tokenizer]
+) -> TranslationModel:
+    """The model of a teacher's folder, which reads what the run's model reads."""
+    contents = model_folder.read(folder, config.training.precision)
+    own = [tokenizer.model for tokenizer in tokenizers]
+    model: TranslationModel = contents.model
+    if [contents.source_tokenizer.model, contents.target_tokenizer.model] != own:
+        raise InputError(
+            f"training.distillation.teacher {folder} has another tokenizer than the "
+            f"run, so its distributions are of other pieces; give the run that "
+            f"tokenizer (tokenizer.path), or let the teacher translate the text "
+            f"(keras-transformer distill)"
+        )
+    if model.config.source_end != config.model["source_end"]:
+        raise InputError(
+            f"training.distillation.teacher {folder} has source_end "
+            f"{model.config.source_end}, and the run's model has not; make "
+            f"model.source_end equal"
+        )
+    if config.data.packing is not None:
+        _pack(model)
     return model
 
 

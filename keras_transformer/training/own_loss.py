@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 from typing import TypeAlias
 
 from keras_transformer.errors import InputError
@@ -19,16 +20,15 @@ _KEY = "training.loss"
 def cross_entropy(config: RunConfig) -> LabelSmoothedCrossEntropy:
     """The loss of this package with the settings of a run."""
     training = config.training
-    simcut = training.simcut
-    if simcut is None:
-        return LabelSmoothedCrossEntropy(
-            training.label_smoothing, r_drop=training.r_drop
-        )
+    options: dict[str, Any] = {}
+    if (simcut := training.simcut) is not None:
+        options["simcut"] = simcut.weight
+        options["simcut_probability"] = simcut.probability
+    if (distillation := training.distillation) is not None:
+        options["distillation"] = distillation.weight
+        options["temperature"] = distillation.temperature
     return LabelSmoothedCrossEntropy(
-        training.label_smoothing,
-        r_drop=training.r_drop,
-        simcut=simcut.weight,
-        simcut_probability=simcut.probability,
+        training.label_smoothing, r_drop=training.r_drop, **options
     )
 
 

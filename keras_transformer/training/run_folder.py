@@ -30,6 +30,7 @@ from keras_transformer.files.digest import sha256_of_json
 from keras_transformer.files.plain_file import MOST_BYTES
 from keras_transformer.files.plain_file import plain_file
 from keras_transformer.files.whole_file import write_whole
+from keras_transformer.folder_config import digest_of
 from keras_transformer.folder_config import read_config
 from keras_transformer.training import batch_rule
 from keras_transformer.training.config import RunConfig
@@ -42,12 +43,14 @@ from keras_transformer.training.run_state import newest_state
 _CORPUS = "corpus.json"
 _BATCH_TOKENS = "batch_tokens"
 _LANGUAGES = "languages.json"
+_TEACHER = "teacher.sha256"
 #: The cache of the encoded text; also the key of its digest in a `State`.
 ENCODED = "encoded"
 MODELS = ("best", "averaged")
 #: Files made from the config and the texts before the first checkpoint.
 _MADE = (
-    *(_CORPUS, batch_rule.FILE, _BATCH_TOKENS, _LANGUAGES, *TOKENIZER_FILES),
+    *(_CORPUS, batch_rule.FILE, _BATCH_TOKENS, _LANGUAGES, _TEACHER),
+    *TOKENIZER_FILES,
     *(KNOWN_WORDS, ENCODED, "logs"),
 )
 
@@ -334,6 +337,27 @@ def languages(folder: Path) -> Languages | None:
             f"{path} is damaged; copy it again, or choose another output"
         ) from None
     return Languages.of(fields, str(path))
+
+
+def keep_teacher(config: RunConfig) -> None:
+    """Records the teacher of a run when it begins; refuses another one afterwards.
+
+    Raises:
+        InputError: where the teacher is no model folder, or has changed.
+    """
+    distillation = config.training.distillation
+    if distillation is None:
+        return
+    text = digest_of(distillation.teacher) + "\n"
+    path = plain_file(config.output, _TEACHER, MOST_BYTES)
+    if not (path.exists() and has_weights(config.output)):
+        write(path, text)
+    elif path.read_bytes() != text.encode():
+        raise InputError(
+            f"{config.output} was begun with another teacher than "
+            f"{distillation.teacher} is now; choose another output, or go back to that "
+            f"teacher"
+        )
 
 
 def check_encoded(folder: Path, digest: str | None) -> None:

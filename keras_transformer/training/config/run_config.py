@@ -48,7 +48,7 @@ _SEARCHES = "|".join(name for name, o in OPTIONS.items() if o.search != "every")
 #: are known by their content, in the run folder.
 _NO_EFFECT_ON_TRAINING = re.compile(
     rf"output|about\..*|decoding\.({_SEARCHES})"
-    r"|data\.(cache|workers)|tokenizer\.(source_|target_)?path"
+    r"|data\.(cache|workers)|training\.distillation\.teacher|tokenizer\.(source_|target_)?path"
 )
 #: Texts are known by their content, too, but not how they are read.
 _TEXTS = re.compile(

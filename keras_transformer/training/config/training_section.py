@@ -12,6 +12,7 @@ import pydantic
 
 from keras_transformer.evaluation import check_tokenization
 from keras_transformer.learned_metrics import check_path
+from keras_transformer.training.config.data_section import File
 from keras_transformer.training.config.section import Count
 from keras_transformer.training.config.section import Section
 
@@ -156,6 +157,25 @@ class SimCutSection(Section):
     """Cutoff probability of each token of source and target, but start and end."""
 
 
+class DistillationSection(Section):
+    """Word-level distillation: the model learns the distributions of a teacher, too.
+
+    The loss of a token is 1 - weight times its cross-entropy, plus weight times τ^2
+    KL(teacher, model). Each step passes the teacher forward once.
+
+    Reference: Kim and Rush, 2016, https://arxiv.org/abs/1606.07947, section 3.1; Hinton
+    et al., 2015, https://arxiv.org/abs/1503.02531, section 2.
+    """
+
+    teacher: File
+    """Teacher: a model folder with the same tokenizer, which stays as it is. Its digest
+    is kept in the run folder; the model folders of the run have nothing of it."""
+    weight: Annotated[float, pydantic.Field(gt=0.0, le=1.0)] = 0.5
+    """Weight of the divergence, of which the cross-entropy has the rest."""
+    temperature: Annotated[float, pydantic.Field(gt=0.0, allow_inf_nan=False)] = 1.0
+    """Temperature τ of both distributions; above 1 the unlikely words count more."""
+
+
 class TrainingSection(Section):
     """Training: how the weights are learned."""
 
@@ -186,6 +206,9 @@ class TrainingSection(Section):
     """Loss of your own, as `module:factory`: a function in a module that Python finds,
     in the working directory, too. It takes the run's config and returns a loss of a
     class derived from `LabelSmoothedCrossEntropy`; None for that class itself."""
+    distillation: DistillationSection | None = None
+    """Word-level distillation from a teacher; none if left out, and not together with
+    `r_drop` or `simcut`."""
     clip_norm: pydantic.PositiveFloat | None = None
     """Gradient clipping: the most that the norm of the whole gradient may be; None for
     any."""
@@ -293,6 +316,11 @@ class TrainingSection(Section):
     def _check(self) -> TrainingSection:
         if self.r_drop and self.simcut:
             raise ValueError("give r_drop or simcut: both pass each sentence twice")
+        if self.distillation and (self.r_drop or self.simcut):
+            raise ValueError(
+                "distillation does not go with r_drop or simcut, which pass each "
+                "sentence twice; remove one of them"
+            )
         best = max(self.keep_best, self.average_best or 0)
         if best and self.validate_every % self.checkpoint_every:
             raise ValueError(

@@ -525,9 +525,9 @@ class Translator {
 
 // === Files ===
 
-// The content of a file of this folder.
+// The content of a file of this folder, not that of an export that was here before.
 async function read(path) {
-  const response = await fetch(path);
+  const response = await fetch(path, { cache: "no-cache" });
   if (!response.ok) {
     throw new PageError(
       `This folder has no ${path}. Copy the whole folder of the export to the server.`,
@@ -632,6 +632,7 @@ function showError(error) {
   if (error !== null && !(error instanceof PageError)) console.error(error);
   one("#error").textContent = error === null ? "" : (error.message ?? String(error));
   one("#error").hidden = error === null;
+  if (error !== null) one("#error").scrollIntoView({ block: "nearest" });
 }
 
 function showBusy(busy) {

@@ -13,6 +13,7 @@ which they differ, such as `--set training.warmup_steps=500`.
 
 import argparse
 import json
+import sys
 from pathlib import Path
 
 import yaml
@@ -21,6 +22,7 @@ from keras_transformer.evaluation import evaluate
 from keras_transformer.training import load_config
 from keras_transformer.training import train
 from keras_transformer.training.config.conventions import CONVENTIONS
+from keras_transformer.training.run import Interrupted
 
 TEXT = Path(__file__).parents[1] / "tutorials" / "configs" / "data" / "multi30k"
 ROW = "| {:14} | {:>13} | {:>15} | {:>10} | {:>12} |"
@@ -57,7 +59,10 @@ def trained(name: str, text: Path, output: Path, changes: list[str]) -> Path:
     path = output / f"{name}.yaml"
     path.write_text(yaml.safe_dump(config_of(name, text, output)), encoding="utf-8")
     config = load_config(path, changes)
-    train(config)
+    try:
+        train(config)
+    except Interrupted as stopped:
+        sys.exit(str(stopped))
     return config.output
 
 

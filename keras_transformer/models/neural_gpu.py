@@ -10,8 +10,10 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_transformer.errors import InputError
 from keras_transformer.layers import ConvolutionalGatedRecurrentUnit
 from keras_transformer.layers import TokenEmbedding
+from keras_transformer.models.checked_data import check_ids
 from keras_transformer.tensors import Tensor
 from keras_transformer.tensors import Tensors
 
@@ -50,6 +52,10 @@ class NeuralGPU(keras.Model):
 
     Returns:
         Logits (B, T, V) in float32.
+
+    Raises:
+        InputError: for inputs of another form, sides of different lengths, or ids
+            outside of the vocabulary.
 
     Masking: a row's logits are the same whatever padding follows it.
 
@@ -90,7 +96,8 @@ class NeuralGPU(keras.Model):
         self.source_embedding = self._embedding("source_embedding")
         self.output_embedding = self._embedding("output_embedding")
         self.encoder_layers = self._units("encoder")
-        self.target_embedding, self.decoder_layers = None, []
+        self.target_embedding: Any = None
+        self.decoder_layers: list[ConvolutionalGatedRecurrentUnit] = []
         if output_tape:
             self.target_embedding = self._embedding("target_embedding")
             self.decoder_layers = self._units("decoder")
@@ -121,11 +128,11 @@ class NeuralGPU(keras.Model):
         self.built = True
 
     def call(self, inputs: Any, training: bool | None = None) -> Tensor:
-        if self.target_embedding is None:
-            state, _ = self._encode(inputs)
+        source, target = self._source_and_target(inputs)
+        state, mask = self._encode(source)
+        if target is None:
             return self._logits(state[:, :, 0])
-        state, mask = self._encode(inputs["source"])
-        hidden, _ = self._decode(state, mask, inputs["target"])
+        hidden, _ = self._decode(state, mask, target)
         return self._logits(hidden)
 
     def greedy(self, source: Tensor) -> Tensor:
@@ -135,6 +142,7 @@ class NeuralGPU(keras.Model):
         """
         if not self.built:
             self.build()
+        check_ids("the source", source, self.vocabulary_size)
         source = ops.convert_to_tensor(source, dtype="int32")
         state, mask = self._encode(source)
         if self.target_embedding is None:
@@ -146,6 +154,32 @@ class NeuralGPU(keras.Model):
         return ops.where(mask, said, self.pad_id)
 
     # === Parts ===
+
+    def _source_and_target(self, inputs: Any) -> tuple[Tensor, Tensor | None]:
+        """The ids of both sides; None for the target without an output tape.
+
+        Raises:
+            InputError: where a side is missing or too many, sides differ in length, or
+                an id is none of the vocabulary.
+        """
+        if isinstance(inputs, dict) != self.output_tape:
+            takes = '{"source": ids, "target": ids}' if self.output_tape else "ids"
+            raise InputError(
+                f"a NeuralGPU with output_tape={self.output_tape} takes {takes}; give "
+                f"that, or change output_tape"
+            )
+        source, target = inputs, None
+        if self.output_tape:
+            source, target = inputs["source"], inputs["target"]
+            check_ids("the target", target, self.vocabulary_size)
+            if source.shape[1] != target.shape[1]:
+                raise InputError(
+                    f"the source has {source.shape[1]} positions and the target "
+                    f"{target.shape[1]}, but both stand on one tape; fill up the "
+                    f"shorter one"
+                )
+        check_ids("the source", source, self.vocabulary_size)
+        return source, target
 
     def _encode(self, source: Tensor) -> tuple[Tensor, Tensor]:
         """The tape (B, T, W, D) after all steps, and where a row has symbols (B, T)."""

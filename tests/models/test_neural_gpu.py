@@ -5,10 +5,12 @@ import numpy as np
 import pytest
 from keras import ops
 
+from keras_transformer.errors import InputError
 from keras_transformer.layers import ConvolutionalGatedRecurrentUnit
 from keras_transformer.layers.convolutional_gru import sigmoid_with_cutoff
 from keras_transformer.models import NeuralGPU
 from reference import numpy_neural_gpu
+from reference.marks import on_one_backend
 from reference.numpy_layers import below
 from reference.weights import ids
 from reference.weights import normal
@@ -46,7 +48,7 @@ def test_it_is_the_reference_whatever_padding_follows_a_row(output_tape):
         assert np.abs(expected).max() > 0.1
 
 
-@pytest.mark.parametrize("output_tape", [False, True])
+@pytest.mark.parametrize("output_tape", [False, on_one_backend(True)])
 def test_fit_learns_by_heart(output_tape):
     """Gradients come through all steps, to every weight."""
     keras.utils.set_random_seed(1)
@@ -93,6 +95,23 @@ def test_a_keras_file_brings_it_back(tmp_path):
     assert loaded.get_config() == model.get_config()
     expected, found = (numpy(m.greedy(SOURCE)) for m in (model, loaded))
     np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.one_backend
+@pytest.mark.parametrize(
+    ("output_tape", "inputs", "message"),
+    [
+        (True, SOURCE, r"output_tape=True takes \{\"source\": ids"),
+        (False, {"source": SOURCE, "target": TARGET}, "output_tape=False takes ids"),
+        (True, {"source": SOURCE, "target": TARGET[:, 1:]}, "5 positions .* 4, but"),
+        (True, {"source": SOURCE, "target": TARGET + 7}, "the target holds the id"),
+        (False, SOURCE - 5, "the source holds the id .*, outside of the vocab"),
+    ],
+    ids=["no target", "a target", "lengths", "target", "source"],
+)
+def test_other_inputs_are_refused(output_tape, inputs, message):
+    with pytest.raises(InputError, match=message):
+        NeuralGPU(**SIZES, output_tape=output_tape)(inputs)
 
 
 # === The unit alone ===

@@ -26,7 +26,11 @@ SOURCE, TARGET = (ids(LENGTHS, seed, vocabulary_size=11) for seed in (1, 2))
 def built(**options):
     model = NeuralGPU(**SIZES, **options)
     model.build()
-    return randomize(model)
+    randomize(model)
+    for weight in model.weights:
+        if len(weight.shape) == 4:  # of many cells: large ones would amplify rounding
+            weight.assign(weight / 3.0)
+    return model
 
 
 def inputs_of(model, source, target):

@@ -14,6 +14,8 @@ import keras_transformer
 from keras_transformer import TransformerConfig
 from keras_transformer.config.languages import Languages
 from keras_transformer.training.config import RunConfig
+from keras_transformer.training.config.run_config import OF_SERIES
+from keras_transformer.training.config.series import load_runs
 
 pytestmark = pytest.mark.no_backend
 
@@ -52,12 +54,16 @@ def test_every_field_of_a_config_is_on_the_page():
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_the_example_of_a_key_is_a_valid_config(name):
+def test_the_example_of_a_key_is_a_valid_config(name, tmp_path):
     fields = EXAMPLES[name]
     if name.startswith("languages."):
         Languages.of(fields["languages"])
     elif name.startswith("model config."):
         TransformerConfig.from_dict({"vocabulary_size": 9, **fields["model config"]})
+    elif name in OF_SERIES:
+        path = tmp_path / "several.yaml"
+        path.write_text(yaml.safe_dump(completed(fields)))
+        assert load_runs(path).runs
     else:
         RunConfig.model_validate(completed(fields))
 

@@ -1,6 +1,7 @@
 """LiteRT files in its interpreter: our translations, without Keras and this package."""
 
 import json
+import os
 
 import numpy as np
 import pytest
@@ -81,11 +82,19 @@ def test_the_description_is_true(folder):
     assert description["graphs"]["beam"]["beam_size"] == 4
 
 
+#: SavedModel and ONNX have the other.
+PARTS = [
+    part
+    for part in configs.EXPORTED_PARTS
+    if part != "deep, additive, unlike sides" or os.environ.get("EVERY_TEST")
+]
+
+
 @pytest.mark.parametrize(
     ("name", "fields", "beam_size"),
     [
         ("pre-norm", configs.ONE_LAYER, sizes.BEAM_SIZE),
-        *((name, configs.ONE_LAYER, 1) for name in configs.EXPORTED_PARTS),
+        *((name, configs.ONE_LAYER, 1) for name in PARTS),
     ],
 )
 def test_a_search_inside_of_the_file_is_our_search(name, fields, beam_size):

@@ -1,6 +1,7 @@
 """The coverage penalty of a search, from the attention that the model really paid."""
 
 import numpy as np
+import pytest
 from keras import ops
 from keras import tree
 
@@ -21,6 +22,7 @@ def random_model():
     return scatter(Transformer(config), seed=4, deviation=0.7)
 
 
+@pytest.mark.one_backend
 def test_is_what_the_formula_says():
     model = random_model()
 

@@ -193,6 +193,8 @@ class Run:
 
         While it runs, lines say how much of it is done.
         """
+        # The last of the long ones: with one worker it would end alone.
+        workers = max(self._workers, min(WORKERS, 2 if marker == "no_backend" else 1))
         if self.quick:
             marker += " and not slow"
         # Threads that wait for each other are slow where workers share the cores.
@@ -208,7 +210,7 @@ class Run:
             command = [environment.python, "-m", "pytest", "-q", "--no-header", "-rsfE"]
             command += ["--durations=10", "--durations-min=1", f"--junitxml={report}"]
             # By file: what a module's fixtures make is made once. In conftest's order.
-            command += ["-n", str(self._workers), "--dist=loadfile"]
+            command += ["-n", str(workers), "--dist=loadfile"]
             command += ["--no-loadscope-reorder"]
             command += ["-m", marker, *self.pytest_arguments]
             lines = []

@@ -139,7 +139,7 @@ def trained(weight=1.0, micro_batches=1, epochs=1, teacher=True, **options):
     """The model after a few steps, the logs of `fit`, and the teacher before them."""
     model, before = built(3, dropout=0.01), []
     if teacher:
-        model.teacher = built(4, num_decoder_layers=2)
+        model.teacher = built(4)
         before = [numpy(variable).copy() for variable in model.teacher.weights]
     model.compile(
         keras.optimizers.Adam(0.01),

@@ -108,7 +108,7 @@ def conventions_of(name: Any, model: Any) -> Conventions:
         raise ValueError(
             f"conventions: expected one of {', '.join(CONVENTIONS)}, got {name!r}"
         )
-    if not is_keys(model):
+    if not has_keys(model):
         return CONVENTIONS[name]
     if model.get("folder") is not None:
         raise ValueError(
@@ -123,7 +123,7 @@ def conventions_of(name: Any, model: Any) -> Conventions:
     return CONVENTIONS[name]
 
 
-def is_keys(section: Any) -> TypeGuard[Mapping[str, Any]]:
+def has_keys(section: Any) -> TypeGuard[Mapping[str, Any]]:
     """Whether a section has keys at all."""
     return isinstance(section, Mapping)
 
@@ -132,7 +132,7 @@ def filled(section: Any, defaults: Mapping[str, Any]) -> Any:
     """A section with the defaults for what was not given; a fault as it is."""
     if isinstance(section, pydantic.BaseModel):
         section = section.model_dump(exclude_unset=True)
-    if not is_keys(section):
+    if not has_keys(section):
         return section
     given = {key: value for key, value in section.items() if value is not None}
     return {**defaults, **given}
@@ -150,8 +150,8 @@ def filled_training(section: Any, toolkit: Conventions, hidden_dim: int) -> Any:
         hidden_dim: the D of the model, by which `rate_scale` counts.
     """
     given = filled(section, {})
-    optimizer = filled(given.get("optimizer", {}), {}) if is_keys(given) else None
-    if not is_keys(optimizer):
+    optimizer = filled(given.get("optimizer", {}), {}) if has_keys(given) else None
+    if not has_keys(optimizer):
         return section
     defaults, of_adam = dict(toolkit.training), toolkit.training.get("optimizer", {})
     if optimizer.get("name") == "adafactor":

@@ -112,7 +112,7 @@ def _pack(model: TranslationModel) -> None:
     if not hasattr(model, "packs_rows"):
         raise InputError(
             f"data.packing is for model.kind transformer, and this run's is "
-            f"{model.config.kind}; remove data.packing"
+            f"{model.config.kind}; set data.packing to null"
         )
     try:
         model.packs_rows = True

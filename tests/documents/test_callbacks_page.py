@@ -93,7 +93,7 @@ def test_wandb_is_told_of_each_line_of_the_log(callbacks, told):
     assert not run(callbacks("my_wandb:make"), {"val_bleu": 31.0})
     (init, _, options), log, finish = told
     assert (init, options["id"], options["resume"]) == ("init", "my", "allow")
-    assert options["config"]["training"]["steps"] == 2100
+    assert options["config"]["training"]["steps"] == 1500
     assert log == ("log", ({"val_bleu": 31.0},), {"step": 5})
     assert finish[0] == "finish"
 

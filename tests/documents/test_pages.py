@@ -285,7 +285,6 @@ def run(tmp_path_factory):
         "my": config_of("README.md"),
         "languages": config_of("languages.md"),
         "tune": config_of("fine_tune.md"),
-        "student": config_of("distillation.md"),
     }.items():
         (folder / f"{name}.yaml").write_text(yaml.safe_dump(config))
     shutil.copytree(ROOT / "tutorials/pretrained/en-de", folder / "opus-mt-en-de")

@@ -59,6 +59,8 @@ TAKES_A_LIST = {
     ("distill", "--ensemble"),
     ("backtranslate", "--suppressed-tokens"),
     ("backtranslate", "--ensemble"),
+    ("score", "--metric"),
+    ("evaluate", "--metric"),
     ("evaluate", "--suppressed-tokens"),
     ("evaluate", "--reference"),
     ("compare", "--reference"),

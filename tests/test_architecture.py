@@ -377,6 +377,7 @@ FORWARD = {
     "scaled_dot_product_attention(": {
         "backends/torch.py",  # its kernel
         "layers/attention.py",
+        "layers/memory_hop.py",
         "layers/multi_head_attention.py",
     },
     "jax.nn.dot_product_attention(": {"backends/jax.py"},

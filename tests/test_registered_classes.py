@@ -15,6 +15,7 @@ MODULES = {
     "layers.encoder_block": "EncoderBlock",
     "layers.feed_forward": "FeedForward",
     "layers.gated_convolution": "GatedConvolution",
+    "layers.memory_hop": "MemoryHop",
     "layers.multi_head_attention": "MultiHeadAttention",
     "layers.positional_encoding": """
         LearnedPositionalEmbedding SinusoidalPositionalEncoding
@@ -22,11 +23,13 @@ MODULES = {
     "layers.relative_buckets": "RelativeBuckets",
     "layers.residual": "Residual",
     "layers.rotary_position": "RotaryPositionalEncoding",
+    "layers.sentence_embedding": "SentenceEmbedding",
     "layers.token_embedding": "TokenEmbedding",
     "losses": "LabelSmoothedCrossEntropy",
     "metrics": "GradientNorm NegativeLogLikelihood Perplexity TokenAccuracy",
     "models.convolutional": "ConvolutionalModel",
     "models.neural_gpu": "NeuralGPU",
+    "models.memory_network": "MemoryNetwork",
     "models.recurrent": "RecurrentModel",
     "models.transformer": "Transformer",
     "training.schedules": "InverseSquareRoot",

@@ -19,15 +19,16 @@ NAMES = {
     "keras_transformer.layers": """
         AttentionBias ConvolutionalGatedRecurrentUnit DecoderBlock EncoderBlock
         FeedForward GatedConvolution
-        LearnedPositionalEmbedding MultiHeadAttention RelativeBuckets
+        LearnedPositionalEmbedding MemoryHop MultiHeadAttention RelativeBuckets
         RelativePositionalEncoding Residual RotaryPositionalEncoding SSRU
-        SinusoidalPositionalEncoding TokenEmbedding additive_attention masks
-        scaled_dot_product_attention sinusoidal_table
+        SentenceEmbedding SinusoidalPositionalEncoding TokenEmbedding
+        additive_attention masks scaled_dot_product_attention sinusoidal_table
     """,
     "keras_transformer.data": """
         CorpusReport EncodedPairs KnownWords PackedBatches ParallelText SpanCorruption
         TokenBatches TokenRows
         Tokenizer encode_pairs phrasebook read_lines read_pairs read_parallel read_tsv
+        stories
     """,
     "keras_transformer.decoding": """
         DecodingOptions SearchResult beam_search greedy_search length_penalty sample
@@ -47,6 +48,7 @@ NAMES = {
     """,
     "keras_transformer.models": """
         ConvolutionalModel Decodable Decoded Encoded Ensemble KINDS NeuralGPU
+        ConvolutionalModel Decodable Decoded Encoded Ensemble KINDS MemoryNetwork
         RecurrentModel SearchState StepOutput Transformer register_position
         with_new_vocabulary
     """,

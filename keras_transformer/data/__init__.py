@@ -1,4 +1,4 @@
-"""Data pipeline: text to token ids to batches; and the embedded phrasebook."""
+"""Data pipeline: text to token ids to batches; the phrasebook; and stories."""
 
 from typing import TYPE_CHECKING
 
@@ -6,6 +6,7 @@ import lazy_loader
 
 if TYPE_CHECKING:
     from keras_transformer.data import phrasebook as phrasebook
+    from keras_transformer.data import stories as stories
     from keras_transformer.data.batching import TokenBatches as TokenBatches
     from keras_transformer.data.corpus import read_lines as read_lines
     from keras_transformer.data.corpus import read_pairs as read_pairs
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 # Loaded on first use: only `batching` needs Keras.
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
-    submodules=["phrasebook"],
+    submodules=["phrasebook", "stories"],
     submod_attrs={
         "batching": ["TokenBatches"],
         "corpus": ["read_lines", "read_pairs", "read_parallel", "read_tsv"],

@@ -9,6 +9,7 @@ from keras_transformer.layers.decoder_block import DecoderBlock
 from keras_transformer.layers.encoder_block import EncoderBlock
 from keras_transformer.layers.feed_forward import FeedForward
 from keras_transformer.layers.gated_convolution import GatedConvolution
+from keras_transformer.layers.memory_hop import MemoryHop
 from keras_transformer.layers.multi_head_attention import MultiHeadAttention
 from keras_transformer.layers.positional_encoding import LearnedPositionalEmbedding
 from keras_transformer.layers.positional_encoding import SinusoidalPositionalEncoding
@@ -16,6 +17,7 @@ from keras_transformer.layers.relative_buckets import RelativeBuckets
 from keras_transformer.layers.relative_position import RelativePositionalEncoding
 from keras_transformer.layers.residual import Residual
 from keras_transformer.layers.rotary_position import RotaryPositionalEncoding
+from keras_transformer.layers.sentence_embedding import SentenceEmbedding
 from keras_transformer.layers.ssru import SSRU
 from keras_transformer.layers.token_embedding import TokenEmbedding
 from keras_transformer.position_tables import sinusoidal_table
@@ -29,11 +31,13 @@ __all__ = [
     "FeedForward",
     "GatedConvolution",
     "LearnedPositionalEmbedding",
+    "MemoryHop",
     "MultiHeadAttention",
     "RelativeBuckets",
     "RelativePositionalEncoding",
     "Residual",
     "RotaryPositionalEncoding",
+    "SentenceEmbedding",
     "SinusoidalPositionalEncoding",
     "TokenEmbedding",
     "additive_attention",

@@ -1,4 +1,4 @@
-"""Translation models: a `keras.Model` of a config that also encodes and decodes."""
+"""Translation models, `keras.Model`s that encode and decode; and a memory network."""
 
 from keras_transformer.models.contract import Decodable
 from keras_transformer.models.contract import Decoded
@@ -8,6 +8,7 @@ from keras_transformer.models.contract import StepOutput
 from keras_transformer.models.convolutional import ConvolutionalModel
 from keras_transformer.models.ensemble import Ensemble
 from keras_transformer.models.kinds import KINDS
+from keras_transformer.models.memory_network import MemoryNetwork
 from keras_transformer.models.neural_gpu import NeuralGPU
 from keras_transformer.models.new_vocabulary import with_new_vocabulary
 from keras_transformer.models.positions import register_position
@@ -22,6 +23,7 @@ __all__ = [
     "Encoded",
     "Ensemble",
     "NeuralGPU",
+    "MemoryNetwork",
     "RecurrentModel",
     "SearchState",
     "StepOutput",

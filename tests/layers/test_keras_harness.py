@@ -72,6 +72,20 @@ CASES = {
         "weights": 3,
         "masking": True,
     },
+    "SentenceEmbedding": {
+        "arguments": {"vocabulary_size": 17, "hidden_dim": 8, "max_sentences": 5},
+        "shapes": {"inputs": (3, 5, 7)},
+        "dtype": "int32",
+        "output": HIDDEN,
+        "weights": 2,
+        "masking": True,
+    },
+    "MemoryHop": {
+        "arguments": {"linear": True},
+        "shapes": {"query": (3, 8), "key": HIDDEN, "value": HIDDEN},
+        "output": (3, 8),
+        "masking": True,
+    },
     "SinusoidalPositionalEncoding": {
         "arguments": {"layout": "halves"},
         "shapes": {"inputs": HIDDEN},
@@ -108,6 +122,7 @@ SKIPPED_BY_KERAS = {
     "MultiHeadAttention": "its training step hands several inputs over as one",
     "DecoderBlock": "its training step hands several inputs over as one",
     "Residual": "its training step hands several inputs over as one",
+    "MemoryHop": "its training step hands several inputs over as one",
     "SinusoidalPositionalEncoding": "its training step has nothing to train",
     "AttentionBias": "its training step has nothing to train",
 }

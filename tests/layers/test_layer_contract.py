@@ -21,11 +21,13 @@ from reference.sizes import VALUE_DIM
 from reference.sizes import VOCABULARY_SIZE
 from reference.weights import normal
 from reference.weights import sources
+from reference.weights import stories
 from reference.weights import targets
 
 TARGET = normal(BATCH, TARGET_LENGTH, HIDDEN_DIM, seed=1)
 SOURCE = normal(BATCH, SOURCE_LENGTH, HIDDEN_DIM, seed=2)
 TAPE = normal(BATCH, TARGET_LENGTH, NUM_HEADS, HIDDEN_DIM, seed=3)
+STORY = stories()  # (B, S, T)
 SOURCE_MASK = sources()[:, None, None, :] != 0  # (B, 1, 1, S)
 TARGET_MASK = targets()[:, None, None, :] != 0  # (B, 1, 1, T)
 CAUSAL_MASK = np.tile(np.tri(TARGET_LENGTH, dtype=bool), (BATCH, 1, 1, 1))
@@ -117,6 +119,34 @@ CASES = {
             "candidate_bias": (HIDDEN_DIM,),
             "tape_kernel": (3, 3, HIDDEN_DIM, 3 * HIDDEN_DIM),
         },
+    },
+    "sentence embedding": {
+        "layer_class": layers.SentenceEmbedding,
+        "arguments": {
+            "vocabulary_size": VOCABULARY_SIZE,
+            "hidden_dim": HIDDEN_DIM,
+            "max_sentences": SOURCE_LENGTH,
+        },
+        "inputs": {"inputs": STORY},
+        "weights": {
+            "ages": (SOURCE_LENGTH, HIDDEN_DIM),
+            "words/embeddings": (VOCABULARY_SIZE, HIDDEN_DIM),
+        },
+    },
+    "memory hop": {
+        "layer_class": layers.MemoryHop,
+        "arguments": {},
+        "inputs": {
+            "query": SOURCE[:, 0],
+            "key": SOURCE,
+            "value": SOURCE[::-1].copy(),
+            "key_mask": SOURCE_MASK[:, 0, 0],
+        },
+    },
+    "linear memory hop": {
+        "layer_class": layers.MemoryHop,
+        "arguments": {"linear": True},
+        "inputs": {"query": SOURCE[:, 0], "key": SOURCE, "value": SOURCE},
     },
     "ssru": {
         "layer_class": layers.SSRU,
@@ -295,6 +325,7 @@ CASES = {
 
 #: Those whose shapes or masks each backend makes in its own way.
 ON_ALL = ("attention bias", "causal convolution", "decoder block")
+ON_ALL += ("sentence embedding", "memory hop")
 
 
 @pytest.mark.parametrize("name", all_on_one_backend(CASES, but=ON_ALL))

@@ -234,6 +234,33 @@ def ssru(weights, inputs):
     return np.array(outputs)
 
 
+def sentence(matrix, ids, in_order=True):
+    """Ids (J,), none of them 0, and E (V, D) -> (D,), entry by entry."""
+    vector = np.zeros(matrix.shape[1])
+    for j, word in enumerate(ids, start=1):
+        for k in range(1, len(vector) + 1):
+            place, entry = j / len(ids), k / len(vector)
+            weight = (1 - place) - entry * (1 - 2 * place) if in_order else 1.0
+            vector[k - 1] += weight * matrix[word, k - 1]
+    return vector
+
+
+def sentences(weights, story, in_order=True):
+    """A list of sentences -> (S, D); the last one is 0 old."""
+    words = weights["words/embeddings"]
+    vectors = np.array([sentence(words, ids, in_order) for ids in story])
+    if "ages" in weights:
+        vectors += weights["ages"][: len(story)][::-1]
+    return vectors
+
+
+def memory_hop(query, key, value, linear=False):
+    """(D,), (S, D), (S, D) -> (D,) and weights (S,)."""
+    scores = key @ query
+    weights = scores if linear else softmax(scores)
+    return query + weights @ value, weights
+
+
 def decoder_block(weights, config, target, memory, mask, position=None):
     """(T, D), (S, D) -> (T, D)."""
     if config.decoder == "ssru":

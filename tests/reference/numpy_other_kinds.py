@@ -1,10 +1,11 @@
-"""The recurrent and the convolutional model in NumPy float64, for one sentence pair.
+"""The other models in NumPy float64, for one sentence pair or one story.
 
 Written from the papers: a loop over positions, one gate after the other.
 
 T target positions, S source positions, D hidden_dim, V target vocabulary.
 """
 
+import itertools
 import math
 
 import numpy as np
@@ -53,6 +54,18 @@ def convolutional(config, weights, source, target):
         hidden = _convolve(config, weights, f"decoder_{index}", hidden, places)
         hidden = _attend(config, weights, f"decoder_{index}_attention", hidden, memory)
     return _logits(config, weights, hidden)
+
+
+def memory_network(num_hops, weights, story, question, linear=False):
+    """Lists of ids without padding -> logits (V,) and attention (K, S)."""
+    embeddings = [layers.below(weights, f"embedding_{k}") for k in range(num_hops + 1)]
+    memories = [layers.sentences(its, story) for its in embeddings]
+    query = layers.sentence(embeddings[0]["words/embeddings"], question)
+    attention = []
+    for key, value in itertools.pairwise(memories):
+        query, its = layers.memory_hop(query, key, value, linear)
+        attention.append(its)
+    return embeddings[-1]["words/embeddings"] @ query, np.array(attention)
 
 
 def _sigmoid(inputs):

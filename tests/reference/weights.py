@@ -65,6 +65,17 @@ def sources():
     return ids(sizes.SOURCE_LENGTHS, seed=1)
 
 
+def stories():
+    """(B, S, T): as many sentences as in `sources`, of unequal lengths."""
+    generator = np.random.default_rng(3)
+    batch = np.zeros((sizes.BATCH, sizes.SOURCE_LENGTH, sizes.TARGET_LENGTH), "int32")
+    for story, count in zip(batch, sizes.SOURCE_LENGTHS, strict=True):
+        for sentence in story[:count]:
+            length = generator.integers(1, sizes.TARGET_LENGTH + 1)
+            sentence[:length] = generator.integers(4, sizes.VOCABULARY_SIZE, length)
+    return batch
+
+
 def targets():
     """(B, T) with unequal lengths."""
     return ids(sizes.TARGET_LENGTHS, seed=2)

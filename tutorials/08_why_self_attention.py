@@ -13,14 +13,17 @@
 # | convolutional, dilated | $O(k n d^2)$ | $O(1)$ | $O(\log_k n)$ |
 # | self-attention, restricted | $O(r n d)$ | $O(1)$ | $O(n / r)$ |
 # | Neural GPU, n steps on a tape | $O(k n^2 d^2)$ | $O(n)$ | $O(n / k)$ |
+# | memory network, K hops | $O(K n d)$ | $O(K)$ | $O(1)$, to the question |
 #
-# The last row is not in the paper's table, but in its list of models; lesson 13 counts
-# and times its steps.
+# The last two rows are not the paper's. Lesson 13 counts and times the steps of a
+# Neural GPU. A memory network (`models.MemoryNetwork`) reads n vectors for one
+# question, K times, and the vectors do not see one another: it mixes no sequence, and
+# so it stands in this table only.
 #
-# Here each of its columns is measured: time and memory of a layer as n grows; how far
-# what happens at one position reaches; how far apart two positions can be and still be
-# copied; and, with the same tokenizer, `model.fit`, search and BLEU, what each makes of
-# the same translation task with about the same number of weights.
+# Here each column of the other rows is measured: time and memory of a layer as n grows;
+# how far what happens at one position reaches; how far apart two positions can be and
+# still be copied; and, with the same tokenizer, `model.fit`, search and BLEU, what each
+# makes of the same translation task with about the same number of weights.
 #
 # What to expect: a change at one position arrives at every later one through
 # self-attention, exactly as far as their kernels and windows reach through convolutions

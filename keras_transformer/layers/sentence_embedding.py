@@ -176,7 +176,6 @@ class SentenceEmbedding(keras.layers.Layer):
 def _of_ages(table: Tensor, is_sentence: Tensor) -> Tensor:
     """T and (B, S) -> its rows for them, (B, S, D), 0 where there is no sentence."""
     count = ops.sum(is_sentence, axis=-1, keepdims=True)
-    ages = ops.cast(count - ops.cumsum(is_sentence, axis=-1), "int32")
-    ages = ops.minimum(ages, table.shape[0] - 1)  # of what is no sentence
-    rows = ops.cast(ops.take(table, ages, axis=0), "float32")
+    ages = is_sentence * (count - ops.cumsum(is_sentence, axis=-1))
+    rows = ops.cast(ops.take(table, ops.cast(ages, "int32"), axis=0), "float32")
     return ops.expand_dims(is_sentence, -1) * rows

@@ -9,9 +9,10 @@
 #
 # What to expect: one hop answers where somebody is, and fails where the answer takes
 # two sentences; three hops answer that, too; the weights of the hops show which
-# sentences they found; a Transformer encoder does the same task beside it; and one of
-# five kinds of task stays hard. About five minutes on two CPU cores;
-# `TUTORIAL_FAST=1` makes it a matter of seconds, with models that have learned nothing.
+# sentences they found; a Transformer encoder does the same task beside it; and of five
+# kinds of task, the two hardest are learned only after a beginning without softmax.
+# About three minutes on one CPU core; `TUTORIAL_FAST=1` makes it a matter of seconds,
+# with models that have learned nothing.
 #
 # Run it on another backend by setting `KERAS_BACKEND=jax`, `tensorflow` or `torch`
 # before Python starts. The pictures go to the working directory, as
@@ -31,7 +32,7 @@ from keras_transformer.models import MemoryNetwork
 
 FAST = bool(os.environ.get("TUTORIAL_FAST"))
 TRAIN, TEST, ROWS = (100, 20, 50) if FAST else (5000, 500, 50)
-LINEAR_EPOCHS, EPOCHS = (1, 1) if FAST else (6, 20)
+LINEAR_EPOCHS, EPOCHS = (1, 1) if FAST else (20, 20)
 D, V = 32, len(stories.VOCABULARY)
 print("backend:", keras.backend.backend())
 
@@ -87,9 +88,10 @@ assert np.abs(first - second).max() > 0.01
 # ## Learning
 #
 # No two stories are alike, so that none of the test was seen in training. Training
-# begins without the softmax of the hops (*linear start*), as in the paper: what a hop
-# takes with it is then a plain sum of products, through which the gradient finds the
-# right sentences sooner. Then a model with softmax goes on from these weights.
+# begins without the softmax of the hops (*linear start*): what a hop takes with it is
+# then a plain sum of products, through which the gradient finds the right sentences
+# sooner. As in the paper, that ends when the loss of stories that are held out (here a
+# tenth) falls no more; then a model with softmax goes on from these weights.
 
 
 # %%
@@ -105,17 +107,22 @@ def data_of(task):
     return longest, *parts
 
 
-def fit(model, train, epochs, rate):
+def fit(model, train, epochs, rate, **options):
     inputs, answers, _ = train
-    steps = epochs * (len(answers) // ROWS)
-    schedule = keras.optimizers.schedules.CosineDecay(
-        0.0, steps, warmup_target=rate, warmup_steps=max(steps // 20, 1)
-    )
     model.compile(
-        keras.optimizers.Adam(schedule, global_clipnorm=1.0),
+        keras.optimizers.Adam(rate, global_clipnorm=1.0),
         keras.losses.SparseCategoricalCrossentropy(from_logits=True),
     )
-    model.fit(inputs, answers, batch_size=ROWS, epochs=epochs, verbose=0)
+    return model.fit(
+        inputs, answers, batch_size=ROWS, epochs=epochs, verbose=0, **options
+    )
+
+
+def falling(rate, train):
+    steps = EPOCHS * (len(train[1]) // ROWS)
+    return keras.optimizers.schedules.CosineDecay(
+        0.0, steps, warmup_target=rate, warmup_steps=max(steps // 20, 1)
+    )
 
 
 def answered(model, test):
@@ -131,9 +138,11 @@ def memory_network(data, hops, linear_start=True):
     model = MemoryNetwork(V, D, hops, longest)
     if linear_start:
         beginning = MemoryNetwork(V, D, hops, longest, linear=True)
-        fit(beginning, train, LINEAR_EPOCHS, 0.005)
+        stop = keras.callbacks.EarlyStopping(patience=5, restore_best_weights=True)
+        options = {"validation_split": 0.1, "callbacks": [stop]}
+        fit(beginning, train, LINEAR_EPOCHS, 0.005, **options)
         model.set_weights(beginning.get_weights())
-    fit(model, train, EPOCHS, 0.01)
+    fit(model, train, EPOCHS, falling(0.01, train))
     return model
 
 
@@ -155,9 +164,7 @@ shares = {
     for (task, hops), model in models.items()
 }
 for (task, hops), share in shares.items():
-    print(f"task {task}, {hops} hops: {share:6.1%} of {TEST} questions")
-without = answered(memory_network(data[2], 3, linear_start=False), data[2][2])
-print(f"task 2, 3 hops: {without:6.1%} without a linear start")
+    print(f"task {task}, hops {hops}: {share:6.1%} of {TEST} questions")
 if not FAST:
     assert shares[1, 1] > 0.95
     assert shares[2, 1] < 0.6
@@ -210,8 +217,8 @@ def transformer(data, blocks=3):
     longest, train, _ = data
     keras.utils.set_random_seed(1)
     embedding = layers.SentenceEmbedding(V, D, longest)
-    story = keras.Input((longest, train[0]["story"].shape[-1]), dtype="int32")
-    question = keras.Input((train[0]["question"].shape[-1],), dtype="int32")
+    story = keras.Input((longest, None), dtype="int32", name="story")
+    question = keras.Input((None,), dtype="int32", name="question")
     is_there = [
         ops.any(ops.not_equal(ids, 0), axis=-1)
         for ids in (story, ops.expand_dims(question, 1))
@@ -224,7 +231,7 @@ def transformer(data, blocks=3):
         hidden = block(hidden, attention_mask=mask)
     logits = embedding(hidden[:, -1], reverse=True)
     model = keras.Model({"story": story, "question": question}, logits)
-    fit(model, train, LINEAR_EPOCHS + EPOCHS, 0.003)
+    fit(model, train, EPOCHS, falling(0.003, train))
     return model
 
 
@@ -240,23 +247,34 @@ for name, its, share in (
 # ## All five tasks, with three hops
 #
 # Two-argument relations (4) need the order of words. Deduction (15) goes from a name to
-# its species, and from there to a rule. Induction (16) has to find another animal of
-# the same species first, and then its color.
+# its species, and from there to a rule. Induction (16) is the hardest: it has to find
+# another animal of the same species, and then its color. Without a linear start,
+# training ends where it does as well as naming the most frequent color, and no better.
 
 # %%
-others = {
-    task: answered(memory_network(data[task], 3), data[task][2])
-    for task in stories.TASKS
-    if task != 2
+with_start = {
+    task: answered(models.get((task, 3)) or memory_network(its, 3), its[2])
+    for task, its in data.items()
 }
-others = dict(sorted({**others, 2: shares[2, 3]}.items()))
+without = {
+    task: answered(memory_network(data[task], 3, linear_start=False), data[task][2])
+    for task in (2, 15, 16)
+}
 figure, axes = plt.subplots(figsize=(7, 3))
-axes.bar([f"task {task}" for task in others], [100 * its for its in others.values()])
+for name, its, shift in (
+    ("with a linear start", with_start, -0.2),
+    ("without", without, 0.2),
+):
+    places = [list(stories.TASKS).index(task) + shift for task in its]
+    axes.bar(places, [100 * share for share in its.values()], 0.4, label=name)
+axes.set_xticks(range(len(data)), [f"task {task}" for task in data])
 axes.set(ylabel="% of the questions", ylim=(0, 100))
+axes.legend(loc="lower left")
 figure.tight_layout()
 figure.savefig("lesson_11_tasks.png")
-for task, share in others.items():
-    print(f"task {task:2}: {share:6.1%}")
+for task, share in with_start.items():
+    print(f"task {task:2}: {share:6.1%}", end="")
+    print(f", {without[task]:6.1%} without a linear start" if task in without else "")
 
 
 def most_frequent(story):
@@ -268,8 +286,8 @@ def most_frequent(story):
 guessed = np.mean([most_frequent(its) == its.answer for its in data[16][2][2]])
 print(f"task 16: {guessed:6.1%} by the color that most sentences name")
 if not FAST:
-    assert min(others[task] for task in (1, 2, 4, 15)) > 0.9
-    assert others[16] < 0.85
+    assert min(with_start.values()) > 0.9
+    assert max(without[15], without[16]) < 0.8
 print("done: every claim of this lesson was checked")
 
 # %% [markdown]
@@ -280,11 +298,12 @@ print("done: every claim of this lesson was checked")
 #   another hop.
 # * The weights of the hops show which sentences were found, though no training said
 #   which.
-# * Induction stays hard: the model does about as well as naming the most frequent
-#   color.
+# * Deduction and induction are hard: with the softmax from the beginning, training
+#   stays at a guess. A linear start leads to a solution.
 #
 # ## Exercise
 #
 # Let `position_encoding` be off in the embeddings, by a model of your own with
 # `SentenceEmbedding(..., position_encoding=False)`: which of the five tasks suffers,
-# and which does not? Then give task 16 to the Transformer, and four times the stories.
+# and which does not? Then give task 16 to the Transformer: does it do better than a
+# guess?

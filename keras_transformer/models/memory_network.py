@@ -25,8 +25,9 @@ class MemoryNetwork(keras.Model):
     and the last embedding, read backwards, gives the logits.
 
     It is trained by `fit` with a cross-entropy of logits. For a linear start, train a
-    model with `linear=True`, and go on with one without it that has been given its
-    weights, `model.set_weights(beginning.get_weights())`.
+    model with `linear=True` until its validation loss falls no more, and go on with one
+    without it that has been given its weights,
+    `model.set_weights(beginning.get_weights())`.
 
     Args:
         vocabulary_size: V; the id 0 is no word.

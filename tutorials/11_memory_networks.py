@@ -9,8 +9,8 @@
 #
 # What to expect: one hop answers where somebody is, and fails where the answer takes
 # two sentences; three hops answer that, too; the weights of the hops show which
-# sentences they found; a Transformer encoder does the same task beside it; and of five
-# kinds of task, the two hardest are learned only after a beginning without softmax.
+# sentences they found; a Transformer encoder does the same task beside it; and where
+# the answer takes several sentences, training needs to begin without the softmax.
 # About three minutes on one CPU core; `TUTORIAL_FAST=1` makes it a matter of seconds,
 # with models that have learned nothing.
 #
@@ -287,7 +287,7 @@ guessed = np.mean([most_frequent(its) == its.answer for its in data[16][2][2]])
 print(f"task 16: {guessed:6.1%} by the color that most sentences name")
 if not FAST:
     assert min(with_start.values()) > 0.9
-    assert max(without[15], without[16]) < 0.8
+    assert max(without.values()) < 0.8
 print("done: every claim of this lesson was checked")
 
 # %% [markdown]
@@ -298,8 +298,10 @@ print("done: every claim of this lesson was checked")
 #   another hop.
 # * The weights of the hops show which sentences were found, though no training said
 #   which.
-# * Deduction and induction are hard: with the softmax from the beginning, training
-#   stays at a guess. A linear start leads to a solution.
+# * Where several facts have to be found, training with the softmax from the beginning
+#   stays at little more than a guess. A linear start leads to a solution.
+# * From the same stories, a Transformer of nearly four times the weights learns less of
+#   the task, for which the hops are made.
 #
 # ## Exercise
 #

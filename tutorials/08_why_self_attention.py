@@ -15,7 +15,7 @@
 # | Neural GPU, n steps on a tape | $O(k n^2 d^2)$ | $O(n)$ | $O(n / k)$ |
 # | memory network, K hops | $O(K n d)$ | $O(K)$ | $O(1)$, to the question |
 #
-# The last two rows are not the paper's. Lesson 13 counts and times the steps of a
+# The last two rows are not the paper's. Lesson 12 counts and times the steps of a
 # Neural GPU. A memory network (`models.MemoryNetwork`) reads n vectors for one
 # question, K times, and the vectors do not see one another: it mixes no sequence, and
 # so it stands in this table only.

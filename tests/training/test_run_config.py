@@ -60,6 +60,8 @@ def test_every_key_but_the_texts_has_the_default_of_the_paper(load):
         "lora": None,
         "r_drop": 0.0,
         "simcut": None,
+        "distillation": None,
+        "loss": None,
         "clip_norm": None,
         "micro_batches": 1,
         "remat": False,

@@ -1,5 +1,5 @@
 # %% [markdown]
-# # Lesson 13: the Neural GPU
+# # Lesson 12: the Neural GPU
 #
 # One of the models that *Attention Is All You Need* sets out from has no attention: the
 # Extended Neural GPU (Kaiser and Bengio, 2016), after the Neural GPU (Kaiser and
@@ -372,7 +372,7 @@ right.set(xlabel="symbols (gray: seen in training)", ylabel="% of the symbols ri
 right.set(ylim=(0, 103), xlim=(0, 1.05 * TESTED[-1]))
 right.legend()
 figure.tight_layout()
-figure.savefig("lesson_13_lengths.png")
+figure.savefig("lesson_12_lengths.png")
 
 for its in scores.values():
     assert all(0.0 <= share <= 1.0 for pair in its for share in pair)
@@ -403,7 +403,7 @@ figure, axes = plt.subplots(figsize=(7, 5))
 axes.imshow([source[0], *said, answer[0]], cmap="tab10", vmin=0, vmax=9)
 axes.set(xlabel="position", ylabel="step")
 figure.tight_layout()
-figure.savefig("lesson_13_tape.png")
+figure.savefig("lesson_12_tape.png")
 np.testing.assert_array_equal(said[-1], numpy(model.greedy(source))[0])
 print("done: every claim of this lesson was checked")
 

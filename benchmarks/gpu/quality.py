@@ -210,7 +210,7 @@ def _test(folder):
         return {}
     config = load_config(folder / "config.yaml")
     references = Corpora(config.data).test.target
-    options = config.evaluation.model_dump()
+    options = config.evaluation.model_dump(exclude={"metrics"})
     scores = evaluate(read_lines(path), references, **options)
     return {score.name: [score.score, score.signature] for score in scores}
 

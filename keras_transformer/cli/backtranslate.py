@@ -38,7 +38,7 @@ def backtranslate(
     *,
     decoding: dict[str, Any],
 ) -> None:
-    """Translate text of the target language back, to learn from both.
+    """Translate text of the target language back.
 
     The lines become the target of a corpus, and their translations its source. A config
     takes it by 'data: {train: [..., {manifest: FOLDER, tag: "<bt>"}]}', beside the real

@@ -38,12 +38,12 @@ def compare(
     chrf_word_order: options.WordOrder = 0,
     as_json: options.Json = False,
 ) -> None:
-    """Score translated files; compare systems by paired bootstrap.
+    """Score translated files, and compare systems.
 
     Prints BLEU, chrF and TER of each file with 95 % confidence intervals, and for each
-    file but the first the p-value of its difference: below 0.05 it is significant. Of a
-    run folder the translations of its test text are taken, and its references where
-    --reference is left out.
+    file but the first the p-value of its difference, by paired bootstrap: below 0.05 it
+    is significant. Of a run folder the translations of its test text are taken, and its
+    references where --reference is left out.
     """
     from keras_transformer import evaluation
     from keras_transformer.data.corpus import read_together

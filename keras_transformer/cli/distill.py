@@ -37,9 +37,9 @@ def distill(
     *,
     decoding: dict[str, Any],
 ) -> None:
-    """Let a teacher translate the training text, for a student to learn from.
+    """Let a teacher translate the training text.
 
-    This is knowledge distillation at the level of sequences: the student learns what
+    This is knowledge distillation at the level of sequences: a student learns what
     the teacher writes, by 'data: {train: [{manifest: FOLDER}]}'. Every source line of
     data.train is translated, tags and filters aside. What was stopped goes on when the
     same command is given again, and ends with the same text. FOLDER/manifest.json says

@@ -101,7 +101,7 @@ def serve(
     *,
     decoding: dict[str, Any],
 ) -> None:
-    """Answer translation requests over HTTP, with a page to try it.
+    """Answer translation requests over HTTP, with a page.
 
     MODEL is a model folder, or one of 'export --format ctranslate2'; with '--engine
     ctranslate2' the server converts a model folder to one, for one pair of languages,

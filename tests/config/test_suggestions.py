@@ -37,7 +37,10 @@ DATA = "data: {train: [{source: a, target: b}]}\n"
         ("model: {vocab_size: 99}", "did you mean tokenizer.vocabulary_size?"),
         ("training: {beam_size: 2}", "elsewhere: did you mean decoding.beam_size?"),
         ("lr: 1.0", "unknown key lr; did you mean training.learning_rate?"),
-        ("qqq: 1", "the keys there are model, tokenizer, data, training, decoding, ev"),
+        (
+            "qqq: 1",
+            "the keys there are conventions, model, tokenizer, data, trai",
+        ),
     ],
 )
 def test_a_key_of_other_toolkits_or_of_another_section(text, message, tmp_path):

@@ -68,6 +68,7 @@ EXAMPLES: dict[str, Any] = {
     "start_id": 1,
     "end_id": 2,
     "path": "runs/my/averaged/tokenizer.model",
+    "tokenizer.kind": "my_tokenizer.LowerCased",
     "source_path": "source.model",
     "target_path": "target.model",
     "shared": False,

@@ -202,7 +202,7 @@ def _check_digest(folder: Path, path: Path, expected_bytes: int) -> None:
 
 def _write_files(folder: Path, contents: Contents, card: str) -> None:
     source, target = contents.source_tokenizer, contents.target_tokenizer
-    names = tokenizer_files(shared=source.model == target.model)
+    names = tokenizer_files(shared=source.content == target.content)
     source.save(folder / names[0])
     target.save(folder / names[1])
     given = isinstance(contents.model, Weights)

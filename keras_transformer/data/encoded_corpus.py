@@ -152,7 +152,7 @@ def _settings(
             [shard.settings for shard in corpus.shards()] for corpus in corpora
         ],
         "tokenizers": [
-            hashlib.sha256(tokenizer.model).hexdigest()
+            hashlib.sha256(tokenizer.content).hexdigest()
             for tokenizer in (encoder.source_tokenizer, encoder.target_tokenizer)
         ],
         "filters": dataclasses.asdict(encoder.filters),

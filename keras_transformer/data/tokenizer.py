@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from typing import Literal
 
+from keras_transformer.data import own_tokenizers
 from keras_transformer.data.piece_kinds import user_defined_ids
 from keras_transformer.data.piece_table import SPACE_MARK
 from keras_transformer.data.piece_table import PieceTable
@@ -31,6 +32,9 @@ class Tokenizer(PieceTable):
     `normalization="identity"` two kinds of characters are not returned: `SPACE_MARK`
     (U+2581) becomes a space, see `count_space_marks`, and lone surrogates, which no
     UTF-8 file can hold, are refused.
+
+    A subclass is made from `model` alone, too. Its files name it as `module.Class`: it
+    loads as itself in a process that has imported the module, and is refused in others.
 
     Args:
         model: a serialized SentencePiece model, from `train`, `load` or elsewhere, or a
@@ -105,26 +109,47 @@ class Tokenizer(PieceTable):
 
     @classmethod
     def load(cls, path: str | Path) -> Tokenizer:
-        """Reads a tokenizer file.
+        """Reads a tokenizer file; one that names a class gives that class.
 
         Raises:
-            InputError: where the file is missing, truncated or something else.
+            InputError: where the file is missing, truncated or something else, or names
+                a class whose module is not loaded.
         """
         try:
-            model = Path(path).read_bytes()
+            content = Path(path).read_bytes()
         except OSError as error:
             raise InputError(
                 f"cannot read the tokenizer {path}: {error.strerror}; check the path"
             ) from None
         try:
-            return cls(model)
+            name, model = own_tokenizers.without_name(content)
+            own = cls if name is None else own_tokenizers.loaded_class(name, Tokenizer)
+            return own(model)
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
 
+    @property
+    def content(self) -> bytes:
+        """The content of the tokenizer file: `model`, after the name of a subclass.
+
+        Raises:
+            InputError: where a subclass cannot be found by its name.
+        """
+        name = own_tokenizers.name_of(type(self), Tokenizer)
+        return (
+            self.model if name is None else own_tokenizers.with_name(name, self.model)
+        )
+
     def save(self, path: str | Path) -> None:
-        """Writes the tokenizer file, whole or not at all."""
+        """Writes the tokenizer file, whole or not at all.
+
+        Raises:
+            InputError: where it cannot be written, or a subclass cannot be found by its
+                name.
+        """
+        content = self.content
         try:
-            write_whole(Path(path), self.model)
+            write_whole(Path(path), content)
         except OSError as error:
             raise InputError(
                 f"cannot write the tokenizer {path}: {error.strerror}; check the folder"

@@ -7,6 +7,7 @@ hundred. A list of pieces has a line for each piece and merge.
 from pathlib import Path
 
 from keras_transformer.data import listed_pieces
+from keras_transformer.data.own_tokenizers import without_name
 from keras_transformer.data.protocol_buffers import fields
 from keras_transformer.data.tokenizer import Tokenizer
 from keras_transformer.errors import InputError
@@ -39,8 +40,8 @@ def load_within_bounds(folder: Path, name: str, vocabulary_size: int) -> Tokeniz
 def _check_cost(path: Path, vocabulary_size: int) -> None:
     """Refuses a tokenizer that costs too much; other faults are left to its reader."""
     try:
-        model = path.read_bytes()
-    except OSError:
+        _, model = without_name(path.read_bytes())
+    except (OSError, InputError):
         return
     if listed_pieces.is_listed(model):
         try:

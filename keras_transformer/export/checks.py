@@ -7,6 +7,7 @@ from typing import Any
 
 from keras_transformer.config.decoding import DecodingOptions
 from keras_transformer.config.languages import direction_of
+from keras_transformer.data.tokenizer import Tokenizer
 from keras_transformer.decoding_options import OPTIONS
 from keras_transformer.errors import InputError
 from keras_transformer.models import Ensemble
@@ -20,13 +21,21 @@ def exportable_model(translator: Translator) -> TranslationModel:
     """The model of a translator, one float model.
 
     Raises:
-        InputError: an ensemble, or an int8 model, with what to do instead.
+        InputError: an ensemble, an int8 model or a tokenizer of another class, with
+            what to do instead.
     """
     if isinstance(translator.model, Ensemble):
         raise InputError(
             "an ensemble cannot be exported; export its members, each by itself"
         )
     refuse_int8(translator.model, "an export takes")
+    for tokenizer in (translator.tokenizer, translator.target_tokenizer):
+        if type(tokenizer) is not Tokenizer:
+            raise InputError(
+                f"an export holds no code of yours, and {type(tokenizer).__name__} is "
+                f"a tokenizer of your own; export with Tokenizer(tokenizer.model), and "
+                f"prepare the text yourself"
+            )
     return translator.model
 
 

@@ -36,6 +36,7 @@ from keras_transformer.data.known_words import KnownWords
 from keras_transformer.data.language_tags import tag
 from keras_transformer.data.line_reader import FileRecord
 from keras_transformer.data.line_reader import record_of
+from keras_transformer.data.own_tokenizers import loaded_class
 from keras_transformer.data.parallel_text import ParallelText
 from keras_transformer.data.parallel_text import spread
 from keras_transformer.data.phrasebook import vocabulary
@@ -436,7 +437,7 @@ def make_tokenizers(
     tokenizers = load_tokenizers(section, folder)
     # One origin for a shared vocabulary, none for trained tokenizers.
     for origin, tokenizer in zip(_given_paths(section), tokenizers, strict=False):
-        if origin.exists() and Tokenizer.load(origin).model != tokenizer.model:
+        if origin.exists() and _from_file(section, origin).content != tokenizer.content:
             raise InputError(
                 f"{folder} was begun with another tokenizer than {origin}; choose "
                 f"another output, or go back to that tokenizer"
@@ -472,7 +473,7 @@ def _make(
 ) -> list[Tokenizer]:
     """One tokenizer for a shared vocabulary, or two."""
     if paths := _given_paths(section):
-        return [Tokenizer.load(path) for path in paths]
+        return [_from_file(section, path) for path in paths]
     text = sample()
     if section.shared:
         return [_train(section, text.source + text.target, "", tags)]
@@ -480,6 +481,35 @@ def _make(
         _train(section, text.source, "source", tags),
         _train(section, text.target, "target", ()),
     ]
+
+
+def _class(section: TokenizerSection) -> type[Tokenizer]:
+    """The class of the tokenizers.
+
+    Raises:
+        InputError: where its module is not loaded, or has no such class.
+    """
+    if section.kind is None:
+        return Tokenizer
+    try:
+        found: type[Tokenizer] = loaded_class(section.kind, Tokenizer)
+    except InputError as error:
+        raise InputError(f"tokenizer.kind: {error}") from None
+    return found
+
+
+def _from_file(section: TokenizerSection, path: Path) -> Tokenizer:
+    """The tokenizer of a file, of the class that the config or the file names."""
+    tokenizer = Tokenizer.load(path)
+    wanted = _class(section)
+    if type(tokenizer) is Tokenizer:
+        return wanted(tokenizer.model)
+    if wanted not in (Tokenizer, type(tokenizer)):
+        raise InputError(
+            f"tokenizer.kind is {section.kind}, but {path} is a tokenizer of the class "
+            f"{type(tokenizer).__module__}.{type(tokenizer).__name__}; remove the kind"
+        )
+    return tokenizer
 
 
 def _train(
@@ -491,7 +521,7 @@ def _train(
     keys = {"normalization", *TRAINING_OPTIONS}
     options = section.model_dump(include=keys, exclude_none=True)
     try:
-        return Tokenizer.train(
+        return _class(section).train(
             lines,
             side_size or section.vocabulary_size or VOCABULARY_SIZE,
             reserved_symbols=[

@@ -88,9 +88,9 @@ def _teacher(
 ) -> TranslationModel:
     """The model of a teacher's folder, which reads what the run's model reads."""
     contents = model_folder.read(folder, config.training.precision)
-    own = [tokenizer.model for tokenizer in tokenizers]
+    own = [tokenizer.content for tokenizer in tokenizers]
     model: TranslationModel = contents.model
-    if [contents.source_tokenizer.model, contents.target_tokenizer.model] != own:
+    if [contents.source_tokenizer.content, contents.target_tokenizer.content] != own:
         raise InputError(
             f"training.distillation.teacher {folder} has another tokenizer than the "
             f"run, so its distributions are of other pieces; give the run that "

@@ -31,6 +31,8 @@ def test_each_kind_has_its_own_fields_and_presets(load, kind):
     assert config.model["kind"] == kind
     assert load(config.to_yaml()) == config
     phrasebook = load_config(None, [f"model.kind={kind}"])
+    packs = phrasebook.data.packing is not None
+    assert packs == (kind == "transformer")
     assert phrasebook.translation_config(1000, 1000).num_decoder_layers == 2
     assert phrasebook.model.get("normalize_first", True)  # where the kind has it
 

@@ -12,6 +12,7 @@ from typing import Literal
 
 import pydantic
 
+from keras_transformer.config.own_kinds import module_of
 from keras_transformer.data.columns import FORMATS
 from keras_transformer.data.columns import columns_fault
 from keras_transformer.data.corpus_tags import check_tag
@@ -120,9 +121,20 @@ def _resolved_sizes(given: Mapping[str, Any]) -> dict[str, Any]:
     return {"shared": False}
 
 
+def _checked_class(value: str) -> str:
+    if module_of(value) is None:
+        raise ValueError(f"expected a class of your own as module.Class, got {value!r}")
+    return value
+
+
 class TokenizerSection(Section):
     """Tokenizers: trained on the training text, or read from files."""
 
+    kind: Annotated[str, pydantic.AfterValidator(_checked_class)] | None = None
+    """Tokenizer class of your own, a subclass of `keras_transformer.data.Tokenizer`, as
+    `"module.Class"`: it trains, encodes and decodes as it is written, and may read a
+    plain SentencePiece file at `path`. Left out: `Tokenizer`, or the class that a file
+    names."""
     vocabulary_size: VocabularySize | None = None
     """Vocabulary size V of a tokenizer to train; 37000 if left out."""
     source_vocabulary_size: VocabularySize | None = None

@@ -100,15 +100,19 @@ def resolve(
     return _whole(kind or _DEFAULTS["kind"], fields, preset, defaults)
 
 
-def import_kind(section: Any) -> None:
+def import_kind(section: Any, name: str = "model") -> None:
     """Imports the module of a `kind` of the form `module.Class`.
+
+    Args:
+        section: the section `model` or another one with a `kind`.
+        name: of the section.
 
     Raises:
         ValueError: where it cannot be imported.
     """
     kind = section.get("kind") if isinstance(section, Mapping) else None
     if (module := module_of(kind)) is not None:
-        import_module(module, "model.kind")
+        import_module(module, f"{name}.kind")
 
 
 def is_resolved(section: Any) -> bool:

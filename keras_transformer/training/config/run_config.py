@@ -116,6 +116,7 @@ class RunConfig(Section):
         begun = model_section.is_resolved(given.get("model"))
         if (info.context or {}).get("imports"):
             model_section.import_kind(given.get("model"))
+            model_section.import_kind(given.get("tokenizer"), "tokenizer")
         name = given.pop("conventions", None)
         toolkit = conventions_of(name, given.get("model", {}))
         given["model"] = model_section.resolve(
@@ -344,6 +345,7 @@ def read_document(path: str | Path | None, overrides: Sequence[str] = ()) -> Doc
         where += " with --set"
     if path == PHRASEBOOK:
         content["model"] = _for_kind(content["model"], overrides)
+        content["data"] = _for_model(content["data"], content["model"], overrides)
     return Document(content, path, where, tuple(overrides))
 
 
@@ -364,6 +366,15 @@ def _for_kind(model: Any, overrides: Sequence[str]) -> Any:
         for key, value in model.items()
         if f"model.{key}" in given or model_section.has_field(model["kind"], key)
     }
+
+
+def _for_model(data: Any, model: Any, overrides: Sequence[str]) -> Any:
+    """The embedded data section, without packing where the kind has none."""
+    kind = model.get("kind") if isinstance(model, dict) else None
+    given = any(text.partition("=")[0] == "data.packing" for text in overrides)
+    if kind in (None, "transformer") or given or not isinstance(data, dict):
+        return data
+    return {key: value for key, value in data.items() if key != "packing"}
 
 
 def as_begun(before: RunConfig, config: RunConfig) -> RunConfig:

@@ -86,7 +86,7 @@ def with_typos(text: str, share: float, random: np.random.Generator) -> str:
     >>> import numpy as np
     >>> from keras_transformer.data.text_noise import with_typos
     >>> with_typos("a man sleeps", 1.0, np.random.default_rng(1))
-    'a mna sleeeps'
+    'a msn sleeos'
     """
     parts = []
     for part in _words(text):

@@ -72,6 +72,13 @@ CASES = {
         "weights": 3,
         "masking": True,
     },
+    "ConvolutionalGatedRecurrentUnit": {
+        "arguments": {"kernel_size": 3},
+        "shapes": {"inputs": (3, 5, 2, 8)},
+        "output": (3, 5, 2, 8),
+        "weights": 4,
+        "masking": True,
+    },
     "SentenceEmbedding": {
         "arguments": {"vocabulary_size": 17, "hidden_dim": 8, "max_sentences": 5},
         "shapes": {"inputs": (3, 5, 7)},

@@ -92,17 +92,21 @@ QUANTIZATIONS = {
     "onnx": ("float16", "ONNX; use int8"),
     "litert": ("int4", "LiteRT; use float16"),
 }
+#: Options that a format has alone.
+OTHERS = {"onnx": {"web": False, "assets": None}}
 
 
 @pytest.mark.parametrize("name", QUANTIZATIONS)
 def test_formats_of_tensorflow_leave_it_to_the_process(name, tmp_path, monkeypatch):
     monkeypatch.setattr(checks, "require_packages", lambda *names, **extras: None)
-    monkeypatch.setattr(process, "export", lambda *a, **k: (a, k))
+    tasks = []
+    monkeypatch.setattr(process, "export", lambda *a, **k: tasks.append((a, k)))
     module = f"keras_transformer.export.{name}"
     translator, output = of_position("sinusoidal"), tmp_path / "model"
     export = importlib.import_module(module).export
-    task = export(translator, output, quantization="int8")
-    assert task == ((module, translator, output), {"quantization": "int8", "card": ""})
+    export(translator, output, quantization="int8")
+    options = {"quantization": "int8", "card": "", **OTHERS.get(name, {})}
+    assert tasks == [((module, translator, output), options)]
     wrong, message = QUANTIZATIONS[name]
     with pytest.raises(InputError, match=f"'{wrong}' is unknown .* {message}"):
         export(translator, output, quantization=wrong)

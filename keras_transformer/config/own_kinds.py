@@ -23,13 +23,26 @@ def module_of(kind: Any) -> str | None:
     return ".".join(parts) if is_name and parts[0] != _PACKAGE else None
 
 
+def loaded(name: Any) -> Any:
+    """What `module.Class` stands for in a module that is loaded; else None."""
+    module = sys.modules.get(module_of(name) or "")
+    return vars(module).get(name.rpartition(".")[2]) if module else None
+
+
+def not_loaded(name: str, module: str) -> str:
+    """What is wrong with a class of a module that is not loaded."""
+    return (
+        f"{name[:100]!r} is a class of a module that is not loaded; if you trust it, "
+        f"give --import {module[:100]} (in Python: import it first)"
+    )
+
+
 def own_class(kind: Any) -> Any:
     """The model class of a kind `module.Class`; None where none is loaded.
 
     It has a `config_class`, as every model class of this package.
     """
-    module = sys.modules.get(module_of(kind) or "")
-    found = vars(module).get(kind.rpartition(".")[2]) if module else None
+    found = loaded(kind)
     config_class: Any = getattr(found, "config_class", None)
     is_model = isinstance(found, type) and isinstance(config_class, type)
     return found if is_model and issubclass(config_class, TranslationConfig) else None
@@ -50,7 +63,4 @@ def unknown_kind(kind: Any, known: str) -> str:
         )
     if module in sys.modules:
         return f"the module {module[:100]} has no model class {kind[:100]!r}"
-    return (
-        f"{kind[:100]!r} is a class of a module that is not loaded; if you trust it, "
-        f"give --import {module[:100]} (in Python: import it first)"
-    )
+    return not_loaded(kind, module)

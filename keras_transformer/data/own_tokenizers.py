@@ -8,7 +8,9 @@ here, because the file may come from a stranger.
 import sys
 from typing import Any
 
+from keras_transformer.config.own_kinds import loaded
 from keras_transformer.config.own_kinds import module_of
+from keras_transformer.config.own_kinds import not_loaded
 from keras_transformer.errors import InputError
 
 _BEGINNING = b"keras-transformer tokenizer "
@@ -50,11 +52,8 @@ def loaded_class(name: str, of: type) -> Any:
             f"keras_transformer.data.{of.__name__} as module.Class"
         )
     if module not in sys.modules:
-        raise InputError(
-            f"{name!r} is a class of a module that is not loaded; if you trust it, "
-            f"give --import {module} (in Python: import it first)"
-        )
-    found = vars(sys.modules[module]).get(name.rpartition(".")[2])
+        raise InputError(not_loaded(name, module))
+    found = loaded(name)
     if not (isinstance(found, type) and issubclass(found, of)):
         raise InputError(
             f"the module {module} has no subclass of keras_transformer.data."
@@ -72,9 +71,7 @@ def name_of(kind: type, of: type) -> str | None:
     if kind is of:
         return None
     name = f"{kind.__module__}.{kind.__qualname__}"
-    module = sys.modules.get(kind.__module__)
-    found = vars(module).get(kind.__name__) if module else None
-    if kind.__module__ == "__main__" or module_of(name) is None or found is not kind:
+    if kind.__module__ == "__main__" or loaded(name) is not kind:
         raise InputError(
             f"a tokenizer file holds the name of the class, and {kind.__name__} cannot "
             f"be imported by the name {name}; define it at the top of a module of its "

@@ -1,7 +1,8 @@
 """Exit codes of commands, and the one-line error message of a failure.
 
 0 success; 2 bad input or arguments; 1 an internal error; 130 ctrl-C; 143 SIGTERM; 129 a
-training whose terminal closed.
+training whose terminal closed; 141, without a message, a command whose output nobody
+reads any more, as in `keras-transformer info MODEL | head -1`.
 """
 
 import contextlib
@@ -30,8 +31,10 @@ def reported() -> Iterator[None]:
     try:
         try:
             yield
-        except SystemExit:  # how typer ends
-            if sys.stdout is not None:
+        except SystemExit as end:  # how typer ends
+            if end.code == 128 + signal.SIGPIPE:
+                _discard_output()
+            elif sys.stdout is not None:
                 sys.stdout.flush()
             raise
     except InputError as error:

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import signal
 import sys
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -65,6 +66,8 @@ def _write(name: Path | str, file: BinaryIO | None, text: str | bytes) -> None:
 def _reported(name: Path | str) -> Iterator[None]:
     try:
         yield
+    except BrokenPipeError:  # its reader, such as `head`, has all that it wanted
+        sys.exit(128 + signal.SIGPIPE)
     except OSError as error:
         raise InputError(
             f"cannot write {name}: {error.strerror}; check its permissions, or write "

@@ -22,6 +22,8 @@ from keras_transformer.serving.application import application
 from keras_transformer.serving.protocol import protocol
 from keras_transformer.serving.service import Service
 
+_LONGEST_SILENCE = 2.0  # seconds
+
 
 def serve(
     service: Service,
@@ -77,8 +79,15 @@ def serve(
             return
         _say(f"ready after {seconds:.1f} s: {_url(*address)}")
 
+    def compiled(step: str) -> None:
+        nonlocal said
+        if time.monotonic() - said > _LONGEST_SILENCE:
+            _say(f"compiled for {step}; going on ...")
+            said = time.monotonic()
+
+    said = time.monotonic()
     # The model starts once uvicorn handles signals, so that none is lost.
-    server.on_startup = lambda: service.start(done)
+    server.on_startup = lambda: service.start(done, compiled)
     _say(f"listening on {_url(*address)}; preparing the model")
     try:
         server.run(sockets=[listener])

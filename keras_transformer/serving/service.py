@@ -80,19 +80,24 @@ class Service:
         return self.batcher.ended and not self._stopping
 
     def start(
-        self, done: Callable[[float | None], None] = lambda seconds: None
+        self,
+        done: Callable[[float | None], None] = lambda seconds: None,
+        compiled: Callable[[str], None] = lambda step: None,
     ) -> None:
         """Compiles in the background, then translates.
 
         Args:
             done: called once, in the model's thread, with the seconds this took, or
                 with None where it failed.
+            compiled: called, in the same thread, with what has been compiled for, after
+                each step.
         """
 
         def prepare() -> None:
             start = time.perf_counter()
             try:
-                for _ in self.engine.warm_up(self._warm_up_tokens):
+                for step in self.engine.warm_up(self._warm_up_tokens):
+                    compiled(step)
                     if self._stopping:
                         return
             except Exception:

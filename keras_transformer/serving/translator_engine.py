@@ -179,14 +179,15 @@ class TranslatorEngine:
             for rows in self._limits.row_counts(length):
                 options = Options(self.beam_size)
                 self.translate([line] * rows, options, [codes] * rows)
-                yield f"{rows} x {length}"
+                plural = "" if rows == 1 else "s"
+                yield f"{rows} sentence{plural} of up to {length} tokens"
             attention = self._translator.attends
             options = Options(self.beam_size, self.beam_size, attention)
             self.translate([line], options, [codes])
             most = n_best_size(self.beam_size)
             if most > self.beam_size:
                 self.translate([line], Options(most, most), [codes])
-            yield f"all hypotheses {length}"
+            yield f"several hypotheses of up to {length} tokens"
             length = bucket(length + 1)
 
     def info(self) -> dict[str, str | int | float]:

@@ -120,6 +120,24 @@ def test_only_an_open_server_of_this_machine_asks_for_names(
     assert given == [(key, {"local": local, "log": None})]
 
 
+@pytest.mark.parametrize(("silence", "said"), [(-1, True), (60, False)])
+def test_a_long_preparation_says_what_is_compiled(silence, said, monkeypatch, capsys):
+    service = Service(FakeEngine())
+
+    def run(sockets):
+        server.on_startup()
+        while not service.ready:
+            time.sleep(0.01)
+
+    server = types.SimpleNamespace(config=types.SimpleNamespace(), run=run)
+    monkeypatch.setattr(servers, "http_server", lambda *_, **__: server)
+    monkeypatch.setattr(servers, "_LONGEST_SILENCE", silence)
+    servers.serve(service, "127.0.0.1", 0)
+    _, *told, ready = capsys.readouterr().err.splitlines()
+    assert told == ["compiled for nothing; going on ..."] * said
+    assert ready.startswith("ready after ")
+
+
 @pytest.mark.parametrize(
     ("value", "key"), [(None, None), ("secret", "secret"), (" a b\n", "a b")]
 )

@@ -197,7 +197,9 @@ def test_a_model_of_short_sentences_is_warmed_up(fields, options):
     translator = Translator(model, tokenizer, beam_size=1, **options)
     engine = TranslatorEngine(translator, Limits(batch_size=1))
     steps = list(engine.warm_up(32))
-    assert [step for step in steps if "x" in step] == ["1 x 8", "1 x 16", "1 x 24"]
+    assert [step for step in steps if step.startswith("1 ")] == [
+        f"1 sentence of up to {length} tokens" for length in (8, 16, 24)
+    ]
     assert engine.count_tokens(["a" * 19]) == [20]
     with pytest.raises(InputError, match="21 tokens, but the model takes at most 20"):
         engine.count_tokens(["a" * 20])
@@ -209,7 +211,10 @@ def test_a_model_without_attention_is_served_without():
     model = RecurrentModel({"vocabulary_size": 261, "attention": "none", **SMALLEST})
     translator = Translator(model, tokenizer, beam_size=1)
     engine = TranslatorEngine(translator, Limits(batch_size=1))
-    assert list(engine.warm_up(8)) == ["1 x 8", "all hypotheses 8"]
+    assert list(engine.warm_up(8)) == [
+        "1 sentence of up to 8 tokens",
+        "several hypotheses of up to 8 tokens",
+    ]
     assert engine.info()["attention"] is False
     assert len(engine.translate(["a"], Options(4, 4))[0]) == 4  # of a greedy model
     with pytest.raises(InputError, match="this recurrent model has none"):
@@ -232,7 +237,10 @@ def ids(found):
 def test_mbr_gives_as_many_hypotheses_as_it_has_candidates():
     translator = small(beam_size=8, mbr="chrf", mbr_candidates=4)
     engine = TranslatorEngine(translator, Limits(batch_size=1))
-    assert list(engine.warm_up(8)) == ["1 x 8", "all hypotheses 8"]
+    assert list(engine.warm_up(8)) == [
+        "1 sentence of up to 8 tokens",
+        "several hypotheses of up to 8 tokens",
+    ]
     expected = translator.translate(["a"], top_beams=4, return_details=True)
     assert ids(engine.translate(["a"], Options(8, 8))) == ids(expected)
     assert ids(engine.translate(["a"], Options(8))) == [ids(expected)[0][:1]]
@@ -249,7 +257,10 @@ def test_mbr_gives_as_many_hypotheses_as_it_has_candidates():
 def test_a_greedy_server_has_a_plain_search_beside(options):
     translator = small(**options)
     engine = TranslatorEngine(translator, Limits(batch_size=1), beam_size=1)
-    assert list(engine.warm_up(8)) == ["1 x 8", "all hypotheses 8"]
+    assert list(engine.warm_up(8)) == [
+        "1 sentence of up to 8 tokens",
+        "several hypotheses of up to 8 tokens",
+    ]
     expected = small().translate(["a"], top_beams=4, return_details=True)
     assert ids(engine.translate(["a"], Options(4, 4))) == ids(expected)
 

@@ -40,13 +40,23 @@ def batch(rows, S, T, seed=0):
     return {"source": ids(S), "target": ids(T)}, labels, weights / weights.sum()
 
 
-def trained(kind="paper", traced=True, parts=1, steps=3, shapes=SHAPES, **fields):
+def trained(
+    kind="paper",
+    traced=True,
+    parts=1,
+    steps=3,
+    shapes=SHAPES,
+    distillation=0.0,
+    **fields,
+):
     """A model after some steps, and the logs of the last one."""
     keras.utils.set_random_seed(3)
     model = randomize(models.build(kind, **LAYERS, **fields))
+    if distillation:
+        model.teacher = randomize(models.build(kind, **LAYERS), seed=1)
     model.compile(
         optimizer=keras.optimizers.Adam(1e-2, global_clipnorm=1.0),
-        loss=losses.LabelSmoothedCrossEntropy(0.1),
+        loss=losses.LabelSmoothedCrossEntropy(0.1, distillation=distillation),
         metrics=[metrics.TokenAccuracy(), metrics.GradientNorm()],
         jit_compile=traced,
     )
@@ -87,8 +97,9 @@ def test_so_is_that_of_every_other_kind(kind):
     assert_same(trained(**fields), trained(traced=False, **fields))
 
 
-def test_micro_batches_are_traced_as_they_are_run():
-    fields = {"parts": 2, "steps": 1, "dropout": 0.2}
+@pytest.mark.parametrize("distillation", [0.0, 0.5])
+def test_micro_batches_are_traced_as_they_are_run(distillation):
+    fields = {"parts": 2, "steps": 1, "dropout": 0.2, "distillation": distillation}
     assert_same(trained(**fields), trained(traced=False, **fields))
 
 

@@ -36,6 +36,7 @@ VARIANTS = {
     "parts": {
         "weighted": False,
         "micro_batches": 2,
+        "distillation": 0.5,
         "global_clipnorm": 1e-4,
         "use_ema": True,
         "optimizer": keras.optimizers.Adafactor,
@@ -76,7 +77,7 @@ def own_rows(arrays, part, weighted):
     }
 
 
-def build(dropout=0.0, r_drop=0.0, optimizer=adam, **options):
+def build(dropout=0.0, r_drop=0.0, distillation=0.0, optimizer=adam, **options):
     keras.utils.set_random_seed(0)
     config = TransformerConfig.from_preset(
         "tiny",
@@ -89,9 +90,11 @@ def build(dropout=0.0, r_drop=0.0, optimizer=adam, **options):
         dropout=dropout,
     )
     model = Transformer(config)
+    if distillation:
+        model.teacher = Transformer(config)
     model.compile(
         optimizer=keep_weights(optimizer(1e-3, name="optimizer", **options)),
-        loss=LabelSmoothedCrossEntropy(0.1, r_drop=r_drop),
+        loss=LabelSmoothedCrossEntropy(0.1, r_drop=r_drop, distillation=distillation),
         metrics=[NegativeLogLikelihood(), TokenAccuracy(), GradientNorm()],
     )
     return model

@@ -102,6 +102,9 @@ EXAMPLES: dict[str, Any] = {
     "training_text": "12,000 sentences of our manuals",
     "weight": 2.0,
     "tag": "<bt>",
+    "prefix": "translate English to German: ",
+    "span_corruption.rate": 0.3,
+    "mean_length": 4.0,
     "manifest": "runs/distilled",
     "filters.min_length": 2,
     "max_ratio": 2.5,
@@ -208,6 +211,8 @@ COMPANIONS: dict[str, dict[str, Any]] = {
     "about.target_language": {"source_language": "en"},
     "weight": {"source": "train.en", "target": "train.de"},
     "tag": {"source": "translated.en", "target": "monolingual.de"},
+    "prefix": {"source": "train.en", "target": "train.de"},
+    "objective": {"train": [{"source": "monolingual.en"}]},
     "simcut.weight": {},
     "baseline": {"seeds": 5},
     "distillation.weight": {"teacher": "runs/teacher/averaged"},
@@ -401,7 +406,9 @@ def entries(path: tuple[str, ...], schema: dict[str, Any]) -> Iterator[str]:
 
 
 #: Keys that are sections of their own.
-_BELOW = {"optimizer", "lora", "simcut", "distillation", "filters", "augment"}
+_BELOW = {"optimizer", "lora", "simcut", "distillation", "filters", "augment"} | {
+    "span_corruption"
+}
 
 
 def model_fields() -> dict[str, dict[str, Any]]:
@@ -455,6 +462,11 @@ def config_keys() -> str:
         (("data", "train[]"), "TrainingCorpus", "A corpus of `data.train`"),
         (("data", "filters"), "FilterSection", "Section `data.filters`"),
         (("data", "augment"), "AugmentSection", "Section `data.augment`"),
+        (
+            ("data", "span_corruption"),
+            "SpanCorruptionSection",
+            "Section `data.span_corruption`",
+        ),
         (("training",), "TrainingSection", "Section `training`"),
         (("training", "optimizer"), "OptimizerSection", "Section `training.optimizer`"),
         (("training", "lora"), "LoraSection", "Section `training.lora`"),

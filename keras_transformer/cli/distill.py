@@ -73,6 +73,11 @@ def distill(
 
 def _languages(data: "DataSection") -> tuple[str | None, str | None]:
     """The two languages of the training text."""
+    if any(corpus.prefix for corpus in data.train or ()):
+        raise InputError(
+            "data.train has a prefix, and distill translates lines as they are in the "
+            "files; give a config without"
+        )
     pairs = {(c.source_language, c.target_language) for c in data.train or ()}
     if len(pairs) > 1:
         raise InputError(

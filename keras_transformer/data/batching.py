@@ -21,6 +21,7 @@ from keras_transformer.data.buckets import Shape
 from keras_transformer.data.buckets import Share
 from keras_transformer.data.buckets import plan_batches
 from keras_transformer.data.epoch_order import EpochOrder
+from keras_transformer.data.span_corruption import SpanCorruption
 from keras_transformer.data.token_rows import EncodedPairs
 from keras_transformer.data.token_rows import TokenRows
 from keras_transformer.errors import InputError
@@ -107,6 +108,9 @@ class TokenBatches(keras.utils.PyDataset):
             that does not fit keeps its plain segmentation.
         augment: changes sources each time they are used, in the same way; a source that
             does not fit stays as it is.
+        span_corruption: makes pairs of the sources alone, each time they are used, in
+            the same way: text with gaps, and what stood in them. It goes with neither
+            of the two above.
         batch_source_tokens: the maximum number of source positions of a batch, padding
             included; None for `batch_tokens`.
         rule: the version of the batch plan. 2, or 1 for runs that earlier versions
@@ -126,7 +130,8 @@ class TokenBatches(keras.utils.PyDataset):
         padding: the share of target positions that are padding.
 
     Raises:
-        InputError: where there are no pairs, or a number is not positive.
+        InputError: where there are no pairs, a number is not positive, or
+            `span_corruption` does not go with the rest.
 
     Example:
 
@@ -159,6 +164,7 @@ class TokenBatches(keras.utils.PyDataset):
         shares: Sequence[Share] | None = None,
         bpe_dropout: BPEDropout | None = None,
         augment: Augmentation | None = None,
+        span_corruption: SpanCorruption | None = None,
         batch_source_tokens: int | None = None,
         rule: int = RULE,
     ) -> None:
@@ -188,6 +194,7 @@ class TokenBatches(keras.utils.PyDataset):
         self.shares = _checked(shares or [(len(pairs), 1.0)], len(pairs))
         self.bpe_dropout = bpe_dropout
         self.augment = augment
+        self.span_corruption = span_corruption
         self.epoch = 0
         self._part = (0, 1)
         lengths = pairs.source.lengths, pairs.target.lengths
@@ -197,6 +204,9 @@ class TokenBatches(keras.utils.PyDataset):
             self.shares = augment.shares(self.shares)
             rooms = augment.room(pairs, lengths[0])  # of each kind
             lengths = rooms.ravel(), np.tile(lengths[1], len(rooms))
+        if span_corruption is not None:
+            self._check_corruption()
+            lengths = span_corruption.lengths(lengths[0])
         self._plan = self._planned(
             lengths[0] + np.int32(self.source_end),
             lengths[1] + np.int32(self._added),
@@ -230,7 +240,26 @@ class TokenBatches(keras.utils.PyDataset):
     @property
     def _is_plain(self) -> bool:
         """Whether pairs are taken as they are."""
-        return self.bpe_dropout is None and self.augment is None
+        changes = self.bpe_dropout, self.augment, self.span_corruption
+        return all(change is None for change in changes)
+
+    def _check_corruption(self) -> None:
+        """Refuses what cannot be, beside `span_corruption`."""
+        if self.bpe_dropout is not None or self.augment is not None:
+            raise InputError(
+                "span_corruption goes with neither bpe_dropout nor augment; give one "
+                "of them"
+            )
+        if self.pairs.is_whole:
+            raise InputError(
+                "span_corruption makes pairs of plain text, and these pairs have "
+                "languages or tags; encode them without"
+            )
+        if self.pairs.source.lengths.min() < 2:
+            raise InputError(
+                "span_corruption needs at least two tokens a row; encode the text with "
+                "min_length=2"
+            )
 
     def _drawn(
         self,
@@ -238,10 +267,13 @@ class TokenBatches(keras.utils.PyDataset):
         longest: tuple[Longest, Longest],
         seed: tuple[int, int, int],
     ) -> EncodedPairs:
-        """The pairs with these numbers of the plan, changed as of `augment` and then
-        of `bpe_dropout`, up to so many tokens of source and target."""
+        """The pairs with these numbers of the plan, as they are used this time: as of
+        `span_corruption`, or of `augment` and then of `bpe_dropout`, up to so many
+        tokens of source and target."""
         kinds, places = np.divmod(numbers, len(self.pairs))
         pairs = self.pairs.take(places)
+        if self.span_corruption is not None:
+            return self.span_corruption.corrupted(pairs, seed)
         if self.augment is not None:
             pairs = self.augment(pairs, kinds, longest[0], seed)
         if self.bpe_dropout is not None:
@@ -368,8 +400,16 @@ class TokenBatches(keras.utils.PyDataset):
 
     def _tokens_of(self, pairs: np.ndarray) -> int:
         """The target tokens of the pairs with these numbers, end tokens included."""
-        lengths = self.pairs.target.lengths_of(pairs % len(self.pairs))
+        lengths = self._target_lengths(pairs)
         return int(lengths.sum()) + len(lengths) * self._added
+
+    def _target_lengths(self, numbers: np.ndarray) -> np.ndarray:
+        """The tokens of the targets with these numbers, in their plain segmentation."""
+        places = numbers % len(self.pairs)
+        if self.span_corruption is not None:
+            rows = self.pairs.source.lengths_of(places)
+            return self.span_corruption.lengths(rows)[1]
+        return self.pairs.target.lengths_of(places)
 
 
 def _special_ids(pairs: EncodedPairs, **given: int | None) -> dict[str, int]:

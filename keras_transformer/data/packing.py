@@ -155,7 +155,7 @@ class PackedBatches(TokenBatches):
     def _tokens_of(self, pairs: np.ndarray) -> int:
         """The target tokens of the packed rows with these numbers."""
         numbers, _ = self._pairs_of(pairs)
-        lengths = self.pairs.target.lengths_of(numbers % len(self.pairs))
+        lengths = self._target_lengths(numbers)
         return int(lengths.sum()) + len(lengths) * self._added
 
     def _packed(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -15,6 +16,8 @@ from keras_transformer.data.token_rows import TokenRows
 from keras_transformer.data.tokenizer import Tokenizer
 from keras_transformer.errors import InputError
 
+_STREAM = 4  # of random numbers, beside those of batches and of augmentation
+
 
 def sentinel_symbols(count: int) -> list[str]:
     """The spellings `<extra_id_0>`, `<extra_id_1>`, ... for `Tokenizer.train`.
@@ -22,6 +25,62 @@ def sentinel_symbols(count: int) -> list[str]:
     They go to its `reserved_symbols`: ids that no text has.
     """
     return [f"<extra_id_{index}>" for index in range(count)]
+
+
+def num_sentinels(max_length: int, rate: float = 0.15, mean_length: float = 3.0) -> int:
+    """The sentinels that rows of up to `max_length` ids need.
+
+    Args:
+        max_length: the most ids of a row, at least 2.
+        rate: see `corrupt_spans`.
+        mean_length: see `corrupt_spans`.
+
+    Example:
+
+    >>> from keras_transformer.data.span_corruption import num_sentinels
+    >>> num_sentinels(512)
+    27
+    """
+    _, num_gaps = _counts(np.array(max_length), rate, mean_length)
+    return int(num_gaps) + 1
+
+
+def corrupted_lengths(
+    lengths: np.ndarray, rate: float = 0.15, mean_length: float = 3.0
+) -> tuple[np.ndarray, np.ndarray]:
+    """The ids that source and target will have, for rows of so many ids.
+
+    They depend on the length of a row alone, not on where its gaps are.
+
+    Args:
+        lengths: ids of each row, at least 2, (rows,).
+        rate: see `corrupt_spans`.
+        mean_length: see `corrupt_spans`.
+
+    Returns:
+        Two arrays, (rows,) int32.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from keras_transformer.data.span_corruption import corrupted_lengths
+    >>> corrupted_lengths(np.array([10, 512]), rate=0.3, mean_length=2.0)
+    (array([  9, 435], dtype=int32), array([  6, 232], dtype=int32))
+    """
+    num_hidden, num_gaps = _counts(lengths, rate, mean_length)
+    source = lengths - num_hidden + num_gaps
+    target = num_hidden + num_gaps + 1
+    return source.astype(np.int32), target.astype(np.int32)
+
+
+def _counts(
+    lengths: np.ndarray, rate: float, mean_length: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """The ids that rows of these lengths lose, and in how many gaps."""
+    num_hidden = np.minimum(np.maximum(np.rint(rate * lengths), 1), lengths - 1)
+    most = lengths - num_hidden + 1
+    num_gaps = np.minimum(np.maximum(np.rint(num_hidden / mean_length), 1), most)
+    return num_hidden.astype(np.int32), num_gaps.astype(np.int32)
 
 
 def corrupt_spans(
@@ -65,9 +124,9 @@ def corrupt_spans(
             f"a row of {len(ids)} tokens cannot have a gap; leave out rows of fewer "
             f"than two"
         )
-    num_hidden = min(max(round(rate * len(ids)), 1), len(ids) - 1)
+    counts = _counts(np.array(len(ids)), rate, mean_length)
+    num_hidden, num_gaps = map(int, counts)
     num_seen = len(ids) - num_hidden
-    num_gaps = min(max(round(num_hidden / mean_length), 1), num_seen + 1)
     if num_gaps >= len(sentinels):
         raise InputError(
             f"a row of {len(ids)} tokens gets {num_gaps} gaps, which need "
@@ -89,15 +148,18 @@ def corrupt_spans(
 
 def _parts(total: int, count: int, random: np.random.Generator) -> list[int]:
     """Random sizes of `count` parts of a total, each at least 1."""
-    cuts = np.sort(random.choice(total - 1, count - 1, replace=False)) + 1
-    return [int(size) for size in np.diff(cuts, prepend=0, append=total)]
+    cuts = random.choice(total - 1, count - 1, replace=False) + 1
+    ends = [0, *sorted(cuts.tolist()), total]
+    return [end - begin for begin, end in pairwise(ends)]
 
 
 @dataclasses.dataclass(frozen=True)
 class SpanCorruption:
     """A data source of pairs for pretraining, from rows of text in one language.
 
-    An object is called once for each pass over the text: another seed gives other gaps.
+    For the `span_corruption` of `TokenBatches`, which draws other gaps each time that a
+    row is used. Called with texts, it gives one pass over them: another seed gives
+    other gaps.
 
     Args:
         tokenizer: has `sentinel_symbols` among its `reserved_symbols`.
@@ -149,14 +211,38 @@ class SpanCorruption:
         Raises:
             InputError: where a text needs more sentinels than there are.
         """
-        random, sentinels = np.random.default_rng(tuple(seed)), self.sentinels()
+        rows = [ids for ids in self.tokenizer.encode(texts) if len(ids) > 1]
+        pairs = self._drawn(rows, np.random.default_rng(tuple(seed)))
+        return dataclasses.replace(pairs, special_ids=self.tokenizer.special_ids)
+
+    def corrupted(self, pairs: EncodedPairs, seed: Sequence[int]) -> EncodedPairs:
+        """The sources with gaps, and as targets what stood in them.
+
+        Args:
+            pairs: of whose targets nothing is used.
+            seed: integers from 0.
+
+        Raises:
+            InputError: where a row is too short, or needs more sentinels than there
+                are.
+        """
+        random = np.random.default_rng((*seed, _STREAM))
+        drawn = self._drawn(pairs.source.lists(), random)
+        return dataclasses.replace(drawn, special_ids=pairs.special_ids)
+
+    def lengths(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The tokens of source and target for rows of so many; `corrupted_lengths`."""
+        return corrupted_lengths(rows, self.rate, self.mean_length)
+
+    def _drawn(
+        self, rows: Sequence[Sequence[int]], random: np.random.Generator
+    ) -> EncodedPairs:
+        sentinels = self.sentinels()
         pairs = [
             corrupt_spans(ids, sentinels, random, self.rate, self.mean_length)
-            for ids in self.tokenizer.encode(texts)
-            if len(ids) > 1
+            for ids in rows
         ]
         return EncodedPairs(
             TokenRows.from_lists([source for source, _ in pairs]),
             TokenRows.from_lists([target for _, target in pairs]),
-            self.tokenizer.special_ids,
         )

@@ -90,6 +90,7 @@ def build_parts(
         "source_end": config.model["source_end"],
         "rule": rule,
         "augment": text.augment,
+        "span_corruption": text.span_corruption,
         **common_special_ids(tokenizers),
     }
     make_batches: Callable[..., TokenBatches] = functools.partial(
@@ -179,7 +180,7 @@ def _encoded(
         run_folder.keep_teacher(config)
         _keep_batches(config, distribution, say)
         source, target = make_tokenizers(
-            config.tokenizer, corpora.sample, folder, corpora.tags
+            config.tokenizer, corpora.sample, folder, corpora.symbols
         )
         languages = run_folder.keep_languages(config, source)
     else:

@@ -40,6 +40,8 @@ from keras_transformer.data.own_tokenizers import loaded_class
 from keras_transformer.data.parallel_text import ParallelText
 from keras_transformer.data.parallel_text import spread
 from keras_transformer.data.phrasebook import vocabulary
+from keras_transformer.data.span_corruption import SpanCorruption
+from keras_transformer.data.span_corruption import sentinel_symbols
 from keras_transformer.data.text_noise import CASINGS
 from keras_transformer.data.token_rows import EncodedPairs
 from keras_transformer.data.tokenizer import Tokenizer
@@ -80,6 +82,7 @@ class TrainingPairs:
             otherwise None.
         bpe_dropout: the `BPEDropout`, or None without.
         augment: the `Augmentation`, or None without.
+        span_corruption: the `SpanCorruption`, or None for another objective.
     """
 
     pairs: EncodedPairs
@@ -88,6 +91,7 @@ class TrainingPairs:
     digest: str | None
     bpe_dropout: BPEDropout | None
     augment: Augmentation | None
+    span_corruption: SpanCorruption | None = None
 
 
 def read_test(data: DataSection) -> ParallelText | None:
@@ -121,6 +125,9 @@ class Corpora:
 
     def __init__(self, data: DataSection) -> None:
         self._data = data
+        self._prefixes = {
+            part: corpus.prefix for part, corpus in _parts(data) if corpus.prefix
+        }
         self._records: dict[str, FileRecord] = {}
         self._translated = [
             TranslatedCorpus(corpus.manifest)
@@ -151,13 +158,23 @@ class Corpora:
     def _plain_sample(self) -> ParallelText:
         if self._data.phrasebook is not None:
             return self._phrases
-        shards = itertools.chain.from_iterable(files.shards() for files in self._train)
-        return spread(read_shards(shards), _SAMPLE)
+        texts = (
+            _prefixed(text, corpus)
+            for corpus, files in zip(self._data.train or (), self._train, strict=True)
+            for text in read_shards(files.shards())
+        )
+        return spread(texts, _SAMPLE)
 
     @property
-    def tags(self) -> list[str]:
-        """The tags of the training text: of its target languages, and of corpora."""
+    def symbols(self) -> list[str]:
+        """The symbols that a tokenizer of the sources has beside the training text.
+
+        The tags of target languages and of corpora, or sentinels.
+        """
         corpora = self._data.train or ()
+        if self._data.corrupts_spans:
+            section = self._data.span_corruption
+            return sentinel_symbols(section.num_sentinels(self._data.max_length))
         codes = [c.target_language for c in corpora if c.target_language]
         tags = [corpus.tag for corpus in corpora if corpus.tag]
         return list(dict.fromkeys([*map(tag, codes), *tags]))
@@ -202,7 +219,16 @@ class Corpora:
                 or a tag is missing or not known, or the cache cannot be written.
         """
         data, tokenizers = self._data, (source_tokenizer, target_tokenizer)
+        if languages is not None and languages.prefixes and self._prefixes:
+            raise InputError(
+                f"{next(iter(self._prefixes))}.prefix does not go with this model, "
+                f"which is told the languages in the text of the source; remove it"
+            )
         filters = data.filters.model_dump()
+        corruption = self._span_corruption(tokenizers, languages)
+        if corruption is not None:  # a gap, and a token beside it
+            filters["min_length"] = max(filters["min_length"], 2)
+            languages = None
         dropout = None
         if data.bpe_dropout:
             dropout = BPEDropout(
@@ -234,8 +260,46 @@ class Corpora:
         counts = [report.kept for report in encoded.reports]
         shares = list(zip(counts, self._weights(counts), strict=True))
         return TrainingPairs(
-            encoded.pairs, encoded.report, shares, encoded.digest, dropout, augment
+            encoded.pairs,
+            encoded.report,
+            shares,
+            encoded.digest,
+            dropout,
+            augment,
+            corruption,
         )
+
+    def _span_corruption(
+        self, tokenizers: tuple[Tokenizer, Tokenizer], languages: Languages | None
+    ) -> SpanCorruption | None:
+        """What makes pairs of the text in one language; None for another objective."""
+        data, (tokenizer, target_tokenizer) = self._data, tokenizers
+        if not data.corrupts_spans:
+            return None
+        if target_tokenizer.content != tokenizer.content:
+            raise InputError(
+                "data.objective span_corruption needs one vocabulary for source and "
+                "target, and model.folder has two; choose another model"
+            )
+        parts: set[str] = set()
+        if languages is not None:
+            parts = {*languages.source_layout, *languages.target_layout}
+        if parts & {"source", "target"}:
+            raise InputError(
+                "data.objective span_corruption does not go with a model that is told "
+                "languages by ids; choose another model"
+            )
+        section = data.span_corruption
+        count = section.num_sentinels(data.max_length)
+        try:
+            return SpanCorruption(tokenizer, count, section.rate, section.mean_length)
+        except InputError:
+            raise InputError(
+                f"data.objective span_corruption: the tokenizer lacks sentinels; lines "
+                f"of data.max_length {data.max_length} need <extra_id_0> to "
+                f"<extra_id_{count - 1}>; train a tokenizer with them "
+                f"(tokenizer.vocabulary_size does), or lower data.max_length"
+            ) from None
 
     def _augmentation(
         self, tokenizer: Tokenizer, longest: int | None, languages: Languages | None
@@ -259,9 +323,10 @@ class Corpora:
         tokenizers: tuple[Tokenizer, Tokenizer],
         source_end: bool,
     ) -> list[Direction] | None:
-        """The direction of each corpus; None without languages and tags."""
+        """The direction of each corpus; None without languages, tags and prefixes."""
         corpora, ids = self._data.train or (), tokenizers[1].special_ids
-        if languages is None and not any(corpus.tag for corpus in corpora):
+        around = any(corpus.tag or corpus.prefix for corpus in corpora)
+        if languages is None and not around:
             return None
         directions = []
         for number, corpus in enumerate(corpora):
@@ -270,6 +335,8 @@ class Corpora:
                 direction = untagged(ids, source_end)
                 if languages is not None:
                     direction = languages.direction(ids, *codes)
+                if corpus.prefix:
+                    direction = dataclasses.replace(direction, prefix=corpus.prefix)
                 if corpus.tag:
                     direction = tagged(direction, corpus.tag, tokenizers[0])
             except InputError as error:
@@ -412,7 +479,7 @@ def make_tokenizers(
     section: TokenizerSection,
     sample: Callable[[], ParallelText],
     folder: Path,
-    tags: Sequence[str] = (),
+    symbols: Sequence[str] = (),
 ) -> list[Tokenizer]:
     """Source and target tokenizer: from the run folder, from files, or trained.
 
@@ -420,7 +487,7 @@ def make_tokenizers(
         section: the `tokenizer` section of a `RunConfig`.
         sample: a function that returns the text to train on, such as `Corpora.sample`.
         folder: the run folder, which stores them.
-        tags: symbols that a tokenizer of the source reserves, where it is trained.
+        symbols: what a tokenizer of the source reserves, where it is trained.
 
     Returns:
         Two `Tokenizer`s; the same object twice for a shared vocabulary.
@@ -431,7 +498,7 @@ def make_tokenizers(
     """
     paths = _tokenizer_paths(section, folder)
     if not all(path.exists() for path in paths):
-        new_tokenizers = _make(section, sample, tags)
+        new_tokenizers = _make(section, sample, symbols)
         for tokenizer, path in zip(new_tokenizers, paths, strict=True):
             tokenizer.save(path)
     tokenizers = load_tokenizers(section, folder)
@@ -469,16 +536,18 @@ def _given_paths(section: TokenizerSection) -> list[Path]:
 
 
 def _make(
-    section: TokenizerSection, sample: Callable[[], ParallelText], tags: Sequence[str]
+    section: TokenizerSection,
+    sample: Callable[[], ParallelText],
+    symbols: Sequence[str],
 ) -> list[Tokenizer]:
     """One tokenizer for a shared vocabulary, or two."""
     if paths := _given_paths(section):
         return [_from_file(section, path) for path in paths]
     text = sample()
     if section.shared:
-        return [_train(section, text.source + text.target, "", tags)]
+        return [_train(section, text.source + text.target, "", symbols)]
     return [
-        _train(section, text.source, "source", tags),
+        _train(section, text.source, "source", symbols),
         _train(section, text.target, "target", ()),
     ]
 
@@ -513,7 +582,7 @@ def _from_file(section: TokenizerSection, path: Path) -> Tokenizer:
 
 
 def _train(
-    section: TokenizerSection, lines: list[str], side: str, tags: Sequence[str]
+    section: TokenizerSection, lines: list[str], side: str, symbols: Sequence[str]
 ) -> Tokenizer:
     """A tokenizer of one side, or of both where `side` is empty."""
     key = "vocabulary_size"
@@ -525,7 +594,9 @@ def _train(
             lines,
             side_size or section.vocabulary_size or VOCABULARY_SIZE,
             reserved_symbols=[
-                tag for tag in tags if tag not in (section.user_defined_symbols or ())
+                symbol
+                for symbol in symbols
+                if symbol not in (section.user_defined_symbols or ())
             ],
             **options,
         )
@@ -572,7 +643,24 @@ def _files(corpus: Corpus) -> CorpusFiles:
     return CorpusFiles(**paths, columns=columns)
 
 
+def _parts(data: DataSection) -> Iterator[tuple[str, Corpus]]:
+    """The corpora of a config, with the names of their places."""
+    for number, corpus in enumerate(data.train or ()):
+        yield f"data.train.{number}", corpus
+    for part in ("validation", "test"):
+        if (held_out := getattr(data, part)) is not None:
+            yield f"data.{part}", held_out
+
+
 def _read(corpus: Corpus | None) -> ParallelText | None:
     if corpus is None:
         return None
-    return ParallelText.concatenate(read_shards(_files(corpus).shards()))
+    text = ParallelText.concatenate(read_shards(_files(corpus).shards()))
+    return _prefixed(text, corpus)
+
+
+def _prefixed(text: ParallelText, corpus: Corpus) -> ParallelText:
+    """The text with the prefix of its corpus."""
+    if not corpus.prefix:
+        return text
+    return ParallelText([corpus.prefix + line for line in text.source], text.target)

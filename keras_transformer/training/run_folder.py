@@ -247,7 +247,7 @@ def about(config: RunConfig) -> About:
     data, origin = config.data, config.model.get("folder")
     pairs: set[tuple[str | None, ...]]
     pairs = {(c.source_language, c.target_language) for c in data.train or ()}
-    text = "the files " + ", ".join(_names(data))
+    text = "the files " + ", ".join(dict.fromkeys(_names(data)))
     if data.phrasebook is not None:
         pairs = {tuple(data.phrasebook.split("-"))}
         text = f"the embedded phrasebook, {data.phrasebook}"

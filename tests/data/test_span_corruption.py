@@ -6,9 +6,15 @@ import numpy as np
 import pytest
 
 from keras_transformer.data import SpanCorruption
+from keras_transformer.data import TokenBatches
 from keras_transformer.data import Tokenizer
+from keras_transformer.data.bpe_dropout import BPEDropout
 from keras_transformer.data.span_corruption import corrupt_spans
+from keras_transformer.data.span_corruption import corrupted_lengths
+from keras_transformer.data.span_corruption import num_sentinels
 from keras_transformer.data.span_corruption import sentinel_symbols
+from keras_transformer.data.token_rows import EncodedPairs
+from keras_transformer.data.token_rows import TokenRows
 from keras_transformer.errors import InputError
 
 pytestmark = pytest.mark.no_backend
@@ -93,3 +99,36 @@ def test_what_a_data_source_cannot_be_is_refused(tokenizer):
         SpanCorruption(tokenizer, 12, rate=1.0)
     with pytest.raises(InputError, match=r"the mean_length 0.5 must be at least 1"):
         SpanCorruption(tokenizer, 12, mean_length=0.5)
+
+
+@pytest.mark.parametrize(("rate", "mean_length"), [(0.15, 3.0), (0.5, 1.0), (0.9, 2.0)])
+def test_lengths_and_sentinels_follow_from_the_length_of_a_row(rate, mean_length):
+    lengths = np.arange(2, 60)
+    pairs = [
+        corrupt_spans(
+            range(length),
+            SENTINELS[: num_sentinels(length, rate, mean_length)],
+            np.random.default_rng(0),
+            rate,
+            mean_length,
+        )
+        for length in lengths
+    ]
+    expected = corrupted_lengths(lengths, rate, mean_length)
+    for side, found in enumerate(expected):
+        assert found.tolist() == [len(pair[side]) for pair in pairs]
+        assert (np.diff(found) >= 0).all() or side == 0  # the longest row is the most
+
+
+def test_batches_refuse_what_does_not_go_with_gaps(tokenizer):
+    rows = TokenRows.from_lists(tokenizer.encode(TEXTS[::2]))
+    pairs, gaps = EncodedPairs(rows, rows), SpanCorruption(tokenizer, 12)
+    dropout = BPEDropout(tokenizer, tokenizer, 0.1)
+    with pytest.raises(InputError, match="neither bpe_dropout nor augment"):
+        TokenBatches(pairs, 99, span_corruption=gaps, bpe_dropout=dropout)
+    whole = EncodedPairs(rows, rows, is_whole=True)
+    with pytest.raises(InputError, match="these pairs have languages or tags"):
+        TokenBatches(whole, 99, span_corruption=gaps)
+    short = TokenRows.from_lists([[5, 6], [7]])
+    with pytest.raises(InputError, match="at least two tokens a row"):
+        TokenBatches(EncodedPairs(short, short), 99, span_corruption=gaps)

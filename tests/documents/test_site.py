@@ -76,7 +76,11 @@ def completed(fields):
         corpus = {"source": "a.en", "target": "a.de"}
         if "language" in str(data) or "temperature" in data:
             corpus |= {"source_language": "en", "target_language": "de"}
-        data = {"train": [corpus], "validation": corpus, **data}
+        if "span_corruption" in str(data):
+            text = [{"source": "a.en"}]
+            data = {"objective": "span_corruption", "train": text, **data}
+        else:
+            data = {"train": [corpus], "validation": corpus, **data}
     if "folder" in model or fields.get("training", {}).get("lora"):
         model = {**model, "folder": str(TRAINED)}
     if model.get("new_vocabulary"):

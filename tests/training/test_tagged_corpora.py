@@ -53,7 +53,7 @@ def encode(tmp_path):
         folder = tmp_path / "tokenizers"
         folder.mkdir(exist_ok=True)
         section = config.tokenizer
-        tokenizers = make_tokenizers(section, corpora.sample, folder, corpora.tags)
+        tokenizers = make_tokenizers(section, corpora.sample, folder, corpora.symbols)
         return corpora.encode(*tokenizers, tmp_path / "cache", **options), tokenizers
 
     return encode_config

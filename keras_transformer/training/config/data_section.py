@@ -10,6 +10,7 @@ from typing import Annotated
 from typing import Any
 from typing import Literal
 
+import numpy as np
 import pydantic
 
 from keras_transformer.config.own_kinds import module_of
@@ -18,6 +19,8 @@ from keras_transformer.data.columns import columns_fault
 from keras_transformer.data.corpus_tags import check_tag
 from keras_transformer.data.language_tags import tag
 from keras_transformer.data.phrasebook import LANGUAGES
+from keras_transformer.data.span_corruption import corrupted_lengths
+from keras_transformer.data.span_corruption import num_sentinels
 from keras_transformer.data.tokenizer_training import LEAST_COVERAGE
 from keras_transformer.data.tokenizer_training import Normalization
 from keras_transformer.data.tokenizer_training import check_symbols
@@ -28,7 +31,14 @@ from keras_transformer.training.config.section import expanded
 PHRASEBOOK_PAIRS = tuple("-".join(pair) for pair in permutations(LANGUAGES, 2))
 VOCABULARY_SIZE = 37_000  # the paper's English-German
 
-_NO_FILES = {"weight", "tag", "columns", "source_language", "target_language"}
+_NO_FILES = {
+    "weight",
+    "tag",
+    "prefix",
+    "columns",
+    "source_language",
+    "target_language",
+}
 _CORPUS_KEYS = ({"source", "target"}, *({name} for name in (*FORMATS, "manifest")))
 
 
@@ -220,6 +230,15 @@ def _checked_tag(value: str) -> str:
 Tag = Annotated[str, pydantic.AfterValidator(_checked_tag)]
 
 
+def _checked_prefix(value: str) -> str:
+    if not value.strip() or "\n" in value:
+        raise ValueError(f"expected text on one line, got {value!r}")
+    return value
+
+
+Prefix = Annotated[str, pydantic.AfterValidator(_checked_prefix)]
+
+
 class Corpus(Section):
     """Parallel text: files of lines, or files that hold both sides.
 
@@ -248,6 +267,10 @@ class Corpus(Section):
     """Source language of a multilingual model: a code, such as `"de"`."""
     target_language: Language | None = None
     """Target language, in the same way."""
+    prefix: Prefix | None = None
+    """Prefix of the task, such as `"translate English to German: "`: text in front of
+    every source, for several tasks in one model (Raffel et al., 2020). It counts under
+    `max_length`; lines to translate are given with it. None if left out."""
 
     @pydantic.model_validator(mode="after")
     def _check_files(self) -> Corpus:
@@ -334,9 +357,44 @@ class AugmentSection(Section):
         return self
 
 
+class SpanCorruptionSection(Section):
+    """Span corruption, with `objective: span_corruption`."""
+
+    rate: Annotated[float, pydantic.Field(gt=0, lt=1)] = 0.15
+    """Corruption rate: the share of the tokens of a line that are left out, at least
+    one."""
+    mean_length: Annotated[float, pydantic.Field(ge=1)] = 3.0
+    """Mean span length: the mean number of tokens in a gap."""
+
+    def num_sentinels(self, max_length: int) -> int:
+        """The sentinels that lines of up to `max_length` tokens need, end included."""
+        return num_sentinels(max_length - 1, self.rate, self.mean_length)
+
+
+def _with_targets(corpora: Any) -> Any:
+    """Text in one language on both sides of a corpus."""
+    if not isinstance(corpora, list | tuple):
+        return corpora
+    return [
+        {**corpus, "target": corpus["source"]}
+        if isinstance(corpus, Mapping)
+        and corpus.get("source") is not None
+        and corpus.get("target") is None
+        else corpus
+        for corpus in corpora
+    ]
+
+
 class DataSection(Section):
     """Texts of a run, and how they are batched."""
 
+    objective: Literal["translation", "span_corruption"] = "translation"
+    """Objective: what is learned from the texts: `"translation"`, the target of each
+    source; or `"span_corruption"`, the denoising of T5 (Raffel et al., 2020), for which
+    each corpus of `train` is a `source` alone; see docs/text_to_text.md."""
+    span_corruption: SpanCorruptionSection = SpanCorruptionSection()
+    """Span corruption: lines with gaps as sources, and what stood in them as targets,
+    drawn anew each time a line is trained on."""
     train: Annotated[
         tuple[TrainingCorpus, ...] | None, pydantic.BeforeValidator(_as_corpora)
     ] = None
@@ -381,9 +439,32 @@ class DataSection(Section):
     workers: Count | Literal["all"] = "all"
     """Worker processes that encode the training text; `"all"` for one on each core."""
 
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _resolve(cls, fields: Any) -> Any:
+        corrupts = isinstance(fields, Mapping) and (
+            fields.get("objective") == "span_corruption"
+        )
+        if not corrupts or fields.get("train") is None:
+            return fields
+        return {**fields, "train": _with_targets(fields["train"])}
+
     @pydantic.model_validator(mode="after")
     def _check(self) -> DataSection:
         self._check_packing()
+        if self.corrupts_spans:
+            self._check_span_corruption()
+        elif self.span_corruption != SpanCorruptionSection():
+            raise ValueError(
+                "span_corruption is for another objective; add objective: "
+                "span_corruption, or remove it"
+            )
+        augments = any(self.augment.model_dump().values())
+        if augments and any(corpus.prefix for corpus in self.train or ()):
+            raise ValueError(
+                "augment would change the prefix of a corpus, too; remove augment, or "
+                "the prefix"
+            )
         if self.temperature is not None and not self.has_languages:
             raise ValueError(
                 "temperature weighs pairs of languages; give the corpora of train "
@@ -412,6 +493,44 @@ class DataSection(Section):
             raise ValueError(
                 "rows of packing have as many source as target positions; remove "
                 "batch_source_tokens"
+            )
+
+    @property
+    def corrupts_spans(self) -> bool:
+        """Whether the objective is span corruption."""
+        return self.objective == "span_corruption"
+
+    def _check_span_corruption(self) -> None:
+        """Refuses what span corruption has no use for."""
+        for key in ("phrasebook", "validation", "test"):
+            if getattr(self, key) is not None:
+                raise ValueError(
+                    f"objective span_corruption learns from text in one language, and "
+                    f"{key} is of pairs; remove {key}"
+                )
+        for number, corpus in enumerate(self.train or ()):
+            given = corpus.model_dump(exclude_defaults=True).keys() - {"weight"}
+            if given != {"source", "target"} or corpus.source != corpus.target:
+                raise ValueError(
+                    f"train.{number}: objective span_corruption learns from text in "
+                    f"one language; give source alone (and weight), files of lines"
+                )
+        if self.bpe_dropout or any(self.augment.model_dump().values()):
+            key = "bpe_dropout" if self.bpe_dropout else "augment"
+            raise ValueError(
+                f"{key} does not go with objective span_corruption; remove {key}"
+            )
+        section, longest = self.span_corruption, self.max_length - 1
+        if longest < 2:
+            raise ValueError(
+                "max_length must be at least 3 with objective span_corruption, for a "
+                "gap beside a token"
+            )
+        sizes = corrupted_lengths(np.array(longest), section.rate, section.mean_length)
+        if max(map(int, sizes)) > longest:
+            raise ValueError(
+                f"span_corruption: a line of max_length {self.max_length} has a target "
+                f"of {int(sizes[1]) + 1} tokens; lower rate, or raise mean_length"
             )
 
     @property

@@ -159,6 +159,11 @@ class RunConfig(Section):
                 'vocabulary; set model.tie_embeddings to "target" or "none", or share '
                 "the tokenizer"
             )
+        if self.data.corrupts_spans and is_split:
+            raise ValueError(
+                "data.objective span_corruption needs one vocabulary for source and "
+                "target, which are of one text; share the tokenizer"
+            )
         if not model.get("folder"):
             self.data.check_languages()
         rows = self.longest

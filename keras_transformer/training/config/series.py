@@ -110,6 +110,12 @@ class Series:
         for corpus in _corpora(run.content):
             for side, other in (_SIDES, _SIDES[::-1]):
                 if _is_translation(corpus.get(side)):
+                    if corpus.get("prefix"):
+                        raise InputError(
+                            f"{self.document.where}: {_about(run)}{TRANSLATION} "
+                            f"translates lines as they are in the files; remove the "
+                            f"prefix of that corpus"
+                        )
                     by = self._name(run, corpus[side][TRANSLATION])
                     for path in _files(corpus[other]):
                         text = Path(self.document.path.parent, path)

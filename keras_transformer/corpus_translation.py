@@ -139,7 +139,8 @@ def _begin(
     if not path.exists():
         if folder.exists() and (
             not folder.is_dir()
-            or set(folder.iterdir()) - set(left_behind(folder, _REQUEST))
+            # Another part may have begun it meanwhile.
+            or set(folder.iterdir()) - {path, *left_behind(folder, _REQUEST)}
         ):
             raise InputError(
                 f"{folder} exists and is no corpus of this command; choose another "

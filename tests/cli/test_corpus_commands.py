@@ -1,6 +1,14 @@
 """`distill` and `backtranslate` with a tiny model, and configs that take their text."""
 
+import importlib.util
 import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +20,7 @@ from keras_transformer.training.corpora import Corpora
 from keras_transformer.translator import Translator
 from reference import configs
 
+ROOT = Path(__file__).resolve().parents[2]
 LINES = ["a house", "ein Haus", "Haus a house", "a", "house house"]
 CONFIG = "data: {train: [{source: in.txt, target: out.txt, tag: <bt>}]}\n"
 
@@ -102,3 +111,50 @@ def test_a_config_names_a_translated_corpus_alone(corpus, message, tmp_path):
     (tmp_path / "back").mkdir()
     with pytest.raises(InputError, match=message):
         Corpora(load_config(tmp_path / "run.yaml").data)
+
+
+def kill_a_part(folder, deaths, seconds=120):
+    """Kills one process that has a part and this folder, once."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        for path in Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                arguments = path.read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if {b"1/2", os.fsencode(folder)} <= set(arguments):
+                os.kill(int(path.parent.name), signal.SIGKILL)
+                return deaths.append(True)
+        time.sleep(0.1)
+
+
+@pytest.mark.slow
+@pytest.mark.one_backend
+@pytest.mark.skipif(not importlib.util.find_spec("ray"), reason="needs Ray")
+def test_ray_shares_a_corpus_though_a_part_is_killed(project, translator):
+    output, deaths = project / "distilled", []
+    program = ROOT / "tutorials" / "many_machines" / "distill_with_ray.py"
+    command = [program, "distill", project / "model", project / "run.yaml"]
+    command += ["--output", output, "--shard-lines", 1]
+    variables = {
+        "PYTHONPATH": str(ROOT),
+        "RAY_USAGE_STATS_ENABLED": "0",
+        "RAY_worker_niceness": "0",  # else its workers wait for the tests beside them
+    }
+    thread = threading.Thread(target=kill_a_part, args=(output, deaths))
+    thread.start()
+    done = subprocess.run(
+        [sys.executable, *map(str, command)],
+        env={**os.environ, **variables},
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        timeout=600,
+    )
+    thread.join()
+    assert done.returncode == 0, done.stderr
+    assert deaths == [True]
+    assert f"{output}: 5 lines in 5 shards" in done.stderr
+    assert read(output, "source") == LINES
+    assert read(output, "target") == translator.translate(LINES)
+    manifest = json.loads((output / "manifest.json").read_text())
+    assert manifest["num_lines"] == len(LINES)

@@ -79,13 +79,14 @@ def serve(
             return
         _say(f"ready after {seconds:.1f} s: {_url(*address)}")
 
+    said = time.monotonic()
+
     def compiled(step: str) -> None:
         nonlocal said
         if time.monotonic() - said > _LONGEST_SILENCE:
             _say(f"compiled for {step}; going on ...")
             said = time.monotonic()
 
-    said = time.monotonic()
     # The model starts once uvicorn handles signals, so that none is lost.
     server.on_startup = lambda: service.start(done, compiled)
     _say(f"listening on {_url(*address)}; preparing the model")

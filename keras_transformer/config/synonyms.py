@@ -73,7 +73,7 @@ SYNONYMS: dict[str, str] = {
     **dict.fromkeys(("num_workers", "threads", "processes"), "data.workers"),
     # === Training ===
     **dict.fromkeys(
-        ("lr", "learn_rate", "peak_lr", "max_lr", "rate"), "training.learning_rate"
+        ("lr", "learn_rate", "peak_lr", "max_lr"), "training.learning_rate"
     ),
     **dict.fromkeys(
         ("epochs", "num_epochs", "max_epochs", "max_epoch", "max_steps", "max_update"),

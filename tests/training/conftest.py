@@ -52,3 +52,39 @@ def run(project, tmp_path, monkeypatch):
     """A copy of the run, to damage."""
     monkeypatch.chdir(project)
     return shutil.copytree(project / "run", tmp_path / "run")
+
+
+@pytest.fixture
+def load(request, tmp_path):
+    """`load(name, *overrides)` of the module's `CONFIG`, beside lines `en` and `de`."""
+    from keras_transformer.data import phrasebook
+    from keras_transformer.training import load_config
+
+    texts = phrasebook.load("en", "de", "train")
+    for language, lines in zip(("en", "de"), texts, strict=True):
+        text = "".join(f"{line}\n" for line in lines[:20])
+        (tmp_path / language).write_text(text, encoding="utf-8")
+    path = tmp_path / "config.yaml"
+    path.write_text(request.module.CONFIG, encoding="utf-8")
+
+    def load_run(name, *overrides):
+        return load_config(path, [f"output={tmp_path / name}", *overrides])
+
+    return load_run
+
+
+@pytest.fixture
+def encode(tmp_path):
+    """The rows of a config's training text, and the tokenizers."""
+    from keras_transformer.training.corpora import Corpora
+    from keras_transformer.training.corpora import make_tokenizers
+
+    def encode_config(config, **options):
+        corpora = Corpora(config.data)
+        folder = tmp_path / "tokenizers"
+        folder.mkdir(exist_ok=True)
+        section = config.tokenizer
+        tokenizers = make_tokenizers(section, corpora.sample, folder, corpora.symbols)
+        return corpora.encode(*tokenizers, tmp_path / "cache", **options), tokenizers
+
+    return encode_config

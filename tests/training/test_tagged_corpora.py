@@ -5,13 +5,9 @@ from small_run import assert_equal_runs
 from small_run import terminating_at
 
 import keras_transformer as kt
-from keras_transformer.data import phrasebook
 from keras_transformer.errors import InputError
-from keras_transformer.training import load_config
 from keras_transformer.training import run as running
 from keras_transformer.training import train
-from keras_transformer.training.corpora import Corpora
-from keras_transformer.training.corpora import make_tokenizers
 
 CONFIG = """
 model: {preset: tiny, hidden_dim: 16, intermediate_dim: 16, num_encoder_layers: 1,
@@ -27,36 +23,6 @@ training: {steps: 4, warmup_steps: 2, checkpoint_every: 2, average_last: 1}
 decoding: {beam_size: 1, max_length: 8}
 """
 TAGGED = "data.train=[{source: en, target: de}, {source: en, target: de, tag: <bt>}]"
-
-
-@pytest.fixture
-def load(tmp_path):
-    texts = phrasebook.load("en", "de", "train")
-    for language, lines in zip(("en", "de"), texts, strict=True):
-        text = "".join(f"{line}\n" for line in lines[:20])
-        (tmp_path / language).write_text(text, encoding="utf-8")
-    (tmp_path / "config.yaml").write_text(CONFIG, encoding="utf-8")
-
-    def load_run(name, *overrides):
-        output = f"output={tmp_path / name}"
-        return load_config(tmp_path / "config.yaml", [output, *overrides])
-
-    return load_run
-
-
-@pytest.fixture
-def encode(tmp_path):
-    """The rows of a config's training text, and the tokenizers."""
-
-    def encode_config(config, **options):
-        corpora = Corpora(config.data)
-        folder = tmp_path / "tokenizers"
-        folder.mkdir(exist_ok=True)
-        section = config.tokenizer
-        tokenizers = make_tokenizers(section, corpora.sample, folder, corpora.symbols)
-        return corpora.encode(*tokenizers, tmp_path / "cache", **options), tokenizers
-
-    return encode_config
 
 
 @pytest.mark.no_backend

@@ -347,6 +347,11 @@ class AugmentSection(Section):
         """The shares of the casings."""
         return {"upper": self.upper, "title": self.title, "lower": self.lower}
 
+    @property
+    def changes_text(self) -> bool:
+        """Whether any source is changed."""
+        return any(self.model_dump().values())
+
     @pydantic.model_validator(mode="after")
     def _check(self) -> AugmentSection:
         if sum(self.casings.values()) > 1:
@@ -459,8 +464,9 @@ class DataSection(Section):
                 "span_corruption is for another objective; add objective: "
                 "span_corruption, or remove it"
             )
-        augments = any(self.augment.model_dump().values())
-        if augments and any(corpus.prefix for corpus in self.train or ()):
+        if self.augment.changes_text and any(
+            corpus.prefix for corpus in self.train or ()
+        ):
             raise ValueError(
                 "augment would change the prefix of a corpus, too; remove augment, or "
                 "the prefix"
@@ -515,7 +521,7 @@ class DataSection(Section):
                     f"train.{number}: objective span_corruption learns from text in "
                     f"one language; give source alone (and weight), files of lines"
                 )
-        if self.bpe_dropout or any(self.augment.model_dump().values()):
+        if self.bpe_dropout or self.augment.changes_text:
             key = "bpe_dropout" if self.bpe_dropout else "augment"
             raise ValueError(
                 f"{key} does not go with objective span_corruption; remove {key}"

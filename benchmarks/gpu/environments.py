@@ -9,10 +9,12 @@ JAX = {
     # The programs share the card: none takes most of its memory at the start.
     "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
 }
+#: As `keras-transformer train` has it, see `cli/backend.py`; for everybody.
+JAX_TRAINING = {**JAX, "XLA_FLAGS": "--xla_gpu_enable_triton_gemm=false"}
 TORCH = {"KERAS_BACKEND": "torch"}
 TENSORFLOW = {"KERAS_BACKEND": "tensorflow", "TF_FORCE_GPU_ALLOW_GROWTH": "true"}
-#: This package alone, on each backend: `{name: environment}`.
-OURS = {"ours, JAX": JAX, "ours, PyTorch": TORCH}
+#: Trainings of this package alone, on each backend: `{name: environment}`.
+OURS = {"ours, JAX": JAX_TRAINING, "ours, PyTorch": TORCH}
 
 
 #: With fewer minutes a program has fewer shapes, settings and rounds.

@@ -11,7 +11,8 @@ device, from its first to its last kernel; of the kernels, by kind and the longe
 name; of the gaps in which no kernel ran, which launches, the host or its input cause;
 and of making a batch on the host. Kinds go by the kernels' names (`peers/kernels.py`):
 an element-wise kernel that a compiler has made may hold parts of several. A backend
-that does not end in the time is named and left out: `--only` takes it alone.
+that does not end in the time is named and left out: `--only` takes it alone. With less
+than 6 minutes there is one shape of batch.
 """
 
 import argparse
@@ -29,10 +30,12 @@ from gpu import processes
 from gpu.environments import OURS
 from gpu.environments import caches
 from gpu.environments import installed
+from gpu.environments import is_short
 from gpu.report import Machine
 from gpu.report import print_table
 from gpu.report import write_json
 from gpu.training import FULL
+from gpu.training import SHORT
 from gpu.training import TOY
 from gpu.training import cut
 
@@ -42,7 +45,8 @@ _STEPS = 24  # traced; a whole epoch would take long to read
 def main():
     arguments = parse()
     clock = Clock(arguments.minutes)
-    settings = TOY if arguments.size == "toy" else {**FULL, "steps": _STEPS}
+    batches = SHORT if is_short(arguments.minutes) else FULL
+    settings = TOY if arguments.size == "toy" else {**batches, "steps": _STEPS}
     with tempfile.TemporaryDirectory() as folder, Machine() as machine:
         path = str(Path(folder, "batches.npz"))
         cut(path, settings)
@@ -50,6 +54,7 @@ def main():
             "preset": arguments.size,
             "vocabulary_size": settings["vocabulary_size"],
             "bfloat16": not arguments.float32,
+            "jit_compile": True,
             "batches": path,
             "most": arguments.kernels,
         }

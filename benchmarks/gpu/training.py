@@ -10,10 +10,10 @@ float32, with dropout 0.1, label smoothing 0.1 and Adam. This package runs plain
 the device already. A round is one pass over the batches. Ids are made up (see
 `peers/corpus.py`) or come from a text: `--text source.txt target.txt`.
 
-With less than 6 minutes it has two shapes and two rounds of 40 steps. Each round is
-printed as soon as it is known; the table at the end has every program, and says why one
-was left out. Programs prepare side by side where there are processors for it: `--only`
-gives the first step of one alone.
+With less than 6 minutes it has one shape, sentences of about 28 tokens, and two rounds
+of 40 steps. Each round is printed as soon as it is known; the table at the end has
+every program, and says why one was left out. Programs prepare side by side where there
+are processors for it: `--only` gives the first step of one alone.
 
 Prints, of each program: target tokens a second, padding not counted, the median over
 rounds; the ratio to the fastest peer, the median of the rounds' ratios; MFU (`mfu.py`)
@@ -39,7 +39,7 @@ from turns import take_turns
 
 from gpu import mfu
 from gpu import processes
-from gpu.environments import JAX
+from gpu.environments import JAX_TRAINING
 from gpu.environments import TENSORFLOW
 from gpu.environments import TORCH
 from gpu.environments import at_once
@@ -52,22 +52,22 @@ from gpu.report import print_table
 from gpu.report import write_json
 
 _KEY = "tokens_per_second"
-_XLA = {"jit_compile": True}
+_COMPILE = {"jit_compile": True}
 _MATRIX = "matrix product"
 _COMPILED = {"compiled": True}
 
 #: `{name: (program, variant, environment, what it needs)}`
 PROGRAMS = {
-    "ours, JAX": ("ours", {}, JAX, ["jax"]),
-    "ours, PyTorch": ("ours", {}, TORCH, ["torch"]),
-    "ours, TensorFlow": ("ours", _XLA, TENSORFLOW, ["tensorflow"]),
+    "ours, JAX": ("ours", {}, JAX_TRAINING, ["jax"]),
+    "ours, PyTorch": ("ours", _COMPILE, TORCH, ["torch"]),
+    "ours, TensorFlow": ("ours", _COMPILE, TENSORFLOW, ["tensorflow"]),
     "ours, TensorFlow, MirroredStrategy": (
         "ours",
         {"mirrored": True},
         TENSORFLOW,
         ["tensorflow"],
     ),
-    "JAX by hand": ("jax_loop", {}, JAX, ["jax"]),
+    "JAX by hand": ("jax_loop", {}, JAX_TRAINING, ["jax"]),
     "torch.nn.Transformer compiled": ("torch_nn", _COMPILED, TORCH, ["torch"]),
     "Hugging Face Marian compiled": (
         "marian",
@@ -83,7 +83,8 @@ FULL = {
     "steps": 100,
     "buckets": 8,
 }
-SHORT = {**FULL, "steps": 40, "buckets": 2}
+#: One shape to compile, and sentences of nearly its length.
+SHORT = {**FULL, "steps": 40, "buckets": 1, "lengths": (28, 2, 31)}
 TOY = {"vocabulary_size": 100, "batch_tokens": 300, "steps": 2, "buckets": 1}
 _MATRIX_SIZE = 8192
 
@@ -181,7 +182,7 @@ def make_programs(arguments, settings, path):
             command = ["-m", "peers.train", program, json.dumps(options | variant)]
             programs.append(Program(name, command, environment | kept))
     command = ["-m", "peers.matrix_rate", settings["matrix_size"]]
-    return [*programs, Program(_MATRIX, command, JAX)], faults
+    return [*programs, Program(_MATRIX, command, JAX_TRAINING)], faults
 
 
 def report(settings, found, faults, flops, peak, rate):

@@ -15,6 +15,7 @@ import numpy as np
 from keras_transformer.data import Tokenizer
 from keras_transformer.data import read_lines
 from keras_transformer.data.batching import TokenBatches
+from keras_transformer.data.buckets import GPU_SIZES_MULTIPLE_OF
 from keras_transformer.data.token_rows import EncodedPairs
 from keras_transformer.data.token_rows import TokenRows
 from peers.batches import END
@@ -30,7 +31,15 @@ def main():
     np.savez(path, *[array for batch in cut(**options) for array in batch])
 
 
-def cut(vocabulary_size, batch_tokens, steps, buckets, text=None, seed=1):
+def cut(
+    vocabulary_size,
+    batch_tokens,
+    steps,
+    buckets,
+    text=None,
+    seed=1,
+    lengths=(MEAN, DEVIATION, LONGEST),
+):
     """About `steps` batches (source, target, labels), in the order of an epoch.
 
     Args:
@@ -40,13 +49,15 @@ def cut(vocabulary_size, batch_tokens, steps, buckets, text=None, seed=1):
         buckets: the most shapes.
         text: the files of source and target; None: ids are made up.
         seed: of ids and order.
+        lengths: mean, deviation and the most tokens of those that are made up.
     """
-    pairs = round(steps * batch_tokens / (MEAN + 3))  # a twelfth is padding
+    pairs = round(steps * batch_tokens / (lengths[0] + 3))  # a twelfth is padding
     if text:
         found = _encoded(text, vocabulary_size, pairs)
     else:
-        found = _made_up(vocabulary_size, pairs, np.random.default_rng(seed))
-    batches = TokenBatches(found, batch_tokens, max_buckets=buckets, seed=seed)
+        found = _made_up(vocabulary_size, pairs, np.random.default_rng(seed), *lengths)
+    sizes = {"max_buckets": buckets, "sizes_multiple_of": GPU_SIZES_MULTIPLE_OF}
+    batches = TokenBatches(found, batch_tokens, seed=seed, **sizes)
     for number in range(min(len(batches), steps)):
         inputs, labels, _ = batches[number]
         source, target = inputs["source"], inputs["target"]
@@ -56,14 +67,15 @@ def cut(vocabulary_size, batch_tokens, steps, buckets, text=None, seed=1):
         yield source, target, labels
 
 
-def _made_up(vocabulary_size, pairs, random):
-    shape = (MEAN / DEVIATION) ** 2
-    lengths = random.gamma(shape, MEAN / shape, pairs)
+def _made_up(vocabulary_size, pairs, random, mean, deviation, longest):
+    shape = (mean / deviation) ** 2
+    lengths = random.gamma(shape, mean / shape, pairs)
+    spread = min(_SPREAD, deviation / mean)
     targets, sources = (
-        np.clip(np.rint(values), 1, LONGEST).astype(int)
-        for values in (lengths, lengths * np.exp(random.normal(0, _SPREAD, pairs)))
+        np.clip(np.rint(values), 1, longest).astype(int)
+        for values in (lengths, lengths * np.exp(random.normal(0, spread, pairs)))
     )
-    powers = random.random((pairs, LONGEST))
+    powers = random.random((pairs, longest))
     ids = 3 + np.floor((vocabulary_size - 3) ** powers).astype(np.int32)
     rows = [
         [row[:length] for row, length in zip(ids, sizes, strict=True)]

@@ -70,6 +70,8 @@ loaded here, and no other module names a framework.
   use besides seed generators, as a uint8 array; empty where there is none. An invalid
   array raises a RuntimeError.
 * `chunk_tokens()`: the best number of tokens per chunk of that loss, on this device.
+* `product_multiple()`: of which number the sizes of large matrix products should be
+  multiples, on this device.
 * `traces_training`: whether `train_step` itself traces the steps of a model whose
   `traces_steps` says so, instead of Keras' `jit_compile`.
 * `of_numpy(values)`: what to assign to a variable for an array of
@@ -110,6 +112,7 @@ of_numpy = _backend.of_numpy
 on_device = _backend.on_device
 on_gpu = _backend.on_gpu
 peak_memory = _backend.peak_memory
+product_multiple = _backend.product_multiple
 random_bytes = _backend.random_bytes
 random_state = _backend.random_state
 recomputed = _backend.recomputed

@@ -22,6 +22,7 @@ from keras_transformer.backends.programs import kept
 from keras_transformer.backends.random_words import random_words
 from keras_transformer.backends.random_words import row_places
 from keras_transformer.backends.steps import GPU_CHUNK_TOKENS
+from keras_transformer.backends.steps import GPU_PRODUCT_MULTIPLE
 from keras_transformer.backends.steps import Rows
 from keras_transformer.backends.steps import added
 from keras_transformer.backends.steps import divided
@@ -136,6 +137,10 @@ def on_gpu() -> bool:
 
 def chunk_tokens() -> int:
     return GPU_CHUNK_TOKENS if on_gpu() else 512
+
+
+def product_multiple() -> int:
+    return GPU_PRODUCT_MULTIPLE if on_gpu() else 1
 
 
 def top_k(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:

@@ -17,6 +17,10 @@ from keras_transformer.tensors import Tensor
 #: hundreds of tokens.
 GPU_CHUNK_TOKENS = 2048
 
+#: `product_multiple` on a GPU. For other sizes XLA copies a matrix into a larger one
+#: before each product with it (on an H100, of 37 000 rows into 37 024).
+GPU_PRODUCT_MULTIPLE = 64
+
 
 class Rows(NamedTuple):
     """The rows of a batch in one part of a step: numbers, or tensors.

@@ -24,6 +24,7 @@ from keras_transformer.backends.chunked_top_k import chunked
 from keras_transformer.backends.programs import FirstAlone
 from keras_transformer.backends.programs import kept
 from keras_transformer.backends.steps import GPU_CHUNK_TOKENS
+from keras_transformer.backends.steps import GPU_PRODUCT_MULTIPLE
 from keras_transformer.backends.steps import Rows
 from keras_transformer.backends.steps import added
 from keras_transformer.backends.steps import caught_gradients
@@ -143,6 +144,10 @@ def on_gpu() -> bool:
 
 def chunk_tokens() -> int:
     return GPU_CHUNK_TOKENS if on_gpu() else 512
+
+
+def product_multiple() -> int:
+    return GPU_PRODUCT_MULTIPLE if on_gpu() else 1
 
 
 @chunked

@@ -8,6 +8,7 @@ import functools
 import itertools
 import math
 import threading
+import warnings
 from collections.abc import Callable
 from collections.abc import Iterator
 from typing import Any
@@ -28,6 +29,7 @@ from keras_transformer.backends.random_words import random_words
 from keras_transformer.backends.random_words import row_places
 from keras_transformer.backends.random_words import signed
 from keras_transformer.backends.steps import GPU_CHUNK_TOKENS
+from keras_transformer.backends.steps import GPU_PRODUCT_MULTIPLE
 from keras_transformer.backends.steps import Rows
 from keras_transformer.backends.steps import added
 from keras_transformer.backends.steps import caught_gradients
@@ -35,6 +37,8 @@ from keras_transformer.backends.steps import divided
 from keras_transformer.backends.steps import drawing
 from keras_transformer.backends.steps import drawn_rows
 from keras_transformer.backends.torch_distribution import distributions  # noqa: F401
+from keras_transformer.backends.torch_graphs import RECORDERS
+from keras_transformer.backends.torch_graphs import RecordedSteps
 from keras_transformer.backends.torch_steps import TracedSteps
 from keras_transformer.backends.torch_tracing import trace
 from keras_transformer.tensors import Shape
@@ -109,22 +113,60 @@ def _as_program(bodies: Callable[..., Any], options: Any) -> Iterator[None]:
 
 
 class _Body:
-    """The body of a loop: eager in its first steps, then traced."""
+    """The steps of a loop: eager at first, then those of a traced graph.
+
+    On a GPU that graph is recorded as a CUDA graph.
+    """
 
     def __init__(self) -> None:
         self._steps = 0
-        self._traced: Callable[..., Tensors] | None = None
+        self._traced: Callable[..., tuple[Tensors, Tensor]] | None = None
+        self._recorded: RecordedSteps | None = None
 
-    def __call__(
-        self, body: Callable[..., Tensors], state: Tensors, constants: Tensors
+    def run(
+        self,
+        condition: Callable[[Tensors], Tensor],
+        body: Callable[[Tensors, Tensors], Tensors],
+        state: Tensors,
+        constants: Tensors,
     ) -> Tensors:
-        enough = self._steps >= EAGER_STEPS or _expected_steps.get() >= _MANY_STEPS
-        if self._traced is None and enough:
-            # On copies: the body writes into its caches.
-            copies = pytree.tree_map(torch.clone, (state, constants))
-            self._traced = trace(body, *copies)
-        self._steps += 1
-        return (self._traced or body)(state, constants)
+        """The state after the last step, from one that needs a step."""
+
+        def step(state: Tensors, constants: Tensors) -> tuple[Tensors, Tensor]:
+            state = body(state, constants)
+            return state, condition(state)
+
+        going: Any = True
+        while going:
+            if self._traced is None and self._is_worth_it():
+                self._trace(step, state, constants)
+            if self._recorded is not None:
+                return self._recorded.run(state, constants)
+            self._steps += 1
+            state, going = (self._traced or step)(state, constants)
+        return state
+
+    def _is_worth_it(self) -> bool:
+        return self._steps >= EAGER_STEPS or _expected_steps.get() >= _MANY_STEPS
+
+    def _trace(
+        self, step: Callable[..., Any], state: Tensors, constants: Tensors
+    ) -> None:
+        # On copies: the body writes into its caches.
+        state, constants = pytree.tree_map(torch.clone, (state, constants))
+        self._traced = trace(step, state, constants)
+        devices = {tensor.device for tensor in pytree.tree_leaves((state, constants))}
+        record = RECORDERS.get(devices.pop().type)
+        if record is None or devices:
+            return
+        try:
+            self._recorded = RecordedSteps(self._traced, state, constants, record)
+        except RuntimeError as error:
+            warnings.warn(
+                f"the steps of a search could not be recorded as a CUDA graph, and run "
+                f"one kernel at a time: {error}",
+                stacklevel=2,
+            )
 
 
 def concrete(tensor: Tensor) -> np.ndarray | None:
@@ -153,10 +195,8 @@ def loop(
     constants = pytree.tree_map(torch.Tensor.contiguous, constants)
     flat, structure = pytree.tree_flatten((state, constants))
     shapes = tuple((tensor.shape, tensor.dtype, tensor.device) for tensor in flat)
-    step = bodies(next(numbers), options, structure, shapes)
-    while condition(state):
-        state = step(body, state, constants)
-    return state
+    steps = bodies(next(numbers), options, structure, shapes)
+    return steps.run(condition, body, state, constants) if condition(state) else state
 
 
 def scan(
@@ -189,8 +229,30 @@ def chunk_tokens() -> int:
     return GPU_CHUNK_TOKENS if on_gpu() else 1024
 
 
+def product_multiple() -> int:
+    return GPU_PRODUCT_MULTIPLE if on_gpu() else 1
+
+
 def top_k(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    if scores.device.type != "cpu":
+        return _top_k_of_keys(scores, k)
     return _top_k(scores, k)
+
+
+def _top_k_of_keys(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """Of integers that hold a score and its index: no two are equal.
+
+    Nothing here depends on values, for which the host would wait. On a processor it is
+    several times slower than `_top_k`.
+    """
+    size = scores.shape[-1]
+    bits = (scores.float() + 0.0).view(torch.int32)  # -0.0 becomes 0.0
+    ordered = bits ^ ((bits >> 31) & 0x7FFFFFFF)  # the order of the scores
+    places = torch.arange(size - 1, -1, -1, device=scores.device)
+    keys = (ordered.long() << 32) | places
+    keys = torch.topk(keys, k, dim=-1).values
+    indices = size - 1 - (keys & 0xFFFFFFFF)
+    return scores.gather(-1, indices), indices.int()
 
 
 # A custom operation: it branches on values, which a trace cannot.

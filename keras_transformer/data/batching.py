@@ -95,6 +95,8 @@ class TokenBatches(keras.utils.PyDataset):
         max_buckets: the maximum number of shapes.
         rows_multiple_of: the number of devices that share a batch, times their
             micro-batches; rows of padding fill up a remainder.
+        sizes_multiple_of: of which number S and T are multiples, and rows, where there
+            are many: 8 on a GPU, which is slow for other sizes.
         pad_id: the padding id. Default, as for `start_id` and `end_id`: that of the
             tokenizer, where `encode_pairs` made the pairs, otherwise 0, 1 and 2.
         start_id: the first id of the decoder's input.
@@ -157,6 +159,7 @@ class TokenBatches(keras.utils.PyDataset):
         seed: int = 1,
         max_buckets: int = 8,
         rows_multiple_of: int = 1,
+        sizes_multiple_of: int = 1,
         pad_id: int | None = None,
         start_id: int | None = None,
         end_id: int | None = None,
@@ -179,11 +182,13 @@ class TokenBatches(keras.utils.PyDataset):
             batch_source_tokens=batch_source_tokens,
             max_buckets=max_buckets,
             rows_multiple_of=rows_multiple_of,
+            sizes_multiple_of=sizes_multiple_of,
         )
         self.pairs = pairs
         self.shuffle = shuffle
         self.seed = seed
         self.rows_multiple_of = rows_multiple_of
+        self.sizes_multiple_of = sizes_multiple_of
         self.rule = rule
         ids = _special_ids(pairs, pad_id=pad_id, start_id=start_id, end_id=end_id)
         self.special_ids, self.pad_id = ids, ids["pad_id"]
@@ -352,6 +357,7 @@ class TokenBatches(keras.utils.PyDataset):
             max_buckets,
             self.rows_multiple_of if self.rule == 1 else 1,
             batch_source_tokens,
+            self.sizes_multiple_of,
         )
 
     def _batch(self, pairs: EncodedPairs, shape: Shape, tokens: int) -> Batch:

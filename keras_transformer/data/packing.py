@@ -14,6 +14,7 @@ from keras_transformer.data.batching import Batch
 from keras_transformer.data.batching import TokenBatches
 from keras_transformer.data.buckets import BatchPlan
 from keras_transformer.data.buckets import Stratum
+from keras_transformer.data.buckets import unit_of_rows
 from keras_transformer.data.token_rows import EncodedPairs
 from keras_transformer.data.token_rows import TokenRows
 from keras_transformer.errors import InputError
@@ -135,12 +136,14 @@ class PackedBatches(TokenBatches):
         self._members = TokenRows.concatenate(members)
         total = sum(stratum.slots for stratum in strata)
         rows = min(max(batch_tokens // self.length, 1), total)
-        batches = -(-total // rows)
+        unit = unit_of_rows(rows, self.sizes_multiple_of)
+        batches = -(-total // (rows // unit * unit))
+        rows = -(-total // (batches * unit)) * unit
         return BatchPlan(
             strata=[strata],
             cuts=np.arange(batches + 1) * total // batches,
             buckets=np.zeros(batches, int),
-            shapes=[(-(-total // batches), self.length, self.length)],
+            shapes=[(rows, self.length, self.length)],
         )
 
     @property

@@ -92,6 +92,7 @@ class TokenEmbedding(Kernels):
             initializer=initializer(
                 of_embeddings(self.embeddings_initializer, self.hidden_dim)
             ),
+            autocast=False,  # see `_lookup`
         )
         self.bias = None
         if self.use_bias:
@@ -113,7 +114,7 @@ class TokenEmbedding(Kernels):
             vectors = vectors / ops.expand_dims(scales, -1)
             vectors = ops.cast(vectors, self.compute_dtype)
         else:
-            vectors = ops.take(self._matrix(), ids, axis=0)
+            vectors = self._lookup(ids)
         return vectors * math.sqrt(self.hidden_dim) if self.scale else vectors
 
     def _logits(self, hidden: Tensor) -> Tensor:
@@ -122,7 +123,7 @@ class TokenEmbedding(Kernels):
             kernel = ops.transpose(self.embeddings)
             logits = int8_product(hidden, kernel, self.embeddings_scale)
         else:
-            logits = ops.matmul(hidden, ops.transpose(self._matrix()))
+            logits = ops.matmul(hidden, ops.transpose(self.matrix("embeddings")))
         logits = ops.cast(logits, "float32")
         if self.bias is None:
             return logits
@@ -130,9 +131,19 @@ class TokenEmbedding(Kernels):
         # single row that costs a transposed copy of the whole matrix on a CPU.
         return logits - ops.negative(ops.cast(self.bias, "float32"))
 
-    def _matrix(self) -> Tensor:
+    def _lookup(self, ids: Tensor) -> Tensor:
+        """The rows of the ids, (..., D) in the compute dtype.
+
+        Rows are taken before they are rounded to the compute dtype: their gradients are
+        then summed in float32. In bfloat16 the sum of a frequent token, of some
+        thousand rows, would stop growing; and GPUs add to it far more slowly.
+        """
+        rows = ops.take(super().matrix("embeddings"), ids, axis=0)
+        return ops.cast(rows, self.compute_dtype)
+
+    def matrix(self, name: str) -> Tensor:
         """The embeddings (V, D) in the compute dtype."""
-        matrix = self.matrix("embeddings")
+        matrix = super().matrix(name)
         if keras.backend.standardize_dtype(matrix.dtype) == self.compute_dtype:
             return matrix
         return ops.cast(matrix, self.compute_dtype)

@@ -25,6 +25,9 @@ from keras_transformer.tensors import Tensors
 
 NUM_CHUNKS = 8  # where the number of tokens is not known
 
+#: The logit of an entry that is no entry: finite, so that differences are numbers.
+_IMPOSSIBLE = -1e9
+
 
 class Teacher(NamedTuple):
     """The distributions of a teacher, as the linear layer that they come from.
@@ -59,20 +62,52 @@ def pairs_in_chunks(*tensors: tuple[Tensor, int]) -> list[Tensor]:
         (1, 2 M, ...) each, where M is rounded up to fill the chunks.
     """
     num_tokens, num_chunks = _count(tensors[0][0])
+    missing = _missing(num_tokens // 2, num_chunks)
     length = ops.shape(tensors[0][0])[1]
     arranged = []
     for tensor, filler in tensors:
         rest = tensor.shape[2:]
         pairs = ops.swapaxes(ops.reshape(tensor, (-1, 2, length, *rest)), 0, 1)
         halves = [
-            _fill_up(
-                ops.reshape(half, (-1, *rest)), -(num_tokens // 2) % num_chunks, filler
-            )
+            _fill_up(ops.reshape(half, (-1, *rest)), missing, filler)
             for half in (pairs[0], pairs[1])
         ]
         halves = [ops.reshape(half, (num_chunks, -1, *rest)) for half in halves]
         arranged.append(ops.reshape(ops.concatenate(halves, axis=1), (1, -1, *rest)))
     return arranged
+
+
+class _Output(NamedTuple):
+    """The linear layer, with as many entries as products on this device like.
+
+    Those that are added to the V of the vocabulary have no probability.
+    """
+
+    matrix: Tensor  # (V or more, D)
+    bias: Tensor | None  # (V or more,)
+    mean_row: Tensor  # (D,), of the V, in float32
+    mean_bias: Tensor | float  # of the V
+    vocabulary_size: int
+
+    @classmethod
+    def of(cls, matrix: Tensor, bias: Tensor | None) -> _Output:
+        vocabulary_size = matrix.shape[0]
+        mean_row = ops.mean(ops.cast(matrix, "float32"), axis=0)
+        mean_bias = 0.0 if bias is None else ops.mean(bias)
+        matrix, bias = _enlarged(matrix, bias)
+        return cls(matrix, bias, mean_row, mean_bias, vocabulary_size)
+
+
+def _enlarged(matrix: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor | None]:
+    """See `_Output`."""
+    vocabulary_size = matrix.shape[0]
+    missing = -vocabulary_size % backends.product_multiple()
+    if not missing:
+        return matrix, bias
+    if bias is None:
+        bias = ops.zeros((vocabulary_size,), "float32")
+    matrix = ops.pad(matrix, [[0, missing], [0, 0]])
+    return matrix, ops.pad(bias, [[0, missing]], constant_values=_IMPOSSIBLE)
 
 
 class FusedCrossEntropy:
@@ -94,6 +129,9 @@ class FusedCrossEntropy:
         teacher: Teacher | None = None,
     ) -> None:
         self.teacher = teacher
+        if teacher is not None:
+            matrix, bias = _enlarged(teacher.matrix, teacher.bias)
+            self.teacher = teacher._replace(matrix=matrix, bias=bias)
         self.r_drop = r_drop
         self.simcut = simcut
         self.labels = labels
@@ -104,10 +142,10 @@ class FusedCrossEntropy:
     def sums(
         self, hidden: Tensor, matrix: Tensor, bias: Tensor | None = None
     ) -> Tensor:
-        means = _means(matrix, bias)
+        output = _Output.of(matrix, bias)
 
         def step(sums: Tensor, chunk: tuple[Tensor, ...]) -> tuple[Tensor, Any]:
-            return sums + self._forward(chunk, matrix, bias, means)[0], ()
+            return sums + self._forward(chunk, output)[0], ()
 
         chunks, _ = self._chunks(hidden)
         return backends.scan(step, ops.zeros((4,), "float32"), chunks)[0]
@@ -122,13 +160,13 @@ class FusedCrossEntropy:
         after the product, where they have D entries, not V.
         """
         vocabulary_size = matrix.shape[0]
-        means = _means(matrix, bias)
+        output = _Output.of(matrix, bias)
         chunks, num_tokens = self._chunks(hidden)
 
         def step(carry: Tensors, chunk: tuple[Tensor, ...]) -> tuple[Tensors, Tensor]:
             sums, matrix_gradient, bias_gradient = carry
             states, _, weights = chunk[:3]
-            added, unnormalized, total = self._forward(chunk, matrix, bias, means)
+            added, unnormalized, total = self._forward(chunk, output)
             sums = sums + added
             scale = ops.expand_dims(weights / total, -1)  # (M / C, 1)
             if bias is not None:
@@ -138,17 +176,18 @@ class FusedCrossEntropy:
             matrix_gradient = matrix_gradient + ops.cast(
                 ops.matmul(ops.transpose(unnormalized), scale * states), "float32"
             )
-            states_gradient = scale * ops.matmul(unnormalized, matrix)
+            states_gradient = scale * ops.matmul(unnormalized, output.matrix)
             return (sums, matrix_gradient, bias_gradient), states_gradient
 
         carry = (
             ops.zeros((4,), "float32"),
-            ops.zeros(matrix.shape, "float32"),
-            ops.zeros((vocabulary_size,) if bias is not None else (), "float32"),
+            ops.zeros(output.matrix.shape, "float32"),
+            ops.zeros(output.matrix.shape[:1] if bias is not None else (), "float32"),
         )
         (sums, matrix_gradient, bias_gradient), states_gradient = backends.scan(
             step, carry, chunks
         )
+        matrix_gradient = matrix_gradient[:vocabulary_size]
         states, labels, weights = chunks[:3]
         if self.simcut:
             weights = weights * _is_first(weights)
@@ -159,7 +198,7 @@ class FusedCrossEntropy:
         )
         weights = ops.expand_dims(weights, -1)  # (M, 1)
         labels = rows_of_labels(labels, self.pad_id, vocabulary_size)
-        target = self._target(matrix, means[0], labels)
+        target = self._target(matrix, output.mean_row, labels)
         hidden_gradient = ops.reshape(states_gradient, ops.shape(states))
         hidden_gradient = hidden_gradient - ops.cast(weights, matrix.dtype) * target
         hidden_gradient = ops.reshape(hidden_gradient[:num_tokens], ops.shape(hidden))
@@ -168,7 +207,7 @@ class FusedCrossEntropy:
         gradients = [hidden_gradient, ops.cast(matrix_gradient, matrix.dtype)]
         if bias is not None:
             sums_of_bias = self._target_sums(matrix, weights[:, 0], labels)
-            gradients.append(bias_gradient - sums_of_bias)
+            gradients.append(bias_gradient[:vocabulary_size] - sums_of_bias)
 
         def gradient(
             *arguments: Tensor, upstream: Tensor | None = None
@@ -195,9 +234,7 @@ class FusedCrossEntropy:
     def _forward(
         self,
         chunk: tuple[Tensor, ...],
-        matrix: Tensor,
-        bias: Tensor,
-        means: tuple[Tensor, Tensor],
+        output: _Output,
     ) -> tuple[Tensor, Tensor, Tensor]:
         """The sums of a chunk; p t (M / C, V) and t (M / C,).
 
@@ -208,20 +245,21 @@ class FusedCrossEntropy:
         a teacher of weight w, the gradient is p - (1 - w) ((1 - ε) one-hot + ε / V).
         """
         states, labels, weights = chunk[:3]
-        logits = ops.cast(ops.matmul(states, ops.transpose(matrix)), "float32")
-        logits = logits if bias is None else logits + bias
+        logits = ops.matmul(states, ops.transpose(output.matrix))
+        logits = ops.cast(logits, "float32")
+        logits = logits if output.bias is None else logits + output.bias
         highest = ops.max(logits, axis=-1, keepdims=True)
         exponentials = backends.exp_of_difference(logits, highest)
         total = ops.sum(exponentials, axis=-1)
         highest = ops.squeeze(highest, -1)
         # The mean over the vocabulary, without another pass over the logits.
-        mean_row, mean_bias = means
-        mean = ops.sum(ops.cast(states, "float32") * mean_row, axis=-1) + mean_bias
+        mean = ops.sum(ops.cast(states, "float32") * output.mean_row, axis=-1)
+        rows = rows_of_labels(labels, self.pad_id, output.vocabulary_size)
         losses, log_likelihoods, right = token_terms(
-            label_scores(logits, rows_of_labels(labels, self.pad_id, matrix.shape[0])),
+            label_scores(logits, rows),
             highest,
             highest + ops.log(total),
-            mean,
+            mean + output.mean_bias,
             self.label_smoothing,
         )
         unnormalized = exponentials
@@ -254,6 +292,8 @@ class FusedCrossEntropy:
     def _chunks(self, hidden: Tensor) -> tuple[tuple[Tensor, ...], int | Tensor]:
         """((C, M/C, D), (C, M/C), (C, M/C)) with padding of weight 0, and M.
 
+        M/C is a multiple of what products on this device like.
+
         The states of a teacher are a fourth, (C, M/C, D).
         """
         num_tokens, num_chunks = _count(hidden)
@@ -267,7 +307,7 @@ class FusedCrossEntropy:
             states = self.teacher.hidden
             tensors.append((ops.reshape(states, (-1, states.shape[-1])), 0))
         for tensor, filler in tensors:
-            tensor = _fill_up(tensor, -num_tokens % num_chunks, filler)
+            tensor = _fill_up(tensor, _missing(num_tokens, num_chunks), filler)
             shape = (num_chunks, -1, *tensor.shape[1:])
             chunks.append(ops.reshape(tensor, shape))
         return tuple(chunks), num_tokens
@@ -280,6 +320,11 @@ def _count(hidden: Tensor) -> tuple[int | Tensor, int]:
         return rows * length, NUM_CHUNKS
     num_tokens = math.prod(hidden.shape[:2])
     return num_tokens, math.ceil(num_tokens / backends.chunk_tokens())
+
+
+def _missing(num_tokens: int | Tensor, num_chunks: int) -> int | Tensor:
+    """How many tokens are to be added, so that each chunk is a `product_multiple`."""
+    return -num_tokens % (num_chunks * backends.product_multiple())
 
 
 def _fill_up(tensor: Tensor, count: int | Tensor, filler: float) -> Tensor:
@@ -372,9 +417,3 @@ def _is_first(tensor: Tensor) -> Tensor:
     count = ops.shape(tensor)[-1]
     places = ops.arange(0, count, dtype="int32")
     return ops.cast(ops.less(places, count // 2), "float32")
-
-
-def _means(matrix: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
-    """The mean row (D,) and bias () over the vocabulary, in float32."""
-    mean_row = ops.mean(ops.cast(matrix, "float32"), axis=0)
-    return mean_row, 0.0 if bias is None else ops.mean(bias)

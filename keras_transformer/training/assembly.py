@@ -11,11 +11,13 @@ from collections.abc import Mapping
 from typing import Any
 from typing import NamedTuple
 
+from keras_transformer import backends
 from keras_transformer import learned_metrics
 from keras_transformer.backends.distribution import Distribution
 from keras_transformer.backends.random_seed import set_random_seed
 from keras_transformer.config.languages import Languages
 from keras_transformer.data.batching import TokenBatches
+from keras_transformer.data.buckets import GPU_SIZES_MULTIPLE_OF
 from keras_transformer.data.encoding import encode_pairs
 from keras_transformer.data.packing import PackedBatches
 from keras_transformer.data.parallel_text import ParallelText
@@ -88,6 +90,7 @@ def build_parts(
     options: dict[str, Any] = {
         "rows_multiple_of": distribution.num_replicas * training.micro_batches,
         "source_end": config.model["source_end"],
+        "sizes_multiple_of": batch_rule.sizes_multiple_of(config.output),
         "rule": rule,
         "augment": text.augment,
         "span_corruption": text.span_corruption,
@@ -211,7 +214,9 @@ def _keep_batches(
     shares = distribution.num_replicas, config.training.micro_batches
     if not path.exists():
         is_under_way = run_folder.has_weights(config.output)
-        run_folder.write(path, batch_rule.new_record(is_under_way, *shares))
+        multiple = GPU_SIZES_MULTIPLE_OF if backends.on_gpu() else 1
+        record = batch_rule.new_record(is_under_way, *shares, multiple)
+        run_folder.write(path, record)
     batch_rule.tell_changes(config.output, *shares, say)
 
 
@@ -262,6 +267,7 @@ def _validation(
             rows_multiple_of=distribution.num_replicas,
             source_end=config.model["source_end"],
             batch_source_tokens=config.data.batch_source_tokens,
+            sizes_multiple_of=batch_rule.sizes_multiple_of(config.output),
             rule=batch_rule.batch_rule(config.output),
             **common_special_ids(tokenizers),
         )

@@ -81,7 +81,6 @@ def gpu(monkeypatch):
     monkeypatch.setattr(keras.src.backend.torch.numpy, "repeat", repeat)
     monkeypatch.setattr(keras.src.backend.torch.math, "segment_sum", segment_sum)
     monkeypatch.setattr(backends, "loop", loop)
-    monkeypatch.setattr(backend, "EAGER_STEPS", 1)
 
     @contextlib.contextmanager
     def on_gpu():
@@ -109,14 +108,19 @@ def segment_sum(data, segment_ids, num_segments, sorted=False):
 
 
 def loop(condition, body, state, constants):
-    """`backends.loop`, which cannot ask a fake tensor whether to go on."""
-    left = iter(range(STEPS))
+    """`backends.loop`: a step as it is, and one that is traced.
 
-    def limited(state):
-        assert_on_gpu(condition(state))
-        return next(left, None) is not None
+    A fake tensor cannot say whether to go on.
+    """
 
-    return backend.loop(limited, body, state, constants)
+    def step(state, constants):
+        state = body(state, constants)
+        return state, condition(state)
+
+    for function in (step, backend.trace(step, state, constants)):
+        state, going = function(state, constants)
+        assert_on_gpu(going)
+    return state
 
 
 def move(variables):

@@ -65,3 +65,24 @@ def test_what_is_impossible_comes_last(size):
     values, indices = backends.top_k(ops.convert_to_tensor(scores), 6)
     assert ops.convert_to_numpy(indices)[:, :3].tolist() == [[11, 14, 5]] * 3
     assert np.isneginf(ops.convert_to_numpy(values)[:, 3:]).all()
+
+
+@pytest.mark.skipif(keras.backend.backend() != "torch", reason="PyTorch on a GPU")
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+def test_keys_of_scores_and_places_give_the_same(dtype):
+    """What GPUs sort, since it needs no look at the values."""
+    from keras_transformer.backends import torch as backend
+
+    rng = np.random.default_rng(0)
+    for scores in (
+        rng.integers(-3, 4, (5, 3, 130)).astype("float32"),
+        rng.normal(size=(4, 700)).astype("float32"),
+        np.where(rng.random((6, 50)) < 0.5, -np.inf, 1.0).astype("float32"),
+        np.where(rng.random((6, 50)) < 0.5, -0.0, 0.0).astype("float32"),
+    ):
+        tensor = ops.convert_to_tensor(scores, dtype)
+        values, indices = backend._top_k_of_keys(tensor, 9)
+        _, expected = stable_top_k(ops.convert_to_numpy(tensor.float()), 9)
+        np.testing.assert_array_equal(indices, expected)
+        assert values.dtype == tensor.dtype
+        assert values.equal(tensor.gather(-1, indices.long()))

@@ -168,6 +168,28 @@ def test_without_tcmalloc_it_takes_the_settings_of_glibc(restarts, monkeypatch):
     assert f"mmap_threshold={8 * 2**30}" in environment["GLIBC_TUNABLES"]
 
 
+@pytest.mark.parametrize(
+    ("plugin", "flags", "expected"),
+    [
+        ("jax_cuda13_plugin", None, "--xla_gpu_enable_triton_gemm=false"),
+        ("jax_cuda12_plugin", "--a=1", "--a=1 --xla_gpu_enable_triton_gemm=false"),
+        ("jax_cuda12_plugin", "--xla_gpu_enable_triton_gemm=true", None),
+        ("another", None, None),
+    ],
+)
+def test_training_on_a_gpu_takes_the_products_of_cublas(
+    monkeypatch, plugin, flags, expected
+):
+    monkeypatch.setenv("XLA_FLAGS", flags or "")
+    if flags is None:
+        monkeypatch.delenv("XLA_FLAGS")
+    monkeypatch.setattr(backend, "_is_installed", lambda name: name == plugin)
+    backend._choose_products("torch")
+    assert os.environ.get("XLA_FLAGS") == flags
+    backend._choose_products("jax")
+    assert os.environ.get("XLA_FLAGS") == (expected or flags)
+
+
 @pytest.mark.parametrize("value", ["done", "never", None])
 def test_only_the_entry_of_the_program_allows_a_restart(value, restarts, monkeypatch):
     monkeypatch.delenv(allocator.RESTART)

@@ -29,6 +29,7 @@ PAD, START, END = 0, 1, 2
         {"shuffle": False},
         {"max_buckets": 1},
         {"rows_multiple_of": 7},
+        {"sizes_multiple_of": 8},
         {"batch_tokens": 17},
         {"batch_tokens": 1_000_000},
         {"source_end": False},
@@ -140,6 +141,22 @@ def long_sources(count):
 
 
 @no_backend
+@no_backend
+@pytest.mark.parametrize("max_buckets", [1, 3, 8])
+def test_sizes_are_multiples_of_what_a_gpu_prefers(max_buckets):
+    pairs = random_pairs(4000)
+    tokens = 3000
+    plain = TokenBatches(pairs, tokens, max_buckets=max_buckets)
+    batches = TokenBatches(pairs, tokens, max_buckets=max_buckets, sizes_multiple_of=8)
+    for rows, S, T in batches.shapes:
+        assert (S % 8, T % 8) == (0, 0)
+        assert rows < 64 or rows % 8 == 0
+        assert rows * T <= tokens
+    assert batches.num_tokens == plain.num_tokens
+    seen = sum(int((batches[i][1] != 0).sum()) for i in range(len(batches)))
+    assert seen == batches.num_tokens
+
+
 def test_the_source_of_a_batch_is_bounded_as_the_target_is():
     pairs = long_sources(2000)
     for options, bound in (({}, 512), ({"batch_source_tokens": 2000}, 2000)):

@@ -10,6 +10,7 @@ from keras import ops
 
 from keras_transformer.layers import AttentionBias
 from keras_transformer.layers import TokenEmbedding
+from reference import autodiff
 from reference.sizes import BATCH
 from reference.sizes import HIDDEN_DIM
 from reference.sizes import TARGET_LENGTH
@@ -141,3 +142,17 @@ def test_the_logits_of_one_row_copy_no_matrix(request):
     program = jax.jit(search).lower(state, hidden).compile().as_text()
     assert "dot(" in program
     assert not re.findall(r"ROOT \S+ = f32\[64,97\]\S* copy\(.*", program)
+
+
+@pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16", "mixed_float16"])
+def test_the_gradient_of_a_frequent_token_is_summed_in_float32(policy):
+    """Of a sum of ones, bfloat16 would not get beyond 256."""
+    layer = TokenEmbedding(5, 4, scale=False, dtype=policy)
+    layer.build()
+    ids = np.repeat(np.array([[1, 3]], "int32"), [3000, 7], axis=1)
+
+    def total():
+        return ops.sum(ops.cast(layer(ops.convert_to_tensor(ids)), "float32"))
+
+    (gradient,) = autodiff.of_variables(total, layer.trainable_variables)
+    np.testing.assert_array_equal(gradient[:, 0], [0, 3000, 0, 7, 0])

@@ -93,17 +93,19 @@ def fused(temperature, training=True):
 
 
 @pytest.mark.parametrize(
-    ("use_bias", "temperature", "chunk_tokens"),
+    ("use_bias", "temperature", "chunk_tokens", "multiple"),
     [
-        (True, 2.0, 22),  # chunks with a remainder
-        on_one_backend(False, 1.0, 512),  # one chunk
-        on_one_backend(True, 1.0, 14),  # chunks without a remainder
+        (True, 2.0, 22, 1),  # chunks with a remainder
+        on_one_backend(False, 1.0, 512, 1),  # one chunk
+        on_one_backend(True, 1.0, 14, 1),  # chunks without a remainder
+        on_one_backend(False, 2.0, 16, 8),  # sizes as on a GPU
     ],
 )
 def test_loss_and_gradients_are_those_of_the_definition(
-    monkeypatch, use_bias, temperature, chunk_tokens
+    monkeypatch, use_bias, temperature, chunk_tokens, multiple
 ):
     monkeypatch.setattr(backends, "chunk_tokens", lambda: chunk_tokens)
+    monkeypatch.setattr(backends, "product_multiple", lambda: multiple)
     arrays = [HIDDEN, MATRIX, *([BIAS] if use_bias else [])]
     (value, statistics), found = autodiff.of_tensors(fused(temperature), arrays)
     (expected, _), wanted = autodiff.of_tensors(plain(temperature), arrays)

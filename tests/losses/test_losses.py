@@ -246,13 +246,21 @@ def both(loss, weights, use_bias, dtype="float32"):
 
 @pytest.mark.parametrize("use_bias", [on_one_backend(False), True])
 @pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["mean", "weights"])
-@pytest.mark.parametrize("chunk_tokens", [on_one_backend(512), 11, on_one_backend(7)])
+@pytest.mark.parametrize(
+    ("chunk_tokens", "multiple"),
+    [
+        on_one_backend(512, 1),  # one chunk
+        (11, 1),  # chunks with a remainder
+        on_one_backend(7, 1),  # chunks without
+        on_one_backend(16, 8),  # sizes as on a GPU, of all but hidden states
+    ],
+)
 def test_fused_loss_and_gradients_are_the_plain_ones(
-    monkeypatch, chunk_tokens, weights, use_bias
+    monkeypatch, chunk_tokens, multiple, weights, use_bias
 ):
-    """One chunk; chunks with a remainder; chunks without."""
     assert (NUM_TOKENS % 11, NUM_TOKENS % 7) == (2, 0)
     monkeypatch.setattr(backends, "chunk_tokens", lambda: chunk_tokens)
+    monkeypatch.setattr(backends, "product_multiple", lambda: multiple)
     expected, found = both(LabelSmoothedCrossEntropy(0.1), weights, use_bias)
     for got, wanted in zip(
         keras.tree.flatten(found[0]), keras.tree.flatten(expected[0]), strict=True

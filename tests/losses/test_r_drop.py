@@ -74,13 +74,21 @@ def fused(hidden, matrix, bias=None, weights=WEIGHTS):
 
 
 @pytest.mark.parametrize("use_bias", [on_one_backend(False), True])
-@pytest.mark.parametrize("chunk_tokens", [on_one_backend(512), 22, on_one_backend(14)])
+@pytest.mark.parametrize(
+    ("chunk_tokens", "multiple"),
+    [
+        on_one_backend(512, 1),  # one chunk
+        (22, 1),  # chunks with a remainder
+        on_one_backend(14, 1),  # chunks without
+        on_one_backend(16, 8),  # sizes as on a GPU, of all but hidden states
+    ],
+)
 def test_loss_and_gradients_are_those_of_the_definition(
-    monkeypatch, chunk_tokens, use_bias
+    monkeypatch, chunk_tokens, multiple, use_bias
 ):
-    """One chunk; chunks with a remainder; chunks without."""
     assert (NUM_TOKENS % 11, NUM_TOKENS % 7) == (2, 0)
     monkeypatch.setattr(backends, "chunk_tokens", lambda: chunk_tokens)
+    monkeypatch.setattr(backends, "product_multiple", lambda: multiple)
     arrays = [HIDDEN, MATRIX, *([BIAS] if use_bias else [])]
     (value, statistics), found = autodiff.of_tensors(fused, arrays)
     (expected, _), wanted = autodiff.of_tensors(plain, arrays)

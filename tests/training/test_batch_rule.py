@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from keras_transformer import backends
 from keras_transformer.backends.distribution import Distribution
 from keras_transformer.data.batching import RULE
 from keras_transformer.data.tokenizer import Tokenizer
@@ -33,7 +34,8 @@ def begun(config_file):
 
 def test_another_number_of_devices_is_said(config_file, begun):
     record = json.loads((begun / "batches.json").read_text())
-    assert record == {"rule": RULE, "devices": 1, "micro_batches": 1}
+    shares = {"devices": 1, "micro_batches": 1}
+    assert record == {"rule": RULE, **shares, "sizes_multiple_of": 1}
     config = load_config(config_file, ["training.steps=2"])
     alone, told = parts_of(config)
     assert not any("begun" in text for text in told)
@@ -44,6 +46,17 @@ def test_another_number_of_devices_is_said(config_file, begun):
     ) in told
     assert len(many.batches) == len(alone.batches)
     assert all(rows % 4 == 0 for rows, _, _ in many.batches.shapes)
+
+
+def test_sizes_of_batches_stay_those_of_the_device_that_began(config_file, monkeypatch):
+    config = load_config(config_file, ["training.steps=2"])
+    with monkeypatch.context() as context:
+        context.setattr(backends, "on_gpu", lambda: True)
+        train(config)
+        begun, _ = parts_of(config)
+    assert all(S % 8 == T % 8 == 0 for _, S, T in begun.batches.shapes)
+    continued, _ = parts_of(config)
+    assert continued.batches.shapes == begun.batches.shapes
 
 
 def test_devices_and_micro_batches_of_a_run_may_change(config_file, begun):

@@ -28,8 +28,9 @@ from jax._src.cudnn import fused_attention_stablehlo as cudnn  # noqa: E402
 
 from keras_transformer.backends import jax as backend  # noqa: E402
 
-#: More tokens than a chunk of the loss has, and no axis of the model as long as these.
-BATCH, LENGTH, VOCABULARY = 64, 64, 1009
+#: More tokens than a chunk of the loss has, and no axis of the model as long as these;
+#: a vocabulary that the loss need not enlarge.
+BATCH, LENGTH, VOCABULARY = 64, 64, 1088
 SIZES = {"hidden_dim": 32, "intermediate_dim": 48, "num_heads": 4, "head_dim": None}
 SIZES |= {"value_dim": None, "vocabulary_size": VOCABULARY, "num_encoder_layers": 1}
 SIZES |= {"num_decoder_layers": 1, "max_sequence_length": 2 * LENGTH}

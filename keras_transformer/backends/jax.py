@@ -34,6 +34,7 @@ from keras_transformer.tensors import Shape
 from keras_transformer.tensors import Tensor
 from keras_transformer.tensors import Tensors
 
+compiles_scans = True
 traces_training = False
 hoists_invariants = True
 untracked = frozenset({"_jax_state"})

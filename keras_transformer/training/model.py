@@ -70,13 +70,18 @@ def compiled_model(
         jit_compile=training.jit_compile,
     )
     model.micro_batches = training.micro_batches
-    if training.remat:
-        if not hasattr(model, "rematerializes"):
+    for key, attribute in (
+        ("remat", "rematerializes"),
+        ("scan_layers", "scans_layers"),
+    ):
+        if not getattr(training, key):
+            continue
+        if not hasattr(model, attribute):
             raise InputError(
-                f"training.remat is for model.kind transformer, and this run's is "
-                f"{model.config.kind}; set training.remat to false"
+                f"training.{key} is for model.kind transformer, and this run's is "
+                f"{model.config.kind}; set training.{key} to false"
             )
-        model.rematerializes = True
+        setattr(model, attribute, True)
     if config.data.packing is not None:
         _pack(model)
     optimizer.build(model.trainable_variables)

@@ -141,6 +141,34 @@ def prepared(programs, clock, at_once=1):
     return list(itertools.compress(programs, ready))
 
 
+def warm(programs, jobs_of, clock):
+    """Has the programs prepare for all of their jobs, side by side.
+
+    Each is told its jobs with `"prepare": true`, before any clock runs. A program that
+    fails, or is not done in most of the time, is removed from the list.
+
+    Args:
+        programs: those that are ready.
+        jobs_of: what a program will be told to do, a list.
+        clock: of the whole benchmark.
+    """
+
+    def told(program):
+        for job in jobs_of(program):
+            if program.work({**job, "prepare": True}, clock.left(_PREPARING)) is None:
+                return False
+        return True
+
+    with concurrent.futures.ThreadPoolExecutor(max(len(programs), 1)) as pool:
+        done = list(pool.map(told, programs))
+    for program, is_done in zip(list(programs), done, strict=True):
+        if not is_done:
+            programs.remove(program)
+            program.end()
+            program.fault = "not prepared in time"
+            print(f"{program.name}: {program.fault}, left out", file=sys.stderr)
+
+
 def play(programs, rounds, clock, job=None, tell=None):
     """`{name: [numbers of each round]}` of the programs that did all rounds.
 

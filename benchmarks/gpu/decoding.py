@@ -14,9 +14,11 @@ evenly spread over the lengths. Beams beyond the first do not count as output.
 Sentences are those of the embedded phrasebook or of `--source`, in the pieces of
 `--tokenizer` or of one that is made of them.
 
-With less than 6 minutes there are batches of 1, 64 and 256, at most 8 of each, and one
-round. Each setting is printed as soon as it is known, and what was left out, with the
-reason.
+Programs prepare for all settings side by side, before any of them is measured.
+
+With less than 6 minutes there are batches of 1, 64 and 256, at most 8 of each, of
+sentences of 17 to 32 tokens, and one round. Each setting is printed as soon as it is
+known, and what was left out, with the reason.
 
 This package runs the search that `Translator` runs. Marian runs its `generate`, as it
 comes, and, where it compiles one (greedy search), with a cache of fixed size and a
@@ -44,6 +46,7 @@ from turns import median
 from turns import play
 from turns import prepared
 from turns import ratio
+from turns import warm
 
 from gpu import cublas
 from gpu import processes
@@ -128,6 +131,15 @@ def main():
             write_inputs(folder, settings)
             made, faults = make_programs(arguments, settings, folder, short)
             programs = prepared(made, clock, at_once())
+            warm(
+                programs,
+                lambda program: [
+                    job_of(*jobs[name])
+                    for name in absent
+                    if takes_part(program, jobs[name][1])
+                ],
+                clock,
+            )
             faults |= {program.name: program.fault for program in made if program.fault}
         for name in absent:
             found = measure(programs, rounds, clock, *jobs[name])
@@ -188,6 +200,7 @@ def make_programs(arguments, settings, folder, short):
         "sentences": str(Path(folder, "sentences.json")),
         "seconds": arguments.seconds,
         "most_batches": 8 if short else 32,  # of a text in a pass
+        "one_length": short,
     }
     programs, faults = [], {}
     for name in chosen(PROGRAMS, arguments.only):
@@ -206,13 +219,22 @@ def make_programs(arguments, settings, folder, short):
     return programs, faults
 
 
+def job_of(batch, beam_size):
+    """What a program of `peers.decode` is told."""
+    return {"batch": batch, "beam_size": beam_size}
+
+
+def takes_part(program, beam_size):
+    """Whether a program has such a search: Marian compiles a greedy one alone."""
+    return beam_size == 1 or program.name != _GREEDY
+
+
 def measure(programs, rounds, clock, batch, beam_size):
     """The rounds of each program, without the ids that it has found."""
     if not clock.lasts():
         return {}
-    playing = [p for p in programs if beam_size == 1 or p.name != _GREEDY]
-    job = {"batch": batch, "beam_size": beam_size}
-    found = play(list(playing), rounds, clock, job)
+    playing = [program for program in programs if takes_part(program, beam_size)]
+    found = play(playing, rounds, clock, job_of(batch, beam_size))
     programs[:] = [p for p in programs if p.process.poll() is None]
     for rows in found.values():
         for row in rows:

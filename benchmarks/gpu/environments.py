@@ -19,8 +19,8 @@ OURS = {"ours, JAX": JAX_TRAINING, "ours, PyTorch": TORCH}
 
 #: With fewer minutes a program has fewer shapes, settings and rounds.
 _SHORT = 6
-#: Processors that a program needs to prepare at its own pace.
-_PROCESSORS = 4
+#: Processors that a program needs to prepare nearly at its own pace.
+_PROCESSORS = 2
 
 
 def is_short(minutes):

@@ -24,6 +24,8 @@ def main():
     seconds, path = options.pop("seconds"), options.pop("sentences", None)
     most = options.pop("most_batches", None)
     sentences = path and json.loads(Path(path).read_text(encoding="utf-8"))
+    if options.pop("one_length", False):
+        sentences = [ids for ids in sentences if LENGTH // 2 < len(ids) <= LENGTH]
     # `decode(rows, length, beam_size)` returns the ids of each translation.
     decode = importlib.import_module(f"peers.{name}").decoder(**options)
     ready = set()
@@ -50,6 +52,8 @@ def main():
             for _ in range(2):  # the first compiles
                 once(batches, beam_size)
             ready.add((batch, beam_size))
+        if job.get("prepare"):
+            return {}
         total, start = 0, time.perf_counter()
         while not total or time.perf_counter() - start < seconds:
             found, tokens = once(batches, beam_size)

@@ -284,6 +284,35 @@ def test_programs_prepare_side_by_side_and_say_why_one_is_left_out(capsys):
     assert "refuses: no card, left out" in capsys.readouterr().err
 
 
+#: A child that keeps what it was told, and fails at the number 3.
+TOLD = (
+    "from turns import serve\n"
+    "told = []\n"
+    "def work(job):\n"
+    "    told.append(job)\n"
+    "    return {'told': told, 'fails': 1 / (3 - job['number'])}\n"
+    "serve(work)"
+)
+
+
+@pytest.mark.no_backend
+def test_programs_are_told_all_their_jobs_before_they_are_measured(capsys):
+    programs = [turns.Program(name, ["-c", TOLD], {}) for name in ("works", "fails")]
+    ready = turns.prepared(programs, turns.Clock(1), at_once=2)
+    numbers = {"works": (1, 2), "fails": (1, 3)}
+    turns.warm(
+        ready,
+        lambda program: [{"number": number} for number in numbers[program.name]],
+        turns.Clock(1),
+    )
+    assert [program.name for program in ready] == ["works"]
+    assert programs[1].fault == "not prepared in time"
+    found = ready[0].work({"number": 1})
+    ready[0].end()
+    told = [{"number": number, "prepare": True} for number in (1, 2)]
+    assert found["told"] == [*told, {"number": 1}]
+
+
 @pytest.mark.no_backend
 def test_what_is_not_installed_is_a_row_with_the_reason(monkeypatch, capsys):
     monkeypatch.setattr(environments, "installed", lambda *names: False)

@@ -21,8 +21,6 @@ loaded here, and no other module names a framework.
 * `scan(step, carry, chunks)`: `carry, output = step(carry, chunk)` along the first
   axis; returns the last carry and the stacked outputs. Each step's temporaries are
   freed before the next.
-* `compiles_scans`: whether a compiled program has such a step once, and not for each
-  chunk.
 * `update_cache(cache, update, position)`: `cache` (..., L * n, K) with `update`
   (..., n, K) written as its n entries from `position` * n on.
 * `to_numpy(variable)`: a copy of its whole value, also where devices share it.
@@ -97,7 +95,6 @@ _backend = importlib.import_module(f"{__name__}.{name}")
 
 chunk_tokens = _backend.chunk_tokens
 compile = _backend.compile
-compiles_scans = _backend.compiles_scans
 concrete = _backend.concrete
 distributions = _backend.distributions
 exp_of_difference = _backend.exp_of_difference

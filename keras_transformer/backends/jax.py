@@ -34,7 +34,6 @@ from keras_transformer.tensors import Shape
 from keras_transformer.tensors import Tensor
 from keras_transformer.tensors import Tensors
 
-compiles_scans = True
 traces_training = False
 hoists_invariants = True
 untracked = frozenset({"_jax_state"})

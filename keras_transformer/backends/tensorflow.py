@@ -45,7 +45,6 @@ from keras_transformer.tensors import Tensors
 # Whether the traced function will be compiled by XLA.
 _by_xla = contextvars.ContextVar("by_xla", default=False)
 
-compiles_scans = False
 traces_training = False
 hoists_invariants = False  # an exported program may run without XLA
 untracked = frozenset[str]()

@@ -67,7 +67,6 @@ _program: contextvars.ContextVar[Any] = contextvars.ContextVar("program", defaul
 # too.
 _running = threading.RLock()
 
-compiles_scans = False
 traces_training = True
 hoists_invariants = False
 untracked = frozenset[str]()

@@ -36,8 +36,6 @@ from keras_transformer.models.contract import StepOutput
 from keras_transformer.models.positions import position_layer
 from keras_transformer.models.positions import position_module
 from keras_transformer.models.rematerialization import rematerialized
-from keras_transformer.models.scanned_blocks import can_scan
-from keras_transformer.models.scanned_blocks import scanned
 from keras_transformer.models.shared_layers import cross_attention_bias
 from keras_transformer.models.shared_layers import embeddings
 from keras_transformer.models.translation_model import TranslationModel
@@ -91,9 +89,6 @@ class Transformer(TranslationModel):
     #: Rematerialization: whether the backward pass computes each block again, for the
     #: memory of one block; no file keeps it.
     rematerializes = False
-    #: Scan over layers: whether a training step on JAX has one loop over equal blocks,
-    #: which compiles one block and not all of them; no file keeps it.
-    scans_layers = False
     _packs_rows = False
 
     @classmethod
@@ -459,11 +454,6 @@ class Transformer(TranslationModel):
             return rematerialized(block, *inputs, **arguments)
         return block(*inputs, **arguments, training=training)
 
-    def _scans(self, blocks: Sequence[Any], training: bool | None) -> bool:
-        """Whether a step has one loop over these blocks."""
-        wanted = self.scans_layers and training and backends.compiles_scans
-        return bool(wanted) and can_scan(blocks)
-
     def _embed(
         self, side: str, ids: Tensor, training: bool | None = None, **position: Any
     ) -> Tensor:
@@ -519,18 +509,15 @@ class Transformer(TranslationModel):
         training: bool | None = None,
     ) -> tuple[Tensor, list[Tensor]]:
         """The output of all encoder blocks, and the attention weights of each."""
-        weights: list[Tensor] = []
-        options = {
-            **limits,
-            "return_attention_weights": return_attention_weights,
-            "training": training,
-        }
-        stack = self.encoder_blocks
-        if not return_attention_weights and self._scans(stack, training):
-            hidden = scanned(self._run, stack, hidden, **options)
-            stack = []
-        for block in stack:
-            results = self._run(block, hidden, **options)
+        weights = []
+        for block in self.encoder_blocks:
+            results = self._run(
+                block,
+                hidden,
+                **limits,
+                return_attention_weights=return_attention_weights,
+                training=training,
+            )
             if return_attention_weights:
                 hidden, block_weights = results
                 weights.append(block_weights)
@@ -557,22 +544,19 @@ class Transformer(TranslationModel):
             `contract.Decoded`, and the new caches or an empty list.
         """
         new_caches, self_weights, cross_weights = [], [], []
-        options = {
-            "attention_bias": bias,
-            **cross_limits,
-            "position": position,
-            "return_attention_weights": return_attention_weights,
-            "use_causal_mask": bias is None,
-            "training": training,
-        }
-        stack = self.decoder_blocks
-        if not return_attention_weights and self._scans(stack, training):
-            inputs = [(memory,) for memory in memories]
-            hidden = scanned(self._run, stack, hidden, inputs, cache=None, **options)
-            stack = []
-        for index, block in enumerate(stack):
-            cache = None if caches is None else caches[index]
-            results = self._run(block, hidden, memories[index], cache=cache, **options)
+        for index, block in enumerate(self.decoder_blocks):
+            results = self._run(
+                block,
+                hidden,
+                memories[index],
+                attention_bias=bias,
+                **cross_limits,
+                cache=None if caches is None else caches[index],
+                position=position,
+                return_attention_weights=return_attention_weights,
+                use_causal_mask=bias is None,
+                training=training,
+            )
             hidden, *others = results if isinstance(results, tuple) else (results,)
             if caches is not None:
                 new_caches.append(others.pop(0))

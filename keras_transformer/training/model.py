@@ -70,18 +70,13 @@ def compiled_model(
         jit_compile=training.jit_compile,
     )
     model.micro_batches = training.micro_batches
-    for key, attribute in (
-        ("remat", "rematerializes"),
-        ("scan_layers", "scans_layers"),
-    ):
-        if not getattr(training, key):
-            continue
-        if not hasattr(model, attribute):
+    if training.remat:
+        if not hasattr(model, "rematerializes"):
             raise InputError(
-                f"training.{key} is for model.kind transformer, and this run's is "
-                f"{model.config.kind}; set training.{key} to false"
+                f"training.remat is for model.kind transformer, and this run's is "
+                f"{model.config.kind}; set training.remat to false"
             )
-        setattr(model, attribute, True)
+        model.rematerializes = True
     if config.data.packing is not None:
         _pack(model)
     optimizer.build(model.trainable_variables)

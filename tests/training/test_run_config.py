@@ -65,7 +65,6 @@ def test_every_key_but_the_texts_has_the_default_of_the_paper(load):
         "clip_norm": None,
         "micro_batches": 1,
         "remat": False,
-        "scan_layers": False,
         "freeze": (),
         "validate_every": 1000,
         "checkpoint_every": 1000,

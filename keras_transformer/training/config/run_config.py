@@ -57,7 +57,7 @@ _TEXTS = re.compile(
 #: How a run is watched, what it keeps and delivers, and what fits into memory; no step
 #: depends on it.
 _BOOKKEEPING = re.compile(
-    r"training\.(keep_\w+|\w+_every|patience|average_\w+|remat|scan_layers|callbacks)"
+    r"training\.(keep_\w+|\w+_every|patience|average_\w+|remat|callbacks)"
     r"|evaluation\..*"
 )
 

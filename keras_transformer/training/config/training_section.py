@@ -219,10 +219,6 @@ class TrainingSection(Section):
     """Rematerialization (activation checkpointing): the backward pass computes each
     block of a Transformer again, for the memory of one block instead of all; the result
     is the same."""
-    scan_layers: bool = False
-    """Scan over layers, on JAX: the training step has one loop over equal blocks of a
-    Transformer, and compiles one block instead of all; the result is the same. On other
-    backends it changes nothing."""
     freeze: Annotated[tuple[Part, ...], pydantic.BeforeValidator(_as_tuple)] = ()
     """Frozen parts of the model, which do not learn."""
     lora: LoraSection | None = None

@@ -11,6 +11,7 @@ from keras_transformer.losses import LabelSmoothedCrossEntropy
 from keras_transformer.training import NegativeLogLikelihood
 from reference import autodiff
 from reference import models
+from reference.marks import chunks_of_pairs
 from reference.marks import on_one_backend
 from reference.numpy_layers import softmax
 from reference.numpy_transformer import cross_entropy
@@ -74,15 +75,7 @@ def fused(hidden, matrix, bias=None, weights=WEIGHTS):
 
 
 @pytest.mark.parametrize("use_bias", [on_one_backend(False), True])
-@pytest.mark.parametrize(
-    ("chunk_tokens", "multiple"),
-    [
-        on_one_backend(512, 1),  # one chunk
-        (22, 1),  # chunks with a remainder
-        on_one_backend(14, 1),  # chunks without
-        on_one_backend(16, 8),  # sizes as on a GPU, of all but hidden states
-    ],
-)
+@chunks_of_pairs
 def test_loss_and_gradients_are_those_of_the_definition(
     monkeypatch, chunk_tokens, multiple, use_bias
 ):

@@ -1,4 +1,4 @@
-"""The conventions of five toolkits on one corpus: loss and BLEU of equal sizes.
+"""The conventions of five toolkits on one corpus: nll and BLEU of equal sizes.
 
     python tutorials/configs/prepare.py multi30k
     KERAS_BACKEND=torch python benchmarks/conventions.py [NAME ...]
@@ -67,9 +67,9 @@ def trained(name: str, text: Path, output: Path, changes: list[str]) -> Path:
 
 
 def row(name: str, text: Path, folder: Path) -> str:
-    """Learning rate, loss and BLEU of a run that is done."""
+    """Learning rate, validation nll and BLEU of a run that is done."""
     lines = (folder / "logs" / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-    last = [line for line in map(json.loads, lines) if "val_loss" in line][-1]
+    last = [line for line in map(json.loads, lines) if "val_nll" in line][-1]
     hypotheses = (folder / "test.hypotheses.txt").read_text(encoding="utf-8")
     references = (text / "test_2016_flickr.de").read_text(encoding="utf-8")
     cased, uncased = (
@@ -81,7 +81,7 @@ def row(name: str, text: Path, folder: Path) -> str:
         )[0].score
         for lowercase in (False, True)
     )
-    rate, loss = f"{last['learning_rate']:.2e}", f"{last['val_loss']:.3f}"
+    rate, loss = f"{last['learning_rate']:.2e}", f"{last['val_nll']:.3f}"
     return ROW.format(name, rate, loss, f"{cased:.1f}", f"{uncased:.1f}")
 
 
@@ -97,7 +97,7 @@ def main() -> None:
     rows = []
     for name in arguments.names:
         rows.append(row(name, text, trained(name, text, output, arguments.changes)))
-        heads = ("learning rate", "validation loss", "BLEU cased", "BLEU uncased")
+        heads = ("learning rate", "validation nll", "BLEU cased", "BLEU uncased")
         print(ROW.format("conventions", *heads))
         print(ROW.format("---", *["---"] * len(heads)))
         print("\n".join(rows), flush=True)

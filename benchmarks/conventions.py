@@ -81,8 +81,8 @@ def row(name: str, text: Path, folder: Path) -> str:
         )[0].score
         for lowercase in (False, True)
     )
-    rate, loss = f"{last['learning_rate']:.2e}", f"{last['val_nll']:.3f}"
-    return ROW.format(name, rate, loss, f"{cased:.1f}", f"{uncased:.1f}")
+    rate, nll = f"{last['learning_rate']:.2e}", f"{last['val_nll']:.3f}"
+    return ROW.format(name, rate, nll, f"{cased:.1f}", f"{uncased:.1f}")
 
 
 def main() -> None:

@@ -223,7 +223,7 @@ print(f"{hits / total:.1%} of the target's tokens are right, sentinels included"
 # A model of the same size learns 100, 200 or 400 judged sentences for 300 steps, in
 # three ways: from scratch, from all weights of the gap filler, or from those of its
 # embeddings and its encoder alone, with a new decoder. Two seeds each, which also draw
-# the examples. The 500 sentences of the test are none of those in any training.
+# the examples. The 500 sentences of the test are in none of these trainings.
 
 # %%
 STARTS = {  # which weights of the gap filler are kept
@@ -370,6 +370,9 @@ for start in STARTS:
 # worse beginning than random ones: its decoder has learned to write a word or two that
 # fit, and to read little of the source. With its encoder alone, translation is a little
 # behind, and the task of few examples is far ahead, here too.
+#
+# Read `sensible` as a comparison of the three alone: unlike above, the translations and
+# `grammatical` may hold right sentences of its test, though never its answers.
 
 # %%
 if not FAST:

@@ -34,6 +34,7 @@ from pathlib import Path
 
 from peers.batches import SIZES
 from turns import chosen
+from turns import compile_python
 from turns import machine
 
 HERE = Path(__file__).resolve().parent
@@ -62,6 +63,8 @@ def main():
     parser.add_argument("--caches", nargs="+", default=CACHES, choices=CACHES)
     parser.add_argument("--before", type=Path, help="a checkout of another version")
     arguments = parser.parse_args()
+    trees = [HERE.parent, *([arguments.before] if arguments.before else [])]
+    compile_python(*(tree / "keras_transformer" for tree in trees))
     print(machine())
     for preset in arguments.preset:
         with tempfile.TemporaryDirectory() as folder:

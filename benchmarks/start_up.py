@@ -18,6 +18,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from turns import compile_python
+
 BACKENDS = ("tensorflow", "jax", "torch")
 PROGRAM = [sys.executable, "-m", "keras_transformer.cli.main"]
 IMPORT = [sys.executable, "-c", "import keras"]
@@ -55,6 +57,7 @@ def main():
     parser.add_argument("--backends", nargs="+", choices=BACKENDS, default=BACKENDS)
     parser.add_argument("--rounds", type=int, default=5)
     arguments = parser.parse_args()
+    compile_python(Path(__file__).resolve().parent.parent / "keras_transformer")
     print("| backend | import keras | --help | translate | to the import |")
     print("|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:

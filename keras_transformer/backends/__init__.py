@@ -9,6 +9,7 @@ loaded here, and no other module names a framework.
   program per combination of shapes and options, without gradients. The model's weights
   may change between calls. `one_row` says that large matrices meet a single row, which
   affects only speed. Any number of threads may call it at once.
+* `compiles_loops`: whether each `loop` of a program takes time to compile.
 * `expecting(steps)`: a context in which the loops of a program make so many steps in
   all, as far as is known; a backend that compiles a loop late then does it at once.
 * `note_work(builds=False)`: called before a model is built (`builds`) or run. Raises a
@@ -80,6 +81,8 @@ loaded here, and no other module names a framework.
   that the system gives only when it is written.
 * `hoists_invariants`: whether compiled programs compute loop invariants once, before
   the loop.
+* `takes_one_buffer`: whether a training step takes the memory of all its temporaries as
+  one buffer, whose size depends on the shapes.
 * `untracked`: the attributes of a model that Keras sets anew at each training step with
   values of variables, among which there is nothing for Keras to find.
 * `use_cudnn`: the `use_cudnn` argument of Keras' recurrent layers with which they run
@@ -95,6 +98,7 @@ _backend = importlib.import_module(f"{__name__}.{name}")
 
 chunk_tokens = _backend.chunk_tokens
 compile = _backend.compile
+compiles_loops = _backend.compiles_loops
 concrete = _backend.concrete
 distributions = _backend.distributions
 exp_of_difference = _backend.exp_of_difference
@@ -120,6 +124,7 @@ restore_random_state = _backend.restore_random_state
 scan = _backend.scan
 sum_over_replicas = _backend.sum_over_replicas
 symbolic_build = _backend.symbolic_build
+takes_one_buffer = _backend.takes_one_buffer
 test_step = _backend.test_step
 to_numpy = _backend.to_numpy
 top_k = _backend.top_k

@@ -46,6 +46,23 @@ def _give_back() -> None:
     getattr(program, "malloc_trim", lambda _: None)(0)
 
 
+def free_heap_memory() -> int:
+    """The bytes that tcmalloc keeps for later use; 0 with another allocator."""
+    program = ctypes.CDLL(None)
+    if not hasattr(program, "MallocExtension_GetNumericProperty"):
+        return 0
+    size = ctypes.c_size_t()
+    name = b"tcmalloc.pageheap_free_bytes"
+    program.MallocExtension_GetNumericProperty(name, ctypes.byref(size))
+    return size.value
+
+
+def release_heap_memory() -> None:
+    """Returns the memory of `free_heap_memory` to the system."""
+    if free_heap_memory():
+        ctypes.CDLL(None).MallocExtension_ReleaseFreeMemory()
+
+
 def memory_limit() -> float:
     """The bytes available to this process: of the machine, or of its control group."""
     machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

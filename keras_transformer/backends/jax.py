@@ -35,7 +35,9 @@ from keras_transformer.tensors import Tensor
 from keras_transformer.tensors import Tensors
 
 traces_training = False
+compiles_loops = True
 hoists_invariants = True
+takes_one_buffer = True
 untracked = frozenset({"_jax_state"})
 use_cudnn = "auto"
 

@@ -46,7 +46,9 @@ from keras_transformer.tensors import Tensors
 _by_xla = contextvars.ContextVar("by_xla", default=False)
 
 traces_training = False
+compiles_loops = True
 hoists_invariants = False  # an exported program may run without XLA
+takes_one_buffer = False
 untracked = frozenset[str]()
 use_cudnn = False  # XLA, which compiles loops well, knows no cuDNN operations
 

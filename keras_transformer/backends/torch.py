@@ -68,7 +68,9 @@ _program: contextvars.ContextVar[Any] = contextvars.ContextVar("program", defaul
 _running = threading.RLock()
 
 traces_training = True
+compiles_loops = False
 hoists_invariants = False
+takes_one_buffer = False
 untracked = frozenset[str]()
 use_cudnn = "auto"
 

@@ -5,7 +5,10 @@ B batch, N active rows.
 
 from __future__ import annotations
 
+import contextlib
+import contextvars
 from collections.abc import Callable
+from collections.abc import Iterator
 from typing import Any
 
 from keras import ops
@@ -17,6 +20,21 @@ from keras_transformer.tensors import Tensors
 
 #: With fewer rows a step takes nearly as long, and each loop takes time to compile.
 MANY_ROWS = 32
+
+_is_whole = contextvars.ContextVar("is_whole", default=False)
+
+
+@contextlib.contextmanager
+def one_loop() -> Iterator[None]:
+    """A context in which a search is one loop, however many rows it has.
+
+    That compiles sooner and runs longer.
+    """
+    token = _is_whole.set(True)
+    try:
+        yield
+    finally:
+        _is_whole.reset(token)
 
 
 def search_loop(
@@ -31,7 +49,7 @@ def search_loop(
 
     Rows end at very different steps, and a finished row costs as much as any other. So
     for a large batch the loop ends once half of its rows are left, and another loop
-    continues with the state and constants of that half.
+    continues with the state and constants of that half. Not so within `one_loop()`.
 
     Args:
         body: `(state, constants) -> state`, which does not change finished rows, except
@@ -46,7 +64,8 @@ def search_loop(
     Returns:
         The final state, without its cache.
     """
-    divided = isinstance(rows, int) and rows >= MANY_ROWS
+    is_large = isinstance(rows, int) and rows >= MANY_ROWS
+    divided = is_large and not _is_whole.get()
     half = rows // 2 if divided else 0
 
     def condition(state: Any) -> Tensor:

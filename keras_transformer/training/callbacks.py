@@ -19,6 +19,7 @@ import keras
 import numpy as np
 
 from keras_transformer import backends
+from keras_transformer.backends import host_memory
 from keras_transformer.errors import InputError
 from keras_transformer.evaluation import evaluate
 from keras_transformer.training.report import say
@@ -311,6 +312,29 @@ class CompileTime(keras.callbacks.Callback):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+
+class ReleaseMemory(keras.callbacks.Callback):
+    """Returns memory to the system where a step leaves much of the heap free.
+
+    XLA takes the temporaries of a step as one buffer, whose size depends on the shapes
+    of the batch. What else is allocated comes to lie within the place of an earlier
+    buffer, and the next large one needs a new place. A heap that keeps its memory, see
+    `cli/allocator.py`, would in the end hold several such places: gigabytes at `base`.
+
+    Args:
+        limit: the bytes that the heap may keep; None: a sixteenth of the memory that
+            this process may use.
+    """
+
+    def __init__(self, limit: float | None = None) -> None:
+        super().__init__()
+        self.limit = host_memory.memory_limit() / 16 if limit is None else limit
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        # The buffer of the step that is under way is not free.
+        if host_memory.free_heap_memory() > self.limit:
+            host_memory.release_heap_memory()
 
 
 class UnreadLogs(keras.callbacks.CallbackList):

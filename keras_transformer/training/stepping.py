@@ -9,6 +9,7 @@ from keras_transformer import backends
 from keras_transformer.data.ahead import AheadBatches
 from keras_transformer.data.batching import TokenBatches
 from keras_transformer.training.callbacks import CompileTime
+from keras_transformer.training.callbacks import ReleaseMemory
 from keras_transformer.training.callbacks import UnreadLogs
 
 
@@ -40,6 +41,8 @@ def train_steps(
         if compiling is not None:
             compiling.shape_of = ahead.shapes.get
             callbacks = [compiling, *callbacks]
+        if backends.takes_one_buffer:
+            callbacks = [ReleaseMemory(), *callbacks]
         try:
             history = model.fit(
                 ahead,

@@ -27,6 +27,9 @@ from keras_transformer.data.batching import pad_rows
 from keras_transformer.decoding.logits_processors import FREE
 from keras_transformer.decoding.numbers import as_inputs
 from keras_transformer.decoding.sampling import sample_keys
+from keras_transformer.decoding.search_loop import MANY_ROWS
+from keras_transformer.decoding.search_loop import one_loop
+from keras_transformer.decoding.search_result import SearchResult
 from keras_transformer.decoding_options import OPTIONS
 from keras_transformer.errors import InputError
 from keras_transformer.models import Ensemble
@@ -126,13 +129,16 @@ class BatchSearch:
             shapes = plan.shared(shapes)
         else:  # few lines, whose user waits for them, or a server's set of shapes
             shapes = plan.own(shapes)
+        dropping = {
+            shape: fill_batches or plan.drops_rows(shape) for shape in set(shapes)
+        }
 
         def translate(job: tuple[np.ndarray, Shape]) -> list[list[IdHypothesis]]:
             rows, shape = job
             steps = shapes.count(shape) * (options.most_tokens or shape[1])
             with backends.expecting(steps):
-                found = self._translate([sentences[i] for i in rows], options, shape)
-                return list(found)
+                lines = [sentences[i] for i in rows]
+                return list(self._translate(lines, options, shape, dropping[shape]))
 
         jobs = list(zip(batches, shapes, strict=True))
         done = 0
@@ -169,7 +175,7 @@ class BatchSearch:
         for rows in dict.fromkeys([power_of_two(batch_size), 1]):
             for length in sorted(lengths):
                 (shape,) = plan.own([(rows, length)])
-                list(self._translate([sentence], options, shape))
+                list(self._translate([sentence], options, shape, drops_rows=False))
                 yield shape
 
     def score(
@@ -277,8 +283,18 @@ class BatchSearch:
         function = functools.partial(search, self.model)
         return backends.compile(function, self.model, one_row=True)
 
+    @functools.cached_property
+    def _search_in_one_loop(self) -> Callable[..., Any]:
+        return backends.compile(
+            functools.partial(_whole_search, self.model), self.model
+        )
+
     def _translate(
-        self, sentences: Sequence[Sentence], options: DecodingOptions, shape: Shape
+        self,
+        sentences: Sequence[Sentence],
+        options: DecodingOptions,
+        shape: Shape,
+        drops_rows: bool,
     ) -> Iterator[list[IdHypothesis]]:
         config = self.model.config
         rows, length = shape
@@ -299,8 +315,11 @@ class BatchSearch:
             inputs["numbers"] = tree.map_structure(ops.convert_to_tensor, numbers)
         arguments = (source, limits, *([inputs] if inputs else []))
         width = options.num_candidates if options.sampling else options.beam_size
-        is_one_row = rows * width == 1 and not self._is_small
-        run = self._search_one_row if is_one_row else self._search
+        run = self._search
+        if rows * width == 1 and not self._is_small:
+            run = self._search_one_row
+        elif rows >= MANY_ROWS and backends.compiles_loops and not drops_rows:
+            run = self._search_in_one_loop
         result = run(*arguments, length=L, options=program)
         parts = [ops.convert_to_numpy(part)[: len(sentences)] for part in result[:-1]]
         prefixes = ops.convert_to_numpy(result.prefix_log_probabilities)
@@ -427,6 +446,14 @@ class BatchSearch:
                     f"{sentence.name}: its prefix has {sentence.num_forced} tokens, "
                     f"but a translation may have only {longest}; shorten the prefix"
                 )
+
+
+def _whole_search(
+    model: TranslationModel | Ensemble, *arguments: Any, **options: Any
+) -> SearchResult:
+    """`search` without further loops for the rows that are left."""
+    with one_loop():
+        return search(model, *arguments, **options)
 
 
 def _program(options: DecodingOptions) -> DecodingOptions:

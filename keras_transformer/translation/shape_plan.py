@@ -9,6 +9,10 @@ from collections.abc import Sequence
 
 Shape = tuple[int, int]  # rows, source positions
 
+#: A search that drops finished rows, see `decoding.search_loop`, takes the time of a
+#: program more to compile, and a fifth less for text whose lengths differ.
+_PROGRAMS_UNTIL_DROPPING = 5
+
 
 class ShapePlan:
     """The shapes of one search's programs, chosen by what has been translated so far.
@@ -28,12 +32,14 @@ class ShapePlan:
         self._program_positions = program_positions
         self._needs: Counter[Shape] = Counter()  # how many batches so far, by shape
         self._compiled: set[Shape] = set()
+        self._searched: Counter[Shape] = Counter()  # positions so far, by program
         self._lock = threading.Lock()
 
     def own(self, shapes: Sequence[Shape]) -> list[Shape]:
         """The shapes themselves, noted as compiled."""
         with self._lock:
             self._compiled.update(shapes)
+            self._note(shapes)
         return list(shapes)
 
     def shared(self, shapes: Sequence[Shape]) -> list[Shape]:
@@ -53,7 +59,19 @@ class ShapePlan:
                 if best is None or savings[best] < self._program_positions:
                     break
                 self._compiled.add(best)
-            return [self._place(shape) or shape for shape in shapes]
+            places = [self._place(shape) or shape for shape in shapes]
+            self._note(places)
+            return places
+
+    def drops_rows(self, shape: Shape) -> bool:
+        """Whether the searches of a shape so far would pay for one that drops rows."""
+        least = _PROGRAMS_UNTIL_DROPPING * self._program_positions
+        with self._lock:
+            return self._searched[shape] >= least
+
+    def _note(self, shapes: Iterable[Shape]) -> None:
+        for shape in shapes:
+            self._searched[shape] += _positions(shape)
 
     def _saving(self, shape: Shape) -> int:
         """The positions that all batches so far would have spared with this shape."""

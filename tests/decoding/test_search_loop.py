@@ -12,6 +12,7 @@ from lattices import Weightless
 
 from keras_transformer import backends
 from keras_transformer.decoding.search_loop import MANY_ROWS
+from keras_transformer.decoding.search_loop import one_loop
 from keras_transformer.decoding.search_loop import search_loop
 
 LENGTH = 9
@@ -84,6 +85,21 @@ def test_each_row_takes_its_own_steps(rows, groups):
     found = sorted(set(seen), reverse=True)
     assert found == halves[: len(found)]  # the last half may be done from the start
     assert len(found) > 1 or len(halves) == 1
+
+
+def test_within_one_loop_all_rows_take_part_to_the_end():
+    seen, rows = [], 2 * MANY_ROWS
+    ends = np.arange(rows, dtype="int32") % LENGTH
+
+    def whole(ends, names):
+        with one_loop():
+            return run(ends, names, seen, 1)
+
+    state = backends.compile(whole, Weightless)(ends, np.ones((rows, 2), "int32"))
+    np.testing.assert_array_equal(ops.convert_to_numpy(state.done), True)
+    expected = ends * (ends + 1) // 2
+    np.testing.assert_array_equal(ops.convert_to_numpy(state.total)[:, 0], expected)
+    assert set(seen) == {rows}
 
 
 def test_rows_that_only_fill_a_batch_take_no_part():

@@ -40,3 +40,14 @@ def test_what_is_compiled_for_a_single_batch_is_used_by_jobs():
     assert plan.own([(1, 16)]) == [(1, 16)]
     job = [(64, 64), (64, 24), (1, 8), (1, 16)]
     assert plan.shared(job) == [(64, 64), (64, 32), (1, 8), (1, 16)]
+
+
+def test_rows_are_dropped_once_many_batches_were_searched():
+    plan = ShapePlan(program_positions=10_000)
+    assert not plan.drops_rows((64, 64))
+    plan.shared([(64, 64)] * 10 + [(64, 32)])  # 45,056 positions, padding included
+    assert not plan.drops_rows((64, 64))
+    plan.own([(64, 64)])
+    plan.own([(64, 64)])
+    assert plan.drops_rows((64, 64))
+    assert not plan.drops_rows((64, 32))

@@ -5,8 +5,11 @@ from pathlib import Path
 import pytest
 
 import keras_transformer as kt
+from keras_transformer import backends
 from keras_transformer.decoding import DecodingOptions
+from keras_transformer.decoding.search_loop import MANY_ROWS
 from keras_transformer.errors import InputError
+from keras_transformer.translation import shape_plan
 from keras_transformer.translation.batch_search import BatchSearch
 from keras_transformer.translation.batch_search import Sentence
 from keras_transformer.translation.static_shapes import power_of_two
@@ -162,6 +165,34 @@ def test_what_compile_has_made_serves_every_batch(translator, monkeypatch):
     translator.translate(lines[:1], **options)
     assert len(programs) == 3
     assert all(program in made for program in programs)
+
+
+def test_a_large_batch_is_one_loop_until_dropping_rows_pays(translator, monkeypatch):
+    searcher, names = BatchSearch(translator.model), []
+
+    def noted(name, search):
+        def run(*arguments, **options):
+            names.append(name)
+            return search(*arguments, **options)
+
+        return run
+
+    for name in ("_search", "_search_in_one_loop"):
+        monkeypatch.setattr(searcher, name, noted(name, getattr(searcher, name)))
+    count = MANY_ROWS * searcher._num_programs()
+    rows = translator.tokenizer.encode(lines_of(translator.tokenizer))
+    sentences = [Sentence(rows[i % len(rows)][: i + 1]) for i in range(count)]
+    options = DecodingOptions(beam_size=1, max_length=9)
+    first = searcher.translate(sentences, options, batch_size=count)
+    used = len(names)
+    filled = searcher.translate(sentences, options, count, fill_batches=True)
+    monkeypatch.setattr(shape_plan, "_PROGRAMS_UNTIL_DROPPING", 0)
+    dropping = searcher.translate(sentences, options, batch_size=count)
+    whole = "_search_in_one_loop" if backends.compiles_loops else "_search"
+    assert set(names[:used]) == {whole}
+    assert set(names[used:]) == {"_search"}
+    for found in (filled, dropping):
+        assert [row[0].ids for row in found] == [row[0].ids for row in first]
 
 
 def test_what_is_no_part_of_a_search_makes_no_program(translator, monkeypatch):

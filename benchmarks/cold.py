@@ -63,8 +63,7 @@ def main():
     parser.add_argument("--caches", nargs="+", default=CACHES, choices=CACHES)
     parser.add_argument("--before", type=Path, help="a checkout of another version")
     arguments = parser.parse_args()
-    trees = [HERE.parent, *([arguments.before] if arguments.before else [])]
-    compile_python(*(tree / "keras_transformer" for tree in trees))
+    compile_python(*filter(None, [HERE.parent, arguments.before]))
     print(machine())
     for preset in arguments.preset:
         with tempfile.TemporaryDirectory() as folder:

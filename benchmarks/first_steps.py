@@ -17,7 +17,6 @@ import argparse
 import itertools
 import os
 import re
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -26,6 +25,8 @@ from pathlib import Path
 
 from cold import BACKENDS
 from cold import CACHES
+from cold import ratio
+from cold import wall
 from turns import compile_python
 from turns import machine
 
@@ -43,7 +44,7 @@ def main():
     trees = {"ours": HERE.parent}
     if arguments.before:
         trees["before"] = arguments.before.resolve()
-    compile_python(*(tree / "keras_transformer" for tree in trees.values()))
+    compile_python(*trees.values())
     backends = arguments.backends or list(BACKENDS.values())
     found = {}
     for _, backend, (version, tree) in itertools.product(
@@ -52,7 +53,7 @@ def main():
         with tempfile.TemporaryDirectory() as cache:
             for caches in CACHES:
                 taken = seconds(arguments, tree, backend, cache)
-                found.setdefault((backend, caches, version), []).append(taken)
+                found.setdefault((backend, caches, version), []).append([taken])
     print(machine())
     print(
         "| backend | caches | seconds | before | ratio | n |\n|---|---|---|---|---|---|"
@@ -60,12 +61,8 @@ def main():
     for backend, caches in itertools.product(backends, CACHES):
         ours = found[backend, caches, "ours"]
         before = found.get((backend, caches, "before"))
-        ratio = "-"
-        if before:
-            pairs = zip(ours, before, strict=True)
-            ratio = f"{statistics.median(new / old for new, old in pairs):.2f}"
-        cells = [backend, caches, f"{statistics.median(ours):.1f}"]
-        cells += [f"{statistics.median(before):.1f}" if before else "-", ratio]
+        cells = [backend, caches, f"{wall(ours):.1f}"]
+        cells += [f"{wall(before):.1f}" if before else "-", ratio(ours, before)]
         print(f"| {' | '.join([*cells, str(len(ours))])} |", flush=True)
 
 

@@ -57,7 +57,7 @@ def main():
     parser.add_argument("--backends", nargs="+", choices=BACKENDS, default=BACKENDS)
     parser.add_argument("--rounds", type=int, default=5)
     arguments = parser.parse_args()
-    compile_python(Path(__file__).resolve().parent.parent / "keras_transformer")
+    compile_python(Path(__file__).resolve().parent.parent)
     print("| backend | import keras | --help | translate | to the import |")
     print("|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:

@@ -270,13 +270,14 @@ def by_speed(found, key):
     return sorted(found.items(), key=lambda item: -median(item[1], key))
 
 
-def compile_python(*folders):
+def compile_python(*trees):
     """Compiles what programs import, as installers do: else each start compiles it.
 
     Args:
-        folders: beside the installed packages.
+        trees: checkouts of the package, beside what is installed.
     """
-    folders = map(str, [*site.getsitepackages(), *folders])
+    packages = [tree / "keras_transformer" for tree in trees]
+    folders = map(str, [*site.getsitepackages(), *packages])
     command = [sys.executable, "-m", "compileall", "-q", "-j", "0", *folders]
     subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 

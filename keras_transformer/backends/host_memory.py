@@ -28,7 +28,7 @@ def peak_memory(function: Callable[[], Any]) -> int:
     With glibc or tcmalloc, free heap memory is returned to the system first.
     """
     if _RESET.exists():
-        _give_back()
+        give_back()
         _RESET.write_text("5")  # resets the peak
         function()
         status = _STATUS.read_text().splitlines()
@@ -40,7 +40,8 @@ def peak_memory(function: Callable[[], Any]) -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # macOS counts bytes
 
 
-def _give_back() -> None:
+def give_back() -> None:
+    """Returns free memory of the heap to the system."""
     program = ctypes.CDLL(None)
     getattr(program, "MallocExtension_ReleaseFreeMemory", lambda: None)()
     getattr(program, "malloc_trim", lambda _: None)(0)
@@ -55,12 +56,6 @@ def free_heap_memory() -> int:
     name = b"tcmalloc.pageheap_free_bytes"
     program.MallocExtension_GetNumericProperty(name, ctypes.byref(size))
     return size.value
-
-
-def release_heap_memory() -> None:
-    """Returns the memory of `free_heap_memory` to the system."""
-    if free_heap_memory():
-        ctypes.CDLL(None).MallocExtension_ReleaseFreeMemory()
 
 
 def memory_limit() -> float:

@@ -334,7 +334,7 @@ class ReleaseMemory(keras.callbacks.Callback):
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         # The buffer of the step that is under way is not free.
         if host_memory.free_heap_memory() > self.limit:
-            host_memory.release_heap_memory()
+            host_memory.give_back()
 
 
 class UnreadLogs(keras.callbacks.CallbackList):

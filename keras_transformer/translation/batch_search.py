@@ -173,10 +173,12 @@ class BatchSearch:
         lengths = {self._shape(1, length)[1] for length in range(1, longest + 1)}
         plan = self._plan(_program(options), options.most_tokens)
         for rows in dict.fromkeys([power_of_two(batch_size), 1]):
+            kinds = (False, True) if self._may_drop(rows) else (False,)
             for length in sorted(lengths):
                 (shape,) = plan.own([(rows, length)])
-                list(self._translate([sentence], options, shape, drops_rows=False))
-                yield shape
+                for drops_rows in kinds:
+                    list(self._translate([sentence], options, shape, drops_rows))
+                    yield shape
 
     def score(
         self,
@@ -283,6 +285,10 @@ class BatchSearch:
         function = functools.partial(search, self.model)
         return backends.compile(function, self.model, one_row=True)
 
+    def _may_drop(self, rows: int) -> bool:
+        """Whether a search of so many rows is another program if it drops rows."""
+        return rows >= MANY_ROWS and backends.compiles_loops
+
     @functools.cached_property
     def _search_in_one_loop(self) -> Callable[..., Any]:
         return backends.compile(
@@ -318,7 +324,7 @@ class BatchSearch:
         run = self._search
         if rows * width == 1 and not self._is_small:
             run = self._search_one_row
-        elif rows >= MANY_ROWS and backends.compiles_loops and not drops_rows:
+        elif self._may_drop(rows) and not drops_rows:
             run = self._search_in_one_loop
         result = run(*arguments, length=L, options=program)
         parts = [ops.convert_to_numpy(part)[: len(sentences)] for part in result[:-1]]

@@ -43,7 +43,7 @@ def test_what_tcmalloc_keeps_is_returned_above_a_limit():
 def test_nothing_is_returned_at_or_below_the_limit(monkeypatch):
     released = []
     monkeypatch.setattr(host_memory, "free_heap_memory", lambda: 100)
-    monkeypatch.setattr(host_memory, "release_heap_memory", lambda: released.append(1))
+    monkeypatch.setattr(host_memory, "give_back", lambda: released.append(1))
     ReleaseMemory(limit=100).on_train_batch_end(0)
     assert not released
     ReleaseMemory(limit=99).on_train_batch_end(0)
@@ -55,4 +55,4 @@ def test_nothing_is_returned_at_or_below_the_limit(monkeypatch):
 def test_another_allocator_keeps_nothing_that_is_known(monkeypatch):
     monkeypatch.setattr(host_memory.ctypes, "CDLL", lambda name: object())
     assert host_memory.free_heap_memory() == 0
-    host_memory.release_heap_memory()
+    host_memory.give_back()

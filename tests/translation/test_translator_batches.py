@@ -193,6 +193,11 @@ def test_a_large_batch_is_one_loop_until_dropping_rows_pays(translator, monkeypa
     assert set(names[used:]) == {"_search"}
     for found in (filled, dropping):
         assert [row[0].ids for row in found] == [row[0].ids for row in first]
+    names.clear()
+    shapes = list(searcher.compile(sentences[0], options, MANY_ROWS, longest=8))
+    made = [whole, "_search"] if backends.compiles_loops else ["_search"]
+    assert names == [*made, "_search"]
+    assert shapes == [(MANY_ROWS, 8)] * len(made) + [(1, 8)]
 
 
 def test_what_is_no_part_of_a_search_makes_no_program(translator, monkeypatch):

@@ -36,6 +36,7 @@ def load(
     _check(folder, *others)
     backend.activate(imports=imports)
     with waiting("loading the backend", progress.say):
+        backend.load_keras()
         from keras_transformer.translator import Translator
 
     codes = {"source_language": source_language, "target_language": target_language}

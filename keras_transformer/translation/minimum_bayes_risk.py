@@ -1,11 +1,14 @@
 """Minimum Bayes risk (MBR) decoding: ranking of candidates by mutual similarity."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from keras_transformer import learned_metrics
-from keras_transformer.learned_metrics import Metric
+if TYPE_CHECKING:
+    from keras_transformer.learned_metrics import Metric
 
 UTILITIES = ("chrf", "bleu")
 
@@ -75,6 +78,8 @@ def expected_metric(
         source: the sentence that they translate.
         path: the name of the metric, for messages.
     """
+    from keras_transformer import learned_metrics
+
     shares: dict[str, float] = {}
     for text, weight in zip(texts, weights, strict=True):
         shares[text] = shares.get(text, 0.0) + float(weight)

@@ -228,3 +228,20 @@ def test_the_process_starts_again_once(run_python):
     first, second, same = run_python(code).splitlines()
     assert first == second
     assert same == "True"
+
+
+def test_a_command_imports_nothing_that_it_does_not_use(run_python):
+    """Keras would, wherever these are installed; they can be imported afterwards."""
+    code = (
+        "import sys\n"
+        "from keras_transformer.cli import backend\n"
+        "backend.load_keras()\n"
+        "from keras_transformer.translator import Translator\n"
+        "packages = ['matplotlib', 'pandas', 'IPython', 'sacrebleu']\n"
+        "if backend.os.environ['KERAS_BACKEND'] != 'jax':\n"
+        "    packages.append('jax')\n"
+        "print(sorted(set(packages) & set(sys.modules)))\n"
+        "import matplotlib.pyplot\n"
+        "assert matplotlib.pyplot.figure"
+    )
+    assert run_python(code) == "[]\n"

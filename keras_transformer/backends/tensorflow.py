@@ -186,7 +186,7 @@ def num_separate_losses() -> int:
 
 def symbolic_build(
     default: Callable[..., Any], model: Any, iterator: Any, data_batch: Any
-) -> Any:
+) -> None:
     # Keras takes the mean of a batch over its replicas, which workers cannot.
     strategy = model.distribute_strategy
     if iterator is not None and several_workers(strategy):
@@ -195,7 +195,10 @@ def symbolic_build(
             lambda value: strategy.experimental_local_results(value)[0], next(batches)
         )
         iterator = None
-    return default(iterator, data_batch)
+    default(iterator, data_batch)
+    if model.built and model.optimizer and not model.optimizer.built:
+        # Else the first step creates its variables, and TensorFlow traces it twice.
+        model.optimizer.build(model.trainable_variables)
 
 
 _tuned = PyDatasetAdapter.get_tf_dataset

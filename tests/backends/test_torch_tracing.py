@@ -1,3 +1,5 @@
+import traceback
+
 import keras
 import pytest
 
@@ -87,3 +89,16 @@ def test_what_is_written_into_is_fresh_at_each_run():
     for _ in range(2):
         first, second = traced(torch.ones(2))
         assert (first.tolist(), second.tolist()) == ([0, 2, 0, 0], [0] * 4)
+
+
+def test_the_values_of_a_trace_share_one_mode(monkeypatch):
+    """Each new mode takes PyTorch a walk over the whole stack."""
+    walk, walks = traceback.extract_stack, []
+
+    def counted(*arguments, **options):
+        walks.append(1)
+        return walk(*arguments, **options)
+
+    monkeypatch.setattr(traceback, "extract_stack", counted)
+    trace(lambda x: ((x * 2 + 1) @ x.T).exp(), torch.ones(3, 4))
+    assert len(walks) == 1

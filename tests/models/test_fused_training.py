@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from keras import ops
 
+from keras_transformer import backends
 from keras_transformer.losses import LabelSmoothedCrossEntropy
 from keras_transformer.training import NegativeLogLikelihood
 from reference import models
@@ -191,3 +192,22 @@ def test_keras_wraps_no_state_at_a_step():
     inputs, labels, _ = batches(weighted=False)
     model.fit(inputs, labels, batch_size=15, verbose=0, callbacks=[Noting()])
     assert kinds == [dict]
+
+
+@pytest.mark.skipif(
+    keras.backend.backend() != "tensorflow", reason="traces of TensorFlow"
+)
+def test_the_first_step_is_traced_once(monkeypatch):
+    """Though Keras lets it create the variables of the optimizer."""
+    step, traces = backends.train_step, []
+
+    def counted(*arguments):
+        traces.append(1)
+        return step(*arguments)
+
+    monkeypatch.setattr(backends, "train_step", counted)
+    model = small("paper")
+    model.compile(optimizer=keras.optimizers.Adam(), loss=LOSS)
+    inputs, labels, _ = batches(False)
+    model.fit(inputs, labels, batch_size=5, verbose=0)
+    assert len(traces) == 1

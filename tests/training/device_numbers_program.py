@@ -17,6 +17,7 @@ import numpy as np
 from keras_transformer import Transformer
 from keras_transformer import TransformerConfig
 from keras_transformer import backends
+from keras_transformer.backends.random_seed import set_random_seed
 from keras_transformer.data import EncodedPairs
 from keras_transformer.data import TokenBatches
 from keras_transformer.data import TokenRows
@@ -40,7 +41,7 @@ def pairs():
 
 def train(distribution, micro_batches):
     """Weights and batches of a training: {name: array}."""
-    keras.utils.set_random_seed(3)
+    set_random_seed(3)
     batches = TokenBatches(
         pairs(),
         300,

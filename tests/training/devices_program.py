@@ -17,6 +17,7 @@ from keras import ops
 from keras_transformer import Transformer
 from keras_transformer import TransformerConfig
 from keras_transformer import backends
+from keras_transformer.backends.random_seed import set_random_seed
 from keras_transformer.losses import LabelSmoothedCrossEntropy
 from keras_transformer.training import GradientNorm
 from keras_transformer.training import NegativeLogLikelihood
@@ -78,7 +79,7 @@ def own_rows(arrays, part, weighted):
 
 
 def build(dropout=0.0, r_drop=0.0, distillation=0.0, optimizer=adam, **options):
-    keras.utils.set_random_seed(0)
+    set_random_seed(0)
     config = TransformerConfig.from_preset(
         "tiny",
         vocabulary_size=24,

@@ -22,7 +22,6 @@ from keras_transformer.models.weights import weight_values
 from reference import configs
 from reference import models
 from reference.fixture_folder import BLOCKED
-from reference.fixture_folder import ON_TENSORFLOW
 from reference.fixture_folder import lines
 from reference.sizes import SOURCE_LENGTHS
 from reference.sizes import TARGET_LENGTHS

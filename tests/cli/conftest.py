@@ -12,6 +12,7 @@ import fake_program
 import pytest
 from typer.testing import CliRunner
 
+from keras_transformer.cli import backend
 from keras_transformer.cli.main import application
 
 PROGRAM = Path(__file__).with_name("fake_program.py")
@@ -30,6 +31,7 @@ def garbage_is_looked_for_as_before():
 def model(tmp_path, monkeypatch):
     """A folder that stands for the fake model, which every command then loads."""
     monkeypatch.setitem(sys.modules, fake_program.MODULE.__name__, fake_program.MODULE)
+    monkeypatch.setattr(backend, "load_keras", lambda: None)  # it needs none
     monkeypatch.setenv("KERAS_BACKEND", os.environ["KERAS_BACKEND"])
     folder = tmp_path / "model"
     folder.mkdir()

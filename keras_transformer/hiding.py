@@ -1,4 +1,4 @@
-"""Keeps an installed package from being loaded where it is not needed."""
+"""Keeps installed packages from being loaded where they are not needed."""
 
 import contextlib
 import sys
@@ -7,14 +7,13 @@ from typing import Any
 
 
 @contextlib.contextmanager
-def hidden(package: str) -> Iterator[None]:
-    """In the block, a package that is not loaded yet cannot be imported."""
-    if package in sys.modules:
-        yield
-        return
+def hidden(*packages: str) -> Iterator[None]:
+    """In the block, packages that are not loaded yet cannot be imported."""
     modules: dict[str, Any] = sys.modules
-    modules[package] = None
+    missing = [package for package in packages if package not in modules]
+    modules.update(dict.fromkeys(missing))
     try:
         yield
     finally:
-        del sys.modules[package]
+        for package in missing:
+            del modules[package]

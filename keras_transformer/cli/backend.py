@@ -60,11 +60,8 @@ def load_keras() -> None:
     (for data frames), IPython (for notebooks) and, on another backend, JAX (for Orbax).
     Without these it takes two thirds of the time. All can be imported afterwards.
     """
-    with contextlib.ExitStack() as stack:
-        for package in ("matplotlib", "pandas", "IPython"):
-            stack.enter_context(hidden(package))
-        if os.environ["KERAS_BACKEND"] != "jax":
-            stack.enter_context(hidden("jax"))
+    other = () if os.environ["KERAS_BACKEND"] == "jax" else ("jax",)
+    with hidden("matplotlib", "pandas", "IPython", *other):
         import keras  # noqa: F401
 
 

@@ -30,6 +30,7 @@ from reference.weights import numpy
 from reference.weights import randomize
 
 pytest.importorskip("ctranslate2")
+# Once is enough: weights are the same anywhere.
 pytestmark = [pytest.mark.export, pytest.mark.one_backend]
 
 #: Fields that make of a model of `configs` one that the library can be given.

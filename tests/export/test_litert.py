@@ -38,13 +38,13 @@ lines = {lines!r}
 results = []
 for whole in {whole!r}:
     translator.engine.whole_searches = whole
-    results += [translator.translate(lines, size, batch_size=8) for size in {sizes}]
+    results += [translator.translate(lines, size, batch_size=8) for size in (1, 4)]
 print(json.dumps(results))
 """
 
 
-def use(run_python, folder, source, whole, sizes=(1, 4)):
-    code = USE.format(folder=str(folder), lines=source, whole=whole, sizes=sizes)
+def use(run_python, folder, source, whole):
+    code = USE.format(folder=str(folder), lines=source, whole=whole)
     return json.loads(run_python(code, block=BLOCKED).splitlines()[-1])
 
 
@@ -126,11 +126,10 @@ def test_a_search_inside_of_the_file_is_our_search(name, fields, beam_size):
 def test_quantized_files_are_smaller_and_translate(
     translator, folder, tmp_path, run_python, name, least
 ):
-    options = {"quantization": name, "beam_size": 1}  # each search takes seconds
-    quantized = litert.export(translator, tmp_path / name, **options)
+    quantized = litert.export(translator, tmp_path / name, quantization=name)
     small, large = (
         (path / "model.tflite").stat().st_size for path in (quantized, folder)
     )
     assert small < 0.75 * large
-    (greedy,) = use(run_python, quantized, lines("source"), [True], [1])
+    greedy, _ = use(run_python, quantized, lines("source"), [True])
     assert sum(a == b for a, b in zip(greedy, lines("greedy"), strict=True)) >= least

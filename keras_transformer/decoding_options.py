@@ -120,8 +120,8 @@ class OptionTable:
     )
     top_beams: Beams = _option(
         1,
-        "Hypotheses given of each line. They are the best of a beam search, or as "
-        "many samples, in the order in which they were drawn.",
+        "Hypotheses returned for each line (n-best). They are the best of a beam "
+        "search, or as many samples, in the order in which they were drawn.",
         search="several",
         exports="every",
     )

@@ -71,7 +71,7 @@ ACTING_TOO: dict[str, str] = {
     "importing/hub.py": "fetches a model of the hub into a temporary folder",
     "importing/source.py": "reads configs and vocabularies of other toolkits",
     "importing/reading/": "reads files of weights of other toolkits",
-    "files/plain_file.py": "looks at files of strangers before they are read",
+    "files/plain_file.py": "looks at files from untrusted sources before they are read",
     "files/whole_file.py": "how all of these write a file: under a temporary name",
     "files/removal.py": "removes what a killed or damaged run left",
     "files/digest.py": "reads a file for its SHA-256",

@@ -88,8 +88,9 @@ np.testing.assert_allclose(likeness[10, 15], likeness[70, 75], rtol=1e-4)
 # A block of the decoder has a third between the two: attention to the encoder's output.
 #
 # `AttentionBias` makes of the ids what is added to the scores: the masks of lesson 1,
-# as 0 and very negative numbers. With `reverse=True` the embedding is read backwards:
-# the product of a vector with each of its rows is the logit of that token.
+# as 0 and very negative numbers. With `reverse=True` the transposed embedding matrix is
+# the output projection (weight tying): the product of a vector with each row of it is
+# the logit of that token.
 
 # %%
 padding = layers.AttentionBias(pad_id=0)(ops.convert_to_tensor(source))

@@ -125,8 +125,8 @@ print("batch shapes (rows, S, T):", batches.shapes)
 # %% [markdown]
 # ## The layers, assembled
 #
-# Embeddings times √D plus positions, N blocks on each side, and the embedding matrix
-# read backwards for the logits: figure 1 of the paper, from bottom to top.
+# Embeddings times √D plus positions, N blocks on each side, and the transposed
+# embedding matrix for the logits: figure 1 of the paper, from bottom to top.
 
 # %%
 D, F, HEADS, LAYERS = (32, 64, 2, 1) if FAST else (128, 256, 4, 2)

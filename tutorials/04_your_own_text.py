@@ -188,9 +188,8 @@ assert FAST or log[-1]["val_nll"] < log[0].get("val_nll", log[0]["nll"])
 #
 # * `nll` is the loss of a token without label smoothing, in nats, the mean since the
 #   last validation or checkpoint; it falls fast, then slowly. `val_nll` follows it.
-#   Where it turns and rises while `nll` goes on falling, the model learns the training
-#   text by heart: more text, more `dropout`, a smaller model, or `patience: 5`, which
-#   ends there.
+#   Where it turns and rises while `nll` goes on falling, the model overfits: more text,
+#   more `dropout`, a smaller model, or `patience: 5`, which ends there.
 # * Both stand still, high: the learning rate is too low, or far too high.
 # * `nll` jumps up: the learning rate is too high, or `warmup_steps` too few. If it
 #   becomes no number at all, the run stops and says so.

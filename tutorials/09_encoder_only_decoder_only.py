@@ -69,8 +69,9 @@ print(f"{len(train)} sentences of at most {LENGTH} tokens to learn from")
 # ## One model, twice
 #
 # Embedding and positions, blocks of self-attention and feed-forward network, and the
-# embedding read backwards. `EncoderBlock` is the name of the paper's block without
-# attention to a source; with a causal bias it is what GPT is made of.
+# transposed embedding matrix as output projection. `EncoderBlock` is the name of the
+# paper's block without attention to a source; with a causal bias it is what GPT is made
+# of.
 
 
 # %%

@@ -256,11 +256,12 @@ assert answer["translations"] == found[-1:]
 # %% [markdown]
 # ## A real one
 #
-# Two lines of this lesson change for a model of OPUS-MT, which has fifty times the
-# pieces in its vocabulary and a hundred times the weights:
+# A model of OPUS-MT has fifty times the pieces in its vocabulary and a hundred times
+# the weights. Two lines of this lesson change, and the checks of BLEU, which are about
+# this small model, go:
 #
 # ```python
-# SOURCE = "Helsinki-NLP/opus-mt-en-de"  # fetched with `huggingface_hub`
+# SOURCE = "Helsinki-NLP/opus-mt-en-de"  # needs `huggingface_hub`, see docs/import.md
 # LEARNING_RATE = 1e-4  # large steps undo what it has learned
 # ```
 #

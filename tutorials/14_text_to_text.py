@@ -286,9 +286,9 @@ figure.tight_layout()
 figure.savefig("lesson_14_few_examples.png")
 
 # %% [markdown]
-# All see the same examples for the same number of steps, and learn them by heart. What
-# differs is the rest: the gaps have shown which words stand where others stand, so that
-# what is learned of milk holds for tea.
+# All see the same examples for the same number of steps, and overfit. What differs is
+# the rest: the gaps have shown which words stand where others stand, so that what is
+# learned of milk holds for tea.
 #
 # ## Many tasks, one model
 #

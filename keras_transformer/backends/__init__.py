@@ -4,11 +4,12 @@
 loaded here, and no other module names a framework.
 
 * `name`: the name of the backend.
-* `compile(function, model, one_row=False)`: a callable of the same arguments (nested
+* `compile(function, model, few_rows=False)`: a callable of the same arguments (nested
   tensors first, hashable options as keywords) that runs `function` as one compiled
   program per combination of shapes and options, without gradients. The model's weights
-  may change between calls. `one_row` says that large matrices meet a single row, which
+  may change between calls. `few_rows` says that large matrices meet few rows, which
   affects only speed. Any number of threads may call it at once.
+* `compiles_few_rows`: whether that makes another program.
 * `compiles_loops`: whether each `loop` of a program takes time to compile.
 * `expecting(steps)`: a context in which the loops of a program make so many steps in
   all, as far as is known; a backend that compiles a loop late then does it at once.
@@ -22,6 +23,8 @@ loaded here, and no other module names a framework.
 * `scan(step, carry, chunks)`: `carry, output = step(carry, chunk)` along the first
   axis; returns the last carry and the stacked outputs. Each step's temporaries are
   freed before the next.
+* `product_with_transposed(rows, matrix)`: rows matrixᵀ, (..., D) and (V, D) ->
+  (..., V).
 * `update_cache(cache, update, position)`: `cache` (..., L * n, K) with `update`
   (..., n, K) written as its n entries from `position` * n on.
 * `to_numpy(variable)`: a copy of its whole value, also where devices share it.
@@ -98,6 +101,7 @@ _backend = importlib.import_module(f"{__name__}.{name}")
 
 chunk_tokens = _backend.chunk_tokens
 compile = _backend.compile
+compiles_few_rows = _backend.compiles_few_rows
 compiles_loops = _backend.compiles_loops
 concrete = _backend.concrete
 distributions = _backend.distributions
@@ -117,6 +121,7 @@ on_device = _backend.on_device
 on_gpu = _backend.on_gpu
 peak_memory = _backend.peak_memory
 product_multiple = _backend.product_multiple
+product_with_transposed = _backend.product_with_transposed
 random_bytes = _backend.random_bytes
 random_state = _backend.random_state
 recomputed = _backend.recomputed

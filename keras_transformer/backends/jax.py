@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -35,6 +37,7 @@ from keras_transformer.tensors import Tensor
 from keras_transformer.tensors import Tensors
 
 traces_training = False
+compiles_few_rows = True
 compiles_loops = True
 hoists_invariants = True
 takes_one_buffer = True
@@ -48,25 +51,29 @@ _ATTENTION = "cudnn"
 #: Of a bias: so low that its key gets no attention, in half precision too.
 _BLOCKED = -6e4
 
-#: YNNPACK, XLA's library for products on CPUs, may repack the whole matrix at each
-#: product, so that Eigen is faster for one row. From two rows on it is not: its product
-#: with the transposed embedding matrix takes ten times as long. YNNPACK's reductions
-#: stay on.
-_ONE_ROW = {"xla_cpu_experimental_ynn_fusion_type": "LIBRARY_FUSION_TYPE_REDUCE"}
+#: YNNPACK, XLA's library for products on CPUs, repacks the whole matrix at each
+#: product, so that Eigen is faster for few rows: at `base` 1.3 times for 4 to 32.
+#: YNNPACK's reductions stay on.
+_FEW_ROWS = {"xla_cpu_experimental_ynn_fusion_type": "LIBRARY_FUSION_TYPE_REDUCE"}
+_has_few_rows = contextvars.ContextVar("has_few_rows", default=False)
 
 
 def compile(
-    function: Callable[..., Tensors], model: Any, one_row: bool = False
+    function: Callable[..., Tensors], model: Any, few_rows: bool = False
 ) -> Callable[..., Tensors]:
-    on_cpu = jax.default_backend() == "cpu"
-    compiler_options = _known(_ONE_ROW) if one_row and on_cpu else None
-
     @kept
     def program_of(options: Any, shapes: Any) -> FirstAlone:
+        on_cpu = jax.default_backend() == "cpu"
+        compiler_options = _known(_FEW_ROWS) if few_rows and on_cpu else None
+
         def program(weights: list[Tensor], arguments: Tensors) -> Tensors:
             mapping = list(zip(model.variables, weights, strict=True))
-            with keras.StatelessScope(state_mapping=mapping):
-                return function(*arguments, **dict(options))
+            token = _has_few_rows.set(compiler_options is not None)
+            try:
+                with keras.StatelessScope(state_mapping=mapping):
+                    return function(*arguments, **dict(options))
+            finally:
+                _has_few_rows.reset(token)
 
         # One `jit` per program: dropping it frees the compiled code.
         return FirstAlone(jax.jit(program, compiler_options=compiler_options))
@@ -124,6 +131,15 @@ def scan(
     chunks: Tensors,
 ) -> tuple[Tensors, Tensors]:
     return jax.lax.scan(step, carry, chunks)
+
+
+def product_with_transposed(rows: Tensor, matrix: Tensor) -> Tensor:
+    transposed = jnp.transpose(matrix)
+    if _has_few_rows.get() and math.prod(rows.shape[:-1]) > 1:
+        # The barrier keeps it out of the product, where Eigen is slow with it. So it is
+        # a copy that XLA makes once, before the loop.
+        transposed = jax.lax.optimization_barrier(transposed)
+    return jnp.matmul(rows, transposed)
 
 
 def update_cache(cache: Tensor, update: Tensor, position: Tensor) -> Tensor:

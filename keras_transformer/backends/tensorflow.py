@@ -46,6 +46,7 @@ from keras_transformer.tensors import Tensors
 _by_xla = contextvars.ContextVar("by_xla", default=False)
 
 traces_training = False
+compiles_few_rows = False
 compiles_loops = True
 hoists_invariants = False  # an exported program may run without XLA
 takes_one_buffer = False
@@ -54,7 +55,7 @@ use_cudnn = False  # XLA, which compiles loops well, knows no cuDNN operations
 
 
 def compile(
-    function: Callable[..., Tensors], model: Any, one_row: bool = False
+    function: Callable[..., Tensors], model: Any, few_rows: bool = False
 ) -> Callable[..., Tensors]:
     @kept  # one each: tf.function warns where one is traced again and again
     def program_of(options: Any, shapes: Any) -> FirstAlone:
@@ -118,6 +119,10 @@ def scan(
         carry, output = step(carry, chunk)
         outputs.append(output)
     return carry, tree.map_structure(lambda *parts: tf.stack(parts), *outputs)
+
+
+def product_with_transposed(rows: Tensor, matrix: Tensor) -> Tensor:
+    return ops.matmul(rows, ops.transpose(matrix))
 
 
 def update_cache(cache: Tensor, update: Tensor, position: Tensor) -> Tensor:

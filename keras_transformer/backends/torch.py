@@ -68,6 +68,7 @@ _program: contextvars.ContextVar[Any] = contextvars.ContextVar("program", defaul
 _running = threading.RLock()
 
 traces_training = True
+compiles_few_rows = False
 compiles_loops = False
 hoists_invariants = False
 takes_one_buffer = False
@@ -76,7 +77,7 @@ use_cudnn = "auto"
 
 
 def compile(
-    function: Callable[..., Tensors], model: Any, one_row: bool = False
+    function: Callable[..., Tensors], model: Any, few_rows: bool = False
 ) -> Callable[..., Tensors]:
     bodies = kept(lambda *key: _Body())
 
@@ -211,6 +212,10 @@ def scan(
         carry, output = step(carry, chunk)
         outputs.append(output)
     return carry, pytree.tree_map(lambda *parts: torch.stack(parts), *outputs)
+
+
+def product_with_transposed(rows: Tensor, matrix: Tensor) -> Tensor:
+    return ops.matmul(rows, ops.transpose(matrix))
 
 
 def update_cache(cache: Tensor, update: Tensor, position: Tensor) -> Tensor:

@@ -9,6 +9,8 @@ from keras_transformer.cli import backend
 from keras_transformer.cli import model_folder
 from keras_transformer.cli import options
 
+_LAST = 5  # checkpoints
+
 
 def average(
     run: Annotated[
@@ -18,8 +20,13 @@ def average(
         Path, typer.Option(metavar="FOLDER", help="The model folder to write.")
     ],
     last: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Average the latest N checkpoints.")
-    ] = 5,
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help=f"Average the latest N checkpoints; default: {_LAST}.",
+        ),
+    ] = None,
     best: Annotated[
         int | None,
         typer.Option(
@@ -31,7 +38,9 @@ def average(
     """Average checkpoints of a run; it may still be training."""
     model_folder.check(run, "a run folder")
     backend.activate(imports=imports or ())
+    if last is not None and best is not None:
+        raise typer.BadParameter("give --last or --best, not both")
     from keras_transformer.training import averaging
 
-    steps = averaging.average(run, last, output, best)
+    steps = averaging.average(run, last or _LAST, output, best)
     print(f"{output}: mean of the checkpoints at steps {', '.join(map(str, steps))}")

@@ -71,6 +71,7 @@ def translate_into(
     target_language: str | None,
     imports: Sequence[str],
     decoding: dict[str, Any],
+    columns: Sequence[Any] = (),
 ) -> None:
     """Translates the lines of `read` into a folder.
 
@@ -88,6 +89,7 @@ def translate_into(
         target_language: in the same way.
         imports: the modules of `--import`.
         decoding: the options that were given.
+        columns: those that `read` takes of the files, where they are not the first.
     """
     from keras_transformer.corpus_translation import Request
     from keras_transformer.corpus_translation import translate_corpus
@@ -127,6 +129,7 @@ def translate_into(
             "batch_size": batch_size,
             "source_language": source_language,
             "target_language": target_language,
+            **({"columns": list(columns)} if columns else {}),
         },
         shard_lines,
     )

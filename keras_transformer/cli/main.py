@@ -57,7 +57,8 @@ def _options(
 ) -> None:
     """Train Transformers of 'Attention Is All You Need', and translate with them.
 
-    The backend is the one Keras chooses: set KERAS_BACKEND to tensorflow, jax or torch.
+    The backend is KERAS_BACKEND (tensorflow, jax or torch), else the one that Keras is
+    set to, else the first that is installed.
 
     Exit codes: 0 success, 2 bad input or arguments, 1 internal error, 130 ctrl-C, 143
     SIGTERM.

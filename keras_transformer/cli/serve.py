@@ -125,7 +125,7 @@ def serve(
     except ModuleNotFoundError as error:
         raise InputError(
             f"serve needs {error.name}, which is not installed; run pip install "
-            f"starlette uvicorn prometheus-client"
+            f"starlette uvicorn prometheus-client sentencex"
         ) from None
     if name is not None:
         naming.check_name(name)  # before the model loads, which takes long

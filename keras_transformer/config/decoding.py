@@ -109,6 +109,11 @@ class DecodingOptions(pydantic.BaseModel, OptionTable):
                 f"top_beams {self.top_beams} is more than the mbr_candidates "
                 f"{self.num_candidates} they are chosen from; give more candidates"
             )
+        if self.mbr is not None and self.num_candidates == 1:
+            yield (
+                f"mbr {self.mbr} has one candidate to choose from; give a larger "
+                f"{'mbr_candidates' if self.sampling else 'beam_size'}"
+            )
         if self.mbr is None and self.mbr_candidates is not None:
             yield "mbr_candidates needs mbr; set it to chrf or bleu"
         changed = self.changed()

@@ -159,6 +159,9 @@ def _settings(
     }
     if directions is not None:
         settings["directions"] = _DIRECTIONS.dump_python(tuple(directions), mode="json")
+        has_prefix = any(direction.prefix for direction in directions)
+        if has_prefix and encoder.filters.counts_tokens:
+            settings["filtered_lengths"] = "without prefix"  # once they were with it
     return settings
 
 

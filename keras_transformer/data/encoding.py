@@ -93,7 +93,10 @@ class PairEncoder:
             for source, target in zip(text.source, text.target, strict=True)
         ]
         reasons = self._filters().reasons(
-            np.array(filled, bool), pairs.source.lengths, pairs.target.lengths
+            np.array(filled, bool),
+            pairs.source.lengths,
+            pairs.target.lengths,
+            self._lengths_without_prefix(text, first_line),
         )
         marks = count_space_marks(chain(text.source, text.target))
         pairs = self._whole(pairs.take(np.flatnonzero(reasons == 0)))
@@ -104,9 +107,20 @@ class PairEncoder:
         report = self.filters.report(reasons, marks)
         return EncodedChunk(pairs, report, hashes)
 
+    @property
+    def _prefix(self) -> str:
+        return self.direction.prefix if self.direction else ""
+
     def _sources(self, text: ParallelText) -> list[str]:
-        prefix = self.direction.prefix if self.direction else ""
+        prefix = self._prefix
         return [prefix + line for line in text.source] if prefix else text.source
+
+    def _lengths_without_prefix(
+        self, text: ParallelText, first_line: int
+    ) -> np.ndarray | None:
+        if not self._prefix or not self.filters.counts_tokens:
+            return None
+        return _encode(self.source_tokenizer, text.source, first_line).lengths
 
     def _filters(self) -> Filters:
         """The filters of texts without what stands around them."""

@@ -31,7 +31,11 @@ class Filters:
     unique: bool = False
 
     def reasons(
-        self, filled: np.ndarray, source_lengths: np.ndarray, target_lengths: np.ndarray
+        self,
+        filled: np.ndarray,
+        source_lengths: np.ndarray,
+        target_lengths: np.ndarray,
+        lengths_without_prefix: np.ndarray | None = None,
     ) -> np.ndarray:
         """The number of the first filter that drops each pair; 0 where it is kept.
 
@@ -40,7 +44,12 @@ class Filters:
                 bool.
             source_lengths: tokens without the end token, (pairs,).
             target_lengths: see `source_lengths`.
+            lengths_without_prefix: tokens of the sources without their prefix, which
+                counts for `max_length` alone; None where they have none.
         """
+        is_long = np.maximum(source_lengths, target_lengths) + 1 > self.max_length
+        if lengths_without_prefix is not None:
+            source_lengths = lengths_without_prefix
         longest = np.maximum(source_lengths, target_lengths)
         shortest = np.minimum(source_lengths, target_lengths)
         ratio = np.inf if self.max_ratio is None else self.max_ratio
@@ -48,13 +57,18 @@ class Filters:
         return np.select(
             [
                 ~np.asarray(filled, bool),
-                longest + 1 > self.max_length,
+                is_long,
                 shortest < self.min_length,
                 unbalanced,
             ],
             [_EMPTY, _LONG, _SHORT, _UNBALANCED],
             _KEPT,
         )
+
+    @property
+    def counts_tokens(self) -> bool:
+        """Whether a filter but that of `max_length` counts tokens."""
+        return self.min_length > 1 or self.max_ratio is not None
 
     def report(self, reasons: np.ndarray, space_marks: int) -> CorpusReport:
         """The report of the pairs with these `reasons`."""

@@ -1,26 +1,24 @@
-"""Models of the Hugging Face hub by name: safetensors, configs and tokenizer files."""
+"""Models of the Hugging Face hub by name: weights, configs and tokenizer files."""
 
 from __future__ import annotations
 
 import contextlib
 import importlib
 import re
+import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from keras_transformer.errors import InputError
+from keras_transformer.importing.reading.torch_file import import_torch
 
-#: What is fetched; no code, and no pickles.
-PATTERNS = (
-    "*.safetensors",
-    "*.json",
-    "*.spm",
-    "*.model",
-    "merges.txt",
-    "README.md",
-)
+_SAFETENSORS = "*.safetensors"
+#: Only where a repository has no safetensors, as most of OPUS-MT.
+_PYTORCH = "pytorch_model*.bin"
+#: What else is fetched; no code.
+_OTHER_FILES = ("*.json", "*.spm", "*.model", "merges.txt", "README.md")
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 _PACKAGE = "huggingface_hub"
 _LONGEST = 200  # characters of a message of others
@@ -30,38 +28,51 @@ _LONGEST = 200  # characters of a message of others
 def local(source: str | Path) -> Iterator[Path]:
     """The path of a source; for a name of the hub, of a temporary copy.
 
+    What is downloaded stays in the cache of `huggingface_hub`, so that a second call
+    downloads nothing.
+
     Args:
         source: a path, or a name such as `Helsinki-NLP/opus-mt-en-de`, which is fetched
             where there is no such path and the package `huggingface_hub` is installed.
 
     Raises:
-        InputError: where that package is not installed, or the hub does not give the
-            files.
+        InputError: where that package is not installed, the hub does not give the
+            files, or it has the weights in PyTorch's form only and PyTorch is missing
+            or older than 2.6.
     """
     name = str(source)
     if Path(source).exists() or not _NAME.fullmatch(name):
         yield Path(source)
         return
     package = _package(name)
+    cached = _fetch(package, name, _SAFETENSORS)
+    if not any(cached.glob(_SAFETENSORS)):
+        import_torch(f"{name} has no safetensors on the hub; {_PYTORCH}")
+        cached = _fetch(package, name, _PYTORCH)
+        if not any(cached.glob(_PYTORCH)):
+            raise InputError(
+                f"{name} has neither safetensors nor {_PYTORCH} on the hub; import one "
+                f"that has"
+            )
     with tempfile.TemporaryDirectory(prefix="keras-transformer-") as temporary:
         folder = Path(temporary) / name.rpartition("/")[2]
-        try:
-            package.snapshot_download(
-                name, local_dir=folder, allow_patterns=list(PATTERNS)
-            )
-        except Exception as error:  # of the network, of the hub, of its client
-            reason = " ".join(str(error).split())[:_LONGEST]
-            raise InputError(
-                f"there is no folder {name} here, and the hub does not give a model of "
-                f"that name ({reason}); check the path or the name, or get its files "
-                f"by hand ({_by_hand(name)}) and import that folder"
-            ) from None
-        if not any(folder.glob("*.safetensors")):
-            raise InputError(
-                f"the hub has no safetensors of {name}; get all its files "
-                f"({_by_hand(name)}) and import that folder"
-            )
+        shutil.copytree(cached, folder)  # the cache consists of links
         yield folder
+
+
+def _fetch(package: Any, name: str, weights: str) -> Path:
+    """The folder of the cache that holds the weights of this form, if there are any."""
+    try:
+        return Path(
+            package.snapshot_download(name, allow_patterns=[weights, *_OTHER_FILES])
+        )
+    except Exception as error:  # of the network, of the hub, of its client
+        reason = " ".join(str(error).split())[:_LONGEST]
+        raise InputError(
+            f"there is no folder {name} here, and the hub does not give a model of "
+            f"that name ({reason}); check the path or the name, or get its files "
+            f"by hand ({_by_hand(name)}) and import that folder"
+        ) from None
 
 
 def _package(name: str) -> Any:

@@ -11,6 +11,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_transformer import backends
 from keras_transformer.layers.initial_values import fresh
 from keras_transformer.layers.initial_values import given
 from keras_transformer.layers.initial_values import initializer
@@ -123,7 +124,8 @@ class TokenEmbedding(Kernels):
             kernel = ops.transpose(self.embeddings)
             logits = int8_product(hidden, kernel, self.embeddings_scale)
         else:
-            logits = ops.matmul(hidden, ops.transpose(self.matrix("embeddings")))
+            matrix = self.matrix("embeddings")
+            logits = backends.product_with_transposed(hidden, matrix)
         logits = ops.cast(logits, "float32")
         if self.bias is None:
             return logits

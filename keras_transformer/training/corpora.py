@@ -618,6 +618,19 @@ def training_files(data: DataSection) -> list[Path]:
     return [path for corpus in data.train or () for path in paths_of(corpus)]
 
 
+def test_records(data: DataSection) -> list[dict[str, Any]]:
+    """The current records of the files of the test text, as JSON values.
+
+    Raises:
+        InputError: where a file cannot be read.
+    """
+    if data.phrasebook is not None:
+        paths = [phrasebook.path("test")]
+    else:
+        paths = paths_of(data.test) if data.test else []
+    return [dataclasses.asdict(record_of(path)) for path in paths]
+
+
 def source_lines(data: DataSection) -> Iterator[str]:
     """The source of the training text, line by line, before any filter.
 

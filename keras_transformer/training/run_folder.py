@@ -78,7 +78,7 @@ def keep_corpus(folder: Path, corpora: Corpora) -> None:
         InputError: where a text has changed and there is a checkpoint.
     """
     if (folder / _CORPUS).exists():
-        recorded = _read_corpus(folder)
+        recorded = read_corpus(folder)
         current = corpora.fingerprint(recorded)
         lines = changes(recorded, current)
         if lines and has_weights(folder):
@@ -104,7 +104,7 @@ def check_corpus(folder: Path, corpora: Corpora) -> None:
             f"{folder} lacks {_CORPUS}, which the first process wrote; give all "
             f"processes the same folder, on a disk that all hosts share"
         )
-    recorded = _read_corpus(folder)
+    recorded = read_corpus(folder)
     if lines := changes(recorded, corpora.fingerprint(recorded)):
         raise _other_corpus(folder, lines)
 
@@ -116,7 +116,12 @@ def _other_corpus(folder: Path, lines: list[str]) -> InputError:
     )
 
 
-def _read_corpus(folder: Path) -> Fingerprint:
+def read_corpus(folder: Path) -> Fingerprint:
+    """The records of the texts of a run, as `keep_corpus` wrote them.
+
+    Raises:
+        InputError: where they are missing or damaged.
+    """
     path = plain_file(folder, _CORPUS, MOST_BYTES)
     try:
         records = _RECORDS.validate_json(path.read_bytes(), strict=True)
@@ -142,7 +147,7 @@ def file_digests(folder: Path) -> dict[str, str]:
     }
     content = [
         [part, file["size"], file["sha256"]]
-        for part, files in sorted(_read_corpus(folder).items())
+        for part, files in sorted(read_corpus(folder).items())
         for file in files
     ]
     digests[_CORPUS] = sha256_of_json(content)

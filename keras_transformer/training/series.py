@@ -18,12 +18,14 @@ import pydantic
 from keras_transformer import evaluation
 from keras_transformer.config.documented import Documented
 from keras_transformer.data.corpus import read_lines
+from keras_transformer.data.line_reader import record_of
 from keras_transformer.errors import InputError
 from keras_transformer.evaluation import Score
 from keras_transformer.files.digest import sha256_of
 from keras_transformer.files.digest import sha256_of_json
 from keras_transformer.files.plain_file import MOST_BYTES
 from keras_transformer.files.plain_file import plain_file
+from keras_transformer.folder_config import digest_of
 from keras_transformer.tables import table
 from keras_transformer.training import report
 from keras_transformer.training import run
@@ -31,10 +33,13 @@ from keras_transformer.training.config import RunConfig
 from keras_transformer.training.config.series import Series
 from keras_transformer.training.config.series import SeriesRun
 from keras_transformer.training.config.series import Translation
+from keras_transformer.training.corpora import Corpora
 from keras_transformer.training.corpora import paths_of
 from keras_transformer.training.corpora import read_test
+from keras_transformer.training.run_folder import check_corpus
 from keras_transformer.training.run_folder import write
 from keras_transformer.training.run_state import newest_state
+from keras_transformer.training.test_text import references
 from keras_transformer.translator import Translator
 
 _RESULTS = "series.json"
@@ -66,8 +71,8 @@ def train_series(
 ) -> dict[str, Result]:
     """Trains the runs of a series, or goes on where that was stopped.
 
-    A run that has finished is passed over; one that was begun is resumed. Prints a
-    table of all scores to standard output.
+    A run that has finished is passed over, if its texts have not changed; one that was
+    begun is resumed. Prints a table of all scores to standard output.
 
     Args:
         series: of `load_runs`.
@@ -77,10 +82,14 @@ def train_series(
         The `Result` of each run by its name.
 
     Raises:
-        InputError: where a run is not valid, or the folder is of something else.
+        InputError: where a run is not valid, a text has changed since, the baseline was
+            tested on another text, or the folder is of something else.
         Interrupted: where a signal stopped a run; the series can be resumed.
     """
     _check_texts(series)
+    baseline, folder = series.baseline, series.folder.absolute()
+    if baseline and not baseline.absolute().is_relative_to(folder):
+        _check_baseline(series, baseline)
     results = _opened(series)
     for number, one in enumerate(series.runs, 1):
         say(f"run {number} of {len(series.runs)}: {series.folder / one.name}")
@@ -97,6 +106,7 @@ def train_series(
             )
         digest = sha256_of_json(_comparable(config))
         if result.config == digest and (config.output / "averaged").exists():
+            check_corpus(config.output, Corpora(config.data))
             say("finished already")
             continue
         results[one.name] = result
@@ -135,13 +145,11 @@ def summary(series: Series, results: Mapping[str, Result]) -> str:
                 columns = [_column(found, name) for name in header[1 : 2 + len(names)]]
                 cells = [summarize(values) if values else "-" for values in columns]
                 rows.append([f"{prefix}{label}", *cells, *([""] if compared else [])])
-    signatures = {s[0]: s[2] for r in results.values() for s in r.scores}
-    lines = [table(header, rows)]
-    lines += [f"{name}: {signature}" for name, signature in signatures.items()]
+    lines = [table(header, rows), *signatures(results)]
     if compared:
         lines.append(
-            f"p: BLEU against {series.baseline} by paired bootstrap; below 0.05 a "
-            f"difference is significant"
+            f"p: BLEU against {series.baseline} by paired bootstrap, of runs with its "
+            f"test text; below 0.05 a difference is significant"
         )
     return "\n".join(lines)
 
@@ -150,6 +158,8 @@ def translate(
     series: Series, translation: Translation, say: Callable[[str], None]
 ) -> None:
     """Translates a text by an earlier run, or goes on where that was stopped.
+
+    Another model, other options of its search or another text begin anew.
 
     Args:
         series: the series.
@@ -160,7 +170,8 @@ def translate(
         InputError: where the text cannot be read.
     """
     output, model = translation.output, series.folder / translation.by / "averaged"
-    digest = sha256_of(model / _WEIGHTS)
+    text = record_of(translation.text)
+    digest = sha256_of_json([digest_of(model), text.sha256])
     record = output.with_name(f"{output.name}.model")
     if output.exists() and _lines_of(record) == [digest]:
         return
@@ -287,21 +298,54 @@ _SPREAD: dict[str, Callable[[list[float]], str]] = {
 }
 
 
+def signatures(results: Mapping[str, Result]) -> list[str]:
+    """The lines of the signatures of scores.
+
+    Where a score has several, its signatures name their runs: they do not compare.
+
+    Args:
+        results: what `train_series` returns.
+    """
+    found: dict[str, dict[str, list[str]]] = {}
+    for run_name, result in results.items():
+        for name, _, signature, _ in result.scores:
+            found.setdefault(name, {}).setdefault(signature, []).append(run_name)
+    lines = []
+    for name, several in found.items():
+        for signature, runs in several.items():
+            of_runs = f" ({', '.join(runs)})" if len(several) > 1 else ""
+            lines.append(f"{name}{of_runs}: {signature}")
+    return lines
+
+
+def _check_baseline(series: Series, baseline: Path) -> None:
+    """Refuses a baseline that was not tested, or on the text of none of the runs."""
+    if not (baseline / _HYPOTHESES).is_file():
+        raise InputError(
+            f"the baseline {baseline} has no {_HYPOTHESES}; give the folder of a run "
+            f"that has data.test and has finished"
+        )
+    tested = references(baseline)
+    texts = [read_test(config.data) for config in series.configs().values()]
+    if not any(text is not None and text.target == tested for text in texts):
+        raise InputError(
+            f"the baseline {baseline} was tested on another text than these runs; give "
+            f"a run with the same data.test"
+        )
+
+
 def _p_values(series: Series) -> dict[str, float]:
     """By how much chance each run differs from the baseline, in BLEU; by name."""
     if series.baseline is None:
         return {}
+    _check_baseline(series, series.baseline)
     baseline, found = series.baseline / _HYPOTHESES, {}
-    if not baseline.is_file():
-        raise InputError(
-            f"the baseline {series.baseline} has no {_HYPOTHESES}; give the folder of "
-            f"a run that has data.test and has finished"
-        )
+    tested = references(series.baseline)
     for one in series.runs:
         path = series.folder / one.name / _HYPOTHESES
         config = series.config(one)
         text = read_test(config.data)
-        if text is None or not path.is_file():
+        if text is None or text.target != tested or not path.is_file():
             continue
         options = config.evaluation.options
         (bleu,) = evaluation.compare(

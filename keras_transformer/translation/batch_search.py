@@ -53,6 +53,7 @@ from keras_transformer.translation.static_shapes import power_of_two
 #: A model of up to this many weights stays in processor caches. Larger models wait for
 #: memory, more so if several programs run at once.
 _CACHED_WEIGHTS = 5_000_000
+_FEW_ROWS = 48  # hypotheses of a batch that are few to a product with a large matrix
 _MOST_PROGRAMS = 4  # each holds a batch in memory
 #: A program takes as long to compile as so many products of a weight and a number take,
 #: on two cores, and on a GPU: five seconds of a twentieth of an H100's peak.
@@ -83,12 +84,22 @@ class BatchSearch:
         self.model = model
         #: Receives the sentences that a search has finished, and all of the call.
         self.progress: Callable[[int, int], None] | None = None
-        self._search = backends.compile(functools.partial(search, model), model)
+        #: By whether the rows are few, and whether it is one loop.
+        self._searches = {
+            (few_rows, in_one_loop): backends.compile(
+                functools.partial(_whole_search if in_one_loop else search, model),
+                model,
+                few_rows=few_rows,
+            )
+            for few_rows in (False, True)
+            for in_one_loop in (False, True)
+        }
         self._scores = backends.compile(functools.partial(token_scores, model), model)
         self._reread = backends.compile(functools.partial(reread, model), model)
         self._attention = backends.compile(functools.partial(attention, model), model)
         num_weights = sum(math.prod(variable.shape) for variable in model.variables)
         self._is_small = num_weights <= _CACHED_WEIGHTS
+        self._few_rows = _FEW_ROWS if _is_float32(model) else 1
         on_gpu = backends.on_gpu()
         products = _GPU_PROGRAM_PRODUCTS if on_gpu else _PROGRAM_PRODUCTS
         program_positions = products / num_weights
@@ -280,20 +291,17 @@ class BatchSearch:
 
     # === One batch ===
 
-    @functools.cached_property
-    def _search_one_row(self) -> Callable[..., Any]:
-        function = functools.partial(search, self.model)
-        return backends.compile(function, self.model, one_row=True)
-
     def _may_drop(self, rows: int) -> bool:
         """Whether a search of so many rows is another program if it drops rows."""
         return rows >= MANY_ROWS and backends.compiles_loops
 
-    @functools.cached_property
-    def _search_in_one_loop(self) -> Callable[..., Any]:
-        return backends.compile(
-            functools.partial(_whole_search, self.model), self.model
-        )
+    def _program_for(
+        self, rows: int, width: int, drops_rows: bool
+    ) -> Callable[..., Any]:
+        """The search of so many rows, with so many hypotheses of each."""
+        few_rows = rows * width <= self._few_rows and not self._is_small
+        in_one_loop = self._may_drop(rows) and not drops_rows
+        return self._searches[few_rows and backends.compiles_few_rows, in_one_loop]
 
     def _translate(
         self,
@@ -321,11 +329,7 @@ class BatchSearch:
             inputs["numbers"] = tree.map_structure(ops.convert_to_tensor, numbers)
         arguments = (source, limits, *([inputs] if inputs else []))
         width = options.num_candidates if options.sampling else options.beam_size
-        run = self._search
-        if rows * width == 1 and not self._is_small:
-            run = self._search_one_row
-        elif self._may_drop(rows) and not drops_rows:
-            run = self._search_in_one_loop
+        run = self._program_for(rows, width, drops_rows)
         result = run(*arguments, length=L, options=program)
         parts = [ops.convert_to_numpy(part)[: len(sentences)] for part in result[:-1]]
         prefixes = ops.convert_to_numpy(result.prefix_log_probabilities)
@@ -452,6 +456,12 @@ class BatchSearch:
                     f"{sentence.name}: its prefix has {sentence.num_forced} tokens, "
                     f"but a translation may have only {longest}; shorten the prefix"
                 )
+
+
+def _is_float32(model: TranslationModel | Ensemble) -> bool:
+    """Whether all its products are of float32."""
+    models = model.models if isinstance(model, Ensemble) else [model]
+    return not any(m.is_int8 or m.compute_dtype != "float32" for m in models)
 
 
 def _whole_search(

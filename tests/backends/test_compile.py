@@ -64,19 +64,19 @@ def test_a_compiled_loop_equals_one_that_is_not():
         assert numbers(function(tensor(3, 5), tensor(1, 1), count=3)) == [3.0, 40.0]
 
 
-def test_one_row_gives_the_same_numbers():
+def test_few_rows_give_the_same_numbers():
     model = Scale()
-    run = backends.compile(model.powers, model, one_row=True)
+    run = backends.compile(model.powers, model, few_rows=True)
     assert numbers(run(tensor(3, 5), tensor(1, 1), count=3)) == [3.0, 40.0]
 
 
 @pytest.mark.one_backend("jax")
-def test_a_compiler_without_the_option_for_one_row_is_left_as_it_is(monkeypatch):
+def test_a_compiler_without_the_option_for_few_rows_is_left_as_it_is(monkeypatch):
     import keras_transformer.backends.jax as backend
 
-    assert backend._known(backend._ONE_ROW) == backend._ONE_ROW
-    monkeypatch.setattr(backend, "_ONE_ROW", {"xla_cpu_no_such_option": "x"})
-    test_one_row_gives_the_same_numbers()
+    assert backend._known(backend._FEW_ROWS) == backend._FEW_ROWS
+    monkeypatch.setattr(backend, "_FEW_ROWS", {"xla_cpu_no_such_option": "x"})
+    test_few_rows_give_the_same_numbers()
 
 
 def test_new_constants_of_the_same_shape_are_seen():

@@ -161,6 +161,8 @@ def test_average_passes_its_arguments_on(model, invoke, monkeypatch, tmp_path):
     assert result.stdout == "new: mean of the checkpoints at steps 100, 200\n"
     invoke("average", model, "--output", "new", "--last", 2)
     invoke("average", model, "--output", "new", "--best", 3)
+    result = invoke("average", model, "--output", "new", "--best", 3, "--last", 2)
+    assert result.exit_code == 2 and "--last or --best" in result.stderr
     found = [(str(output), last, best) for _, last, output, best in calls]
     assert found == [("new", 5, None), ("new", 2, None), ("new", 5, 3)]
     with pytest.raises(InputError, match=r"no folder .*missing; give a run folder"):

@@ -67,6 +67,26 @@ def test_a_teacher_translates_the_text_of_a_config(project, translator, invoke):
 
 
 @pytest.mark.one_backend
+def test_other_columns_of_a_file_are_another_request(project, invoke):
+    rows = "".join(f'{{"de": "{line}", "en": "a house"}}\n' for line in LINES)
+    (project / "text.jsonl").write_text(rows, encoding="utf-8")
+    arguments = ["distill", project / "model", project / "run.yaml"]
+    arguments += ["--output", project / "distilled"]
+    for columns, message in (
+        ("de, en", None),
+        ("en, de", r"columns: \[\['de', 'en'\]"),
+    ):
+        text = f"data: {{train: [{{jsonl: text.jsonl, columns: [{columns}]}}]}}"
+        (project / "run.yaml").write_text(text, encoding="utf-8")
+        if message is None:
+            invoke(*arguments)
+            assert read(project / "distilled", "source") == LINES
+            continue
+        with pytest.raises(InputError, match=message):
+            invoke(*arguments)
+
+
+@pytest.mark.one_backend
 def test_text_is_translated_back_and_a_config_takes_it(project, translator, invoke):
     output = project / "back"
     more = [project / "in.txt", project / "out.txt", "--output", output]

@@ -1,6 +1,7 @@
 """What a command line of the field has: help, completion, one-line faults, a prompt."""
 
 import contextlib
+import dataclasses
 import gc
 import io
 import json
@@ -13,6 +14,7 @@ import pytest
 from keras_transformer.cli import allocator
 from keras_transformer.cli import main
 from keras_transformer.cli import reading
+from keras_transformer.data.line_reader import record_of
 from keras_transformer.errors import InputError
 from keras_transformer.training import run
 
@@ -139,11 +141,13 @@ def runs(tmp_path):
         corpus = {"source": [reference], "target": [reference]}
         data = {"train": [corpus], "test": corpus}
         (folder / "config.yaml").write_text(json.dumps({"data": data}))
+        record = dataclasses.asdict(record_of(reference))
+        (folder / "corpus.json").write_text(json.dumps({"test": [record, record]}))
         folders.append(folder)
     return folders
 
 
-def test_two_runs_are_compared_on_their_test_text(runs, invoke):
+def test_two_runs_are_compared_on_their_test_text(runs, invoke, tmp_path):
     one, two, three = runs
     result = invoke("compare", one, two, "--confidence", 100)
     lines = result.stdout.splitlines()
@@ -151,6 +155,11 @@ def test_two_runs_are_compared_on_their_test_text(runs, invoke):
     assert lines[3].startswith(f"{two}: BLEU = ") and ", p = " in lines[3]
     with pytest.raises(InputError, match="three was tested on another text than"):
         invoke("compare", one, three)
+    (tmp_path / "test.en").write_text("a b c d e\nanother line\n")
+    with pytest.raises(
+        InputError, match=r"one was tested on another text \(data\.test"
+    ):
+        invoke("compare", one, two)
     (one / "test.hypotheses.txt").unlink()
     with pytest.raises(InputError, match=r"one has no test\.hypotheses\.txt; give run"):
         invoke("compare", one, two)

@@ -28,6 +28,11 @@ WRONG = [
     ({"top_beams": 5}, "top_beams 5 must be between 1 and beam_size 4; give a larger"),
     ({"mbr": "chrf", "mbr_candidates": 5}, "mbr_candidates 5 must be between 1 and"),
     ({"mbr_candidates": 3}, "mbr_candidates needs mbr"),
+    ({"mbr": "chrf", "beam_size": 1}, "has one candidate .* larger beam_size"),
+    (
+        {"mbr": "bleu", "sampling": True, "mbr_candidates": 1},
+        "has one candidate .* larger mbr_candidates",
+    ),
     (
         {"mbr": "bleu", "mbr_candidates": 2, "top_beams": 3},
         "top_beams 3 is more than the mbr_candidates 2",

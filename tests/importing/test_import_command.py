@@ -4,7 +4,9 @@ import sys
 import types
 
 import foreign_folders
+import numpy as np
 import pytest
+from safetensors import numpy as safetensors_numpy
 from typer.testing import CliRunner
 
 import keras_transformer as kt
@@ -93,41 +95,70 @@ def test_a_model_of_several_languages_translates_into_none_that_nobody_named(
 
 
 @pytest.fixture
-def fake_hub(monkeypatch, folder):
-    """`huggingface_hub` with one model; keeps what it was asked for."""
+def fake_hub(monkeypatch, folder, tmp_path):
+    """`huggingface_hub` with one model and a cache of links, as its own has."""
     module = types.ModuleType("huggingface_hub")
     module.calls = []
+    cache = tmp_path / "cache"
+    cache.mkdir()
 
-    def snapshot_download(name, local_dir, allow_patterns):
-        module.calls.append((name, allow_patterns))
+    def snapshot_download(name, allow_patterns):
+        module.calls.append(allow_patterns)
         if name != NAME:
             raise OSError("404: no such model\nsee the documentation")
-        local_dir.mkdir()
         for path in folder.iterdir():
-            (local_dir / path.name).write_bytes(path.read_bytes())
+            link = cache / path.name
+            if any(path.match(pattern) for pattern in allow_patterns):
+                link.is_symlink() or link.symlink_to(path)
+        return str(cache)
 
     module.snapshot_download = snapshot_download
     monkeypatch.setitem(sys.modules, "huggingface_hub", module)
     return module
 
 
-def test_a_name_of_the_hub_is_fetched(fake_hub, tmp_path):
+def test_a_name_of_the_hub_is_fetched(fake_hub, folder, tmp_path):
+    (folder / "pytorch_model.bin").write_bytes(b"not to be fetched")
     report = kt.importing.convert(NAME, tmp_path / "model")
     assert report.source == NAME
-    ((name, patterns),) = fake_hub.calls
-    assert name == NAME
+    (patterns,) = fake_hub.calls
     assert "*.safetensors" in patterns
     assert not [p for p in patterns if p.endswith((".py", ".bin", ".pt", ".h5", "*"))]
     card = (tmp_path / "model" / "README.md").read_text(encoding="utf-8")
     assert f"`{NAME}`" in card
 
 
-def test_what_the_hub_does_not_give_is_one_sentence(fake_hub, folder):
+def test_weights_of_pytorch_are_fetched_where_there_are_no_others(
+    fake_hub, folder, tmp_path
+):
+    """As most models of OPUS-MT have them; the model is the same."""
+    torch = pytest.importorskip("torch")
+    kt.importing.convert(NAME, tmp_path / "safetensors")
+    weights = folder / "model.safetensors"
+    tensors = safetensors_numpy.load_file(weights)
+    weights.unlink()
+    (tmp_path / "cache" / weights.name).unlink()
+    state = {name: torch.from_numpy(tensor) for name, tensor in tensors.items()}
+    torch.save(state, folder / "pytorch_model.bin")
+    kt.importing.convert(NAME, tmp_path / "pytorch")
+    first, second = (
+        kt.Translator.load(tmp_path / form).model.get_weights()
+        for form in ("safetensors", "pytorch")
+    )
+    np.testing.assert_equal(first, second)
+
+
+def test_what_the_hub_does_not_give_is_one_sentence(fake_hub, folder, monkeypatch):
     with pytest.raises(InputError, match=r"404: no such model see the documentation"):
         kt.importing.inspect("someone/else")
     (folder / "model.safetensors").unlink()
-    with pytest.raises(InputError, match=r"no safetensors of someone/opus.*git clone"):
+    with pytest.raises(InputError, match=r"opus-mt-en-de has neither safetensors nor"):
         kt.importing.inspect(NAME)
+    calls = len(fake_hub.calls)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(InputError, match=r"no safetensors on the hub.*install torch"):
+        kt.importing.inspect(NAME)
+    assert len(fake_hub.calls) == calls + 1  # before PyTorch's are downloaded
 
 
 def test_without_the_package_the_message_says_how_to_get_the_files(monkeypatch):

@@ -116,18 +116,22 @@ def test_logits_are_computed_in_the_compute_dtype(policy):
     np.testing.assert_array_equal(found, numpy(ops.cast(exact, "float32")))
 
 
-@pytest.mark.one_backend("jax")
-@pytest.mark.skipif(keras.backend.backend() != "jax", reason="reads a program of XLA")
-def test_the_logits_of_one_row_copy_no_matrix(request):
-    """As a sum with the bias would, at every step of a search."""
+@pytest.fixture
+def optimized():
+    """A process whose compiled programs are optimized."""
     import jax
 
     before = jax.config.read("jax_disable_most_optimizations")
     jax.config.update("jax_disable_most_optimizations", False)
-    request.addfinalizer(
-        lambda: jax.config.update("jax_disable_most_optimizations", before)
-    )
-    layer = TokenEmbedding(97, 64, use_bias=True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", before)
+
+
+def program_of_eight_steps(rows, use_bias=False):
+    """The text of the compiled program of a loop that computes logits."""
+    import jax
+
+    layer = TokenEmbedding(97, 64, use_bias=use_bias)
     layer.build((1, 1))
     state = [variable.value for variable in layer.trainable_variables]
 
@@ -138,10 +142,34 @@ def test_the_logits_of_one_row_copy_no_matrix(request):
 
         return jax.lax.fori_loop(0, 8, step, hidden)
 
-    hidden = np.ones((1, 1, 64), "float32")
-    program = jax.jit(search).lower(state, hidden).compile().as_text()
+    hidden = np.ones((rows, 1, 64), "float32")
+    return jax.jit(search).lower(state, hidden).compile().as_text()
+
+
+@pytest.mark.one_backend("jax")
+@pytest.mark.skipif(keras.backend.backend() != "jax", reason="reads a program of XLA")
+def test_the_logits_of_one_row_copy_no_matrix(optimized):
+    """As a sum with the bias would, at every step of a search."""
+    program = program_of_eight_steps(rows=1, use_bias=True)
     assert "dot(" in program
     assert not re.findall(r"ROOT \S+ = f32\[64,97\]\S* copy\(.*", program)
+
+
+@pytest.mark.one_backend("jax")
+@pytest.mark.skipif(keras.backend.backend() != "jax", reason="reads a program of XLA")
+@pytest.mark.parametrize(("rows", "copies"), [(1, 0), (4, 1)])
+def test_few_rows_have_a_copy_of_the_matrix_that_is_made_before_the_loop(
+    optimized, rows, copies
+):
+    from keras_transformer.backends import jax as backend
+
+    token = backend._has_few_rows.set(True)
+    try:
+        program = program_of_eight_steps(rows)
+    finally:
+        backend._has_few_rows.reset(token)
+    (state,) = re.findall(r"\S+ = (.*) while\(", program)
+    assert state.count("f32[64,97]{1,0}") == copies
 
 
 @pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16", "mixed_float16"])

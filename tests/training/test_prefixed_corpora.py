@@ -64,6 +64,27 @@ def test_the_prefix_stands_in_front_of_the_sources_of_its_corpus(load, tmp_path)
 
 
 @pytest.mark.no_backend
+def test_a_prefix_does_not_count_for_the_ratio_and_the_shortest(load, tmp_path):
+    """But for the longest: it is a part of what the model reads."""
+    config = load("data.filters={max_ratio: 1.2, min_length: 3}", "data.max_length=32")
+    corpora = Corpora(config.data)
+    tokenizer, _ = make_tokenizers(config.tokenizer, corpora.sample, tmp_path)
+    lengths = [len(row) for row in tokenizer.encode(LINES)]
+    prefixed = [f"copy: {line}" for line in LINES]
+    longer = [len(row) for row in tokenizer.encode(prefixed)]
+    assert min(lengths) == 3 and all(
+        n > 1.2 * m for n, m in zip(longer, lengths, strict=True)
+    )
+    text = corpora.encode(tokenizer, tokenizer, tmp_path / "cache")
+    assert tokenizer.decode(text.pairs.source) == [*prefixed, *LINES]
+    longest = load("data.filters={min_length: 3}", f"data.max_length={max(longer)}")
+    text = Corpora(longest.data).encode(tokenizer, tokenizer, tmp_path / "cache")
+    fitting = [p for p, n in zip(prefixed, longer, strict=True) if n < max(longer)]
+    assert tokenizer.decode(text.pairs.source) == [*fitting, *LINES]
+    assert len(fitting) < len(prefixed)
+
+
+@pytest.mark.no_backend
 @pytest.mark.parametrize(
     ("override", "message"),
     [

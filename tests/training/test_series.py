@@ -1,7 +1,9 @@
 """Several runs of one config: seeds, stages, how they go on, and their table."""
 
+import contextlib
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 import yaml
@@ -17,6 +19,7 @@ from keras_transformer.training import run as running
 from keras_transformer.training import series as training_series
 from keras_transformer.training.config import RunConfig
 from keras_transformer.training.config.series import load_runs
+from keras_transformer.training.series import Result
 from keras_transformer.training.series import train_series
 
 pytestmark = pytest.mark.one_backend
@@ -54,6 +57,16 @@ def write(config_file):
         return path
 
     return write_config
+
+
+@contextlib.contextmanager
+def changed(path):
+    """A text that is another one for a while, with as many lines."""
+    path = Path(path)
+    text = path.read_text(encoding="utf-8")
+    path.write_text(f"x{text}", encoding="utf-8")
+    yield
+    path.write_text(text, encoding="utf-8")
 
 
 def names(series):
@@ -236,6 +249,8 @@ def test_stages_go_on_where_they_were_stopped(
         assert found[name].scores == results[name].scores
     train_series(stopped)  # finished: nothing is trained or tested again
     assert len(calls) == 1
+    with changed("val.de"), pytest.raises(InputError, match=r"both was begun with an"):
+        train_series(stopped)  # its scores would be those of another text
 
     # A first stage that learns on is not what the next one began with.
     more = load_runs(path, [*options[1:], "training.steps=4", "output=stopped"])
@@ -257,6 +272,27 @@ def test_seeds_have_a_spread_and_a_baseline(write, config_file, capsys):
     assert float(mean[4]) == pytest.approx(sum(ter) / 2, abs=0.011)
     assert rows[4][-1] == f"{min(ter):.2f}-{max(ter):.2f}"
     assert "p: BLEU against runs/several/seed-1 by paired bootstrap" in lines[-1]
+
+    # A baseline that was tested on another text is refused before anything is trained.
+    options = ["baseline=runs/several/seed-1", "output=later"]
+    corpus = ["data.test.source=train.en", "data.test.target=train.de"]
+    other = load_runs(write(seeds=1), [*options, *corpus])
+    with pytest.raises(InputError, match="was tested on another text than these runs"):
+        train_series(other)
+    with changed("val.de"), pytest.raises(InputError, match=r"seed-1 was tested on an"):
+        train_series(load_runs(write(seeds=1), options))
+    assert not other.folder.exists()
+
+
+def test_signatures_that_differ_name_their_runs():
+    score = ("BLEU", 20.0, "tok:13a", None)
+    results = {"a": Result(scores=(score,)), "b": Result(scores=(score,))}
+    assert training_series.signatures(results) == ["BLEU: tok:13a"]
+    results["zh"] = Result(scores=(("BLEU", 30.0, "tok:zh", None),))
+    assert training_series.signatures(results) == [
+        "BLEU (a, b): tok:13a",
+        "BLEU (zh): tok:zh",
+    ]
 
 
 def test_a_translation_goes_on_where_it_was_stopped(run, monkeypatch, tmp_path):
@@ -298,6 +334,18 @@ def test_a_translation_goes_on_where_it_was_stopped(run, monkeypatch, tmp_path):
     weights.write_bytes(weights.read_bytes() + b"x")
     training_series.translate(series, translation, lambda text: None)
     assert calls == [1, 26, 26, 51, 1, 26, 51]
+
+    # Another text of as many lines, while a translation of the first is half done.
+    translation.output.unlink()
+    calls[:] = [0]
+    with pytest.raises(KeyboardInterrupt):
+        training_series.translate(series, translation, lambda text: None)
+    text = translation.text.read_text(encoding="utf-8")
+    translation.text.write_text(text.replace("e", "a"), encoding="utf-8")
+    training_series.translate(series, translation, lambda text: None)
+    assert calls == [0, 1, 1, 26, 51]
+    expected = [line.upper() for line in read_lines(translation.text)]
+    assert read_lines(translation.output) == expected
 
 
 def test_what_is_missing_or_foreign_is_told_before_the_first_run(write, config_file):

@@ -98,13 +98,13 @@ def test_each_line_is_what_it_is_alone(translator, name):
 
 def test_filled_batches_are_of_one_size(translator, monkeypatch):
     searcher, sizes = translator._searcher, []
-    search = searcher._search
+    search = searcher._searches[False, False]
 
     def noted(source, *arguments, **options):
         sizes.append(source.shape[0])
         return search(source, *arguments, **options)
 
-    monkeypatch.setattr(searcher, "_search", noted)
+    monkeypatch.setitem(searcher._searches, (False, False), noted)
     lines = lines_of(translator.tokenizer)
     expected = translator.translate(lines, beam_size=1)
     unfilled = len(sizes)
@@ -123,13 +123,13 @@ def test_a_job_of_several_batches_has_one_shape_and_a_single_line_its_own(
     translator, monkeypatch
 ):
     searcher, shapes = BatchSearch(translator.model), []
-    search = searcher._search
+    search = searcher._searches[False, False]
 
     def noted(source, *arguments, **options):
         shapes.append(tuple(source.shape))
         return search(source, *arguments, **options)
 
-    monkeypatch.setattr(searcher, "_search", noted)
+    monkeypatch.setitem(searcher._searches, (False, False), noted)
     rows = translator.tokenizer.encode(lines_of(translator.tokenizer))
     sentences = [Sentence(ids) for ids in [*rows, rows[0]]]
     options = DecodingOptions(beam_size=1, max_length=9)
@@ -155,8 +155,8 @@ def test_what_compile_has_made_serves_every_batch(translator, monkeypatch):
 
         return run
 
-    for name in ("_search", "_search_one_row"):
-        monkeypatch.setattr(searcher, name, noted(getattr(searcher, name)))
+    for key, search in list(searcher._searches.items()):
+        monkeypatch.setitem(searcher._searches, key, noted(search))
     shapes = list(translator.compile(2, 64, **options))
     assert shapes == [(rows, n) for rows in (2, 1) for n in (8, 16, 24, 32, 48, 64)]
     made, programs = programs.copy(), []
@@ -177,8 +177,9 @@ def test_a_large_batch_is_one_loop_until_dropping_rows_pays(translator, monkeypa
 
         return run
 
-    for name in ("_search", "_search_in_one_loop"):
-        monkeypatch.setattr(searcher, name, noted(name, getattr(searcher, name)))
+    for name, key in (("drops", (False, False)), ("whole", (False, True))):
+        search = searcher._searches[key]
+        monkeypatch.setitem(searcher._searches, key, noted(name, search))
     count = MANY_ROWS * searcher._num_programs()
     rows = translator.tokenizer.encode(lines_of(translator.tokenizer))
     sentences = [Sentence(rows[i % len(rows)][: i + 1]) for i in range(count)]
@@ -188,27 +189,27 @@ def test_a_large_batch_is_one_loop_until_dropping_rows_pays(translator, monkeypa
     filled = searcher.translate(sentences, options, count, fill_batches=True)
     monkeypatch.setattr(shape_plan, "_PROGRAMS_UNTIL_DROPPING", 0)
     dropping = searcher.translate(sentences, options, batch_size=count)
-    whole = "_search_in_one_loop" if backends.compiles_loops else "_search"
+    whole = "whole" if backends.compiles_loops else "drops"
     assert set(names[:used]) == {whole}
-    assert set(names[used:]) == {"_search"}
+    assert set(names[used:]) == {"drops"}
     for found in (filled, dropping):
         assert [row[0].ids for row in found] == [row[0].ids for row in first]
     names.clear()
     shapes = list(searcher.compile(sentences[0], options, MANY_ROWS, longest=8))
-    made = [whole, "_search"] if backends.compiles_loops else ["_search"]
-    assert names == [*made, "_search"]
+    made = [whole, "drops"] if backends.compiles_loops else ["drops"]
+    assert names == [*made, "drops"]
     assert shapes == [(MANY_ROWS, 8)] * len(made) + [(1, 8)]
 
 
 def test_what_is_no_part_of_a_search_makes_no_program(translator, monkeypatch):
     searcher, keys = translator._searcher, []
-    search = searcher._search
+    search = searcher._searches[False, False]
 
     def noted(*arguments, **options):
         keys.append(tuple(sorted(options.items())))
         return search(*arguments, **options)
 
-    monkeypatch.setattr(searcher, "_search", noted)
+    monkeypatch.setitem(searcher._searches, (False, False), noted)
     for options in (
         {"top_beams": 2},
         {"top_beams": 2, "seed": 3, "long_lines": "split", "max_source_length": 40},

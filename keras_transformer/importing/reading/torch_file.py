@@ -87,19 +87,25 @@ class TorchFile(TensorFile):
         return values
 
 
-def _torch(path: Path) -> Any:
+def import_torch(file: str | Path) -> Any:
+    """The module `torch`, to read this file.
+
+    Raises:
+        InputError: where PyTorch is missing, or reads files from others unsafely.
+    """
     try:
         import torch
     except ImportError:
         raise InputError(
-            f"{path} is a file of PyTorch, which is not installed; take the model's "
-            f"safetensors, or run pip install torch"
+            f"{file} is a file of PyTorch, which is not installed; run pip install "
+            f"torch, or take safetensors where the model has some"
         ) from None
     version = tuple(int(part) for part in re.findall(r"\d+", torch.__version__)[:2])
     if version < _SAFE_VERSION:
         raise InputError(
-            f"{path}: PyTorch {torch.__version__} does not read files of strangers "
-            f"safely; take the model's safetensors, or update PyTorch to 2.6 or later"
+            f"{file}: PyTorch {torch.__version__} does not read files from others "
+            f"safely; update PyTorch to 2.6 or later, or take safetensors where the "
+            f"model has some"
         )
     return torch
 
@@ -152,7 +158,7 @@ def _names(file: io.BytesIO) -> Iterator[str]:
 
 
 def _load(path: Path, is_zip: bool) -> dict[str, Any]:
-    torch = _torch(path)
+    torch = import_torch(path)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -166,7 +172,7 @@ def _load(path: Path, is_zip: bool) -> dict[str, Any]:
 
 
 def _info(path: Path, name: str, value: Any) -> TensorInfo:
-    torch = _torch(path)
+    torch = import_torch(path)
     if not isinstance(value, torch.Tensor):
         raise InputError(f"{path} holds {short(name)}, which is no tensor; {_WAY_OUT}")
     dtype = str(value.dtype).removeprefix("torch.")

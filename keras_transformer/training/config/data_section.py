@@ -312,7 +312,10 @@ class TrainingCorpus(Corpus):
 
 
 class FilterSection(Section):
-    """Filters of pairs of the training text; tokens as before `bpe_dropout`."""
+    """Filters of pairs of the training text.
+
+    Tokens are those before `bpe_dropout`, without a `prefix`.
+    """
 
     min_length: Count = 1
     """Minimum length: the fewest tokens of either side, without the end token."""

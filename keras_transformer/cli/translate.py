@@ -86,23 +86,30 @@ def translate(
 ) -> None:
     """Translate lines of text, in order.
 
-    Text is UTF-8; an empty line stays empty. The format text is one translation per
-    line; with --top-beams above 1, one hypothesis per line: number of the source line,
-    rank from 1 (samples: in the order drawn), score (with --mbr: the utility) and
-    translation, separated by tabs. The format jsonl is one object per line: 'source'
-    and 'hypotheses' with 'text', 'score', 'log_probability', 'finished' (false: cut off
-    at the length limit), 'tokens', 'token_scores' (followed by the end token's, if
-    finished) and 'alignment' (pairs of word numbers from 0; '' where the model has no
-    attention). Further keys: with --mbr 'utility'; with --prefixes
+    Text is UTF-8; an empty line stays empty. Decoding options that are not given come
+    from the model; 'none' unsets one.
+
+    --format text: one translation per line. With --top-beams above 1, one hypothesis
+    per line, its parts separated by tabs: number of the source line, rank from 1
+    (samples: in the order drawn), score (with --mbr: the utility) and translation.
+
+    --format jsonl: one object per line, with 'source' and 'hypotheses'. Of these each
+    has 'text', 'score', 'log_probability', 'finished' (false: cut off at the length
+    limit), 'tokens', 'token_scores' (followed by the end token's, if finished) and
+    'alignment' (pairs of word numbers from 0; '' where the model has no attention).
+
+    Further keys of jsonl: with --mbr 'utility'; with --prefixes
     'prefix_log_probability', which 'score' and 'log_probability' exclude; with
     --attention 'source_tokens' and 'attention', the mean over layers and heads from
     each target token, the end token included, to each source token; with a model that
     lists its words (see info) 'unknown_words', the source words that it has not
-    learned. Decoding options that are not given come from the model; 'none' unsets one.
-    With '--engine ctranslate2' the library of that name runs the model, which it
-    converts once, into the user's cache; it refuses options that it lacks. With
-    --rerank or --mbr-metric the score is the metric's number, 'utility' in jsonl; there
-    are as many candidates as with --mbr.
+    learned.
+
+    --engine ctranslate2: the library of that name runs the model, which it converts
+    once, into the user's cache. It refuses options that it lacks.
+
+    --rerank and --mbr-metric: the score is the metric's number, 'utility' in jsonl.
+    There are as many candidates as with --mbr.
     """
     details = formats.asked(format, attention)
     reranking = reranked.asked(rerank, mbr_metric, decoding)

@@ -77,7 +77,8 @@ class Augmentation:
         # Ids without a text of their own: special ids and reserved symbols.
         texts = tokenizer.decode([[token] for token in range(size)])
         self._has_text = np.array([bool(text) for text in texts], bool)
-        self._symbols = _symbols(tokenizer)
+        self._symbol_ids = _symbol_ids(tokenizer)
+        self._symbols = _symbols(tokenizer, self._symbol_ids)
 
     def __call__(
         self,
@@ -174,7 +175,15 @@ class Augmentation:
         """Where the text of a row begins and ends."""
         size = len(self._has_text)
         places = [i for i, t in enumerate(row) if t < size and self._has_text[t]]
-        return (places[0], places[-1] + 1) if places else (0, 0)
+        if not places:
+            return 0, 0
+        begin, end = places[0], places[-1] + 1
+        after = next((i for i in places if row[i] not in self._symbol_ids), end)
+        if begin < after < end:  # symbols in front of the text, or at its beginning?
+            text = list(row[after:end])
+            if self._tokenizer.encode(self._tokenizer.decode([text]))[0] == text:
+                begin = after
+        return begin, end
 
     def _cased(self, text: str, kind: int) -> str:
         change = CASINGS.get(self._kinds[kind][0])
@@ -196,11 +205,14 @@ class Augmentation:
         return self._symbols.split(text) if self._symbols else [text]
 
 
-def _symbols(tokenizer: Tokenizer) -> re.Pattern[str] | None:
-    """What finds the user-defined symbols of a tokenizer; None where it has none."""
-    if tokenizer.listed is not None:
-        return None
-    pieces = tokenizer.pieces(sorted(user_defined_ids(tokenizer.model)))
+def _symbol_ids(tokenizer: Tokenizer) -> set[int]:
+    """The ids of the user-defined symbols of a tokenizer."""
+    return set() if tokenizer.listed is not None else user_defined_ids(tokenizer.model)
+
+
+def _symbols(tokenizer: Tokenizer, ids: set[int]) -> re.Pattern[str] | None:
+    """What finds these symbols in a text; None where there are none."""
+    pieces = tokenizer.pieces(sorted(ids))
     longest_first = sorted(pieces, key=len, reverse=True)
     return (
         re.compile(f"({'|'.join(map(re.escape, longest_first))})") if pieces else None

@@ -4,6 +4,7 @@ import collections
 
 import numpy as np
 import pytest
+import sentencepiece
 from random_pairs import contents
 
 import keras_transformer as kt
@@ -17,6 +18,8 @@ from keras_transformer.data.packing import PackedBatches
 from keras_transformer.data.parallel_text import ParallelText
 from keras_transformer.data.text_noise import noised
 from keras_transformer.data.text_noise import with_typos
+from keras_transformer.data.token_rows import EncodedPairs
+from keras_transformer.data.token_rows import TokenRows
 from keras_transformer.data.tokenizer import Tokenizer
 from keras_transformer.errors import InputError
 
@@ -270,6 +273,31 @@ def test_what_stands_around_a_text_and_symbols_stay():
         (line,) = tokenizer.decode([row])
         assert "<url>" in line and "abc" in line and "see" not in line
         assert found.target is pairs.target and found.is_whole
+
+
+def test_a_tag_of_a_foreign_tokenizer_stays_in_front(tmp_path):
+    """Which begins every text with a space, as SentencePiece does unless told not to."""
+    lines = ["ein haus EIN HAUS", "das haus DAS HAUS"] * 9
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(lines),
+        model_prefix=str(tmp_path / "foreign"),
+        model_type="bpe",
+        vocab_size=60,
+        hard_vocab_limit=False,
+        user_defined_symbols=["<2de>"],
+        pad_id=0,
+        unk_id=1,
+        bos_id=2,
+        eos_id=3,
+        minloglevel=2,
+    )
+    tokenizer = Tokenizer.load(tmp_path / "foreign.model")
+    (tag,) = tokenizer.ids_of(["<2de>"])
+    (ids,), (capitals,) = map(tokenizer.encode, (["ein haus"], ["EIN HAUS"]))
+    rows = TokenRows.from_lists([[tag, *ids]])
+    augment = Augmentation(tokenizer, {"upper": 1.0})
+    found = augment(EncodedPairs(rows, rows), [0], 99, seed=(1,))
+    assert found.source.lists() == [[tag, *capitals]]
 
 
 @pytest.mark.parametrize(

@@ -269,7 +269,7 @@ class TrainingSection(Section):
     jit_compile: Literal["auto"] | bool = "auto"
     """Compilation of the training step, once for each shape of batch: true, false, or
     `"auto"`: always on JAX, on TensorFlow with a GPU. XLA compiles it, on PyTorch a
-    trace, which `torch.compile` then compiles on a GPU. On processors TensorFlow takes
+    trace, which `torch.compile` then compiles on a GPU. On a CPU TensorFlow takes
     ten seconds a shape for it, which a long run of a small model wins back; a large one
     does not."""
     distribution: DistributionName = "none"

@@ -276,7 +276,7 @@ def test_what_stands_around_a_text_and_symbols_stay():
 
 
 def test_a_tag_of_a_foreign_tokenizer_stays_in_front(tmp_path):
-    """Which begins every text with a space, as SentencePiece does unless told not to."""
+    """Which begins each text with a space, as SentencePiece does by default."""
     lines = ["ein haus EIN HAUS", "das haus DAS HAUS"] * 9
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(lines),

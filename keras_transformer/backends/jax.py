@@ -54,8 +54,8 @@ _BLOCKED = -6e4
 #: YNNPACK, XLA's library for products on CPUs, repacks the whole matrix at each
 #: product, so that Eigen is faster for few rows: at `base` 1.3 times for 4 to 32.
 #: YNNPACK's reductions stay on.
-_FEW_ROWS = {"xla_cpu_experimental_ynn_fusion_type": "LIBRARY_FUSION_TYPE_REDUCE"}
-_has_few_rows = contextvars.ContextVar("has_few_rows", default=False)
+_EIGEN = ("xla_cpu_experimental_ynn_fusion_type", "LIBRARY_FUSION_TYPE_REDUCE")
+_multiplies_by_eigen = contextvars.ContextVar("multiplies_by_eigen", default=False)
 
 
 def compile(
@@ -64,19 +64,20 @@ def compile(
     @kept
     def program_of(options: Any, shapes: Any) -> FirstAlone:
         on_cpu = jax.default_backend() == "cpu"
-        compiler_options = _known(_FEW_ROWS) if few_rows and on_cpu else None
+        multiplies_by_eigen = few_rows and on_cpu and _is_known(*_EIGEN)
 
         def program(weights: list[Tensor], arguments: Tensors) -> Tensors:
             mapping = list(zip(model.variables, weights, strict=True))
-            token = _has_few_rows.set(compiler_options is not None)
+            token = _multiplies_by_eigen.set(multiplies_by_eigen)
             try:
                 with keras.StatelessScope(state_mapping=mapping):
                     return function(*arguments, **dict(options))
             finally:
-                _has_few_rows.reset(token)
+                _multiplies_by_eigen.reset(token)
 
         # One `jit` per program: dropping it frees the compiled code.
-        return FirstAlone(jax.jit(program, compiler_options=compiler_options))
+        options_of_xla = dict([_EIGEN]) if multiplies_by_eigen else None
+        return FirstAlone(jax.jit(program, compiler_options=options_of_xla))
 
     def run(*arguments: Tensors, **options: Any) -> Tensors:
         note_work()
@@ -97,13 +98,14 @@ def note_work(builds: bool = False) -> None:
     forks.note()
 
 
-def _known(options: dict[str, Any]) -> dict[str, Any] | None:
-    """Compiler options; None where this version of the compiler lacks them."""
+@functools.cache
+def _is_known(option: str, value: str) -> bool:
+    """Whether this version of the compiler has an option."""
     try:
-        jax.jit(lambda: 0, compiler_options=options)()
+        jax.jit(lambda: 0, compiler_options={option: value})()
     except jax.errors.JaxRuntimeError:
-        return None
-    return options
+        return False
+    return True
 
 
 def concrete(tensor: Tensor) -> np.ndarray | None:
@@ -135,7 +137,7 @@ def scan(
 
 def product_with_transposed(rows: Tensor, matrix: Tensor) -> Tensor:
     transposed = jnp.transpose(matrix)
-    if _has_few_rows.get() and math.prod(rows.shape[:-1]) > 1:
+    if _multiplies_by_eigen.get() and math.prod(rows.shape[:-1]) > 1:
         # The barrier keeps it out of the product, where Eigen is slow with it. So it is
         # a copy that XLA makes once, before the loop.
         transposed = jax.lax.optimization_barrier(transposed)

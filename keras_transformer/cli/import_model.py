@@ -54,8 +54,8 @@ def import_(
     docs/import.md lists what can be imported. Prints the family, the number of weights,
     gigabytes, the licence as far as the files say it, languages, and what was left out.
     Nothing in SOURCE is run. A name such as Helsinki-NLP/opus-mt-en-de is fetched from
-    the Hugging Face hub, if huggingface_hub is installed. Models without safetensors,
-    as most of OPUS-MT, also need PyTorch.
+    the Hugging Face hub, if huggingface_hub is installed. A model that has no
+    safetensors there, as some of OPUS-MT, also needs PyTorch.
     """
     from keras_transformer import importing
 

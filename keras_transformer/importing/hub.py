@@ -15,7 +15,7 @@ from keras_transformer.errors import InputError
 from keras_transformer.importing.reading.torch_file import import_torch
 
 _SAFETENSORS = "*.safetensors"
-#: Only where a repository has no safetensors, as most of OPUS-MT.
+#: Only where a repository has no safetensors, as some of OPUS-MT.
 _PYTORCH = "pytorch_model*.bin"
 #: What else is fetched; no code.
 _OTHER_FILES = ("*.json", "*.spm", "*.model", "merges.txt", "README.md")

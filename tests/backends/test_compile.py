@@ -74,8 +74,9 @@ def test_few_rows_give_the_same_numbers():
 def test_a_compiler_without_the_option_for_few_rows_is_left_as_it_is(monkeypatch):
     import keras_transformer.backends.jax as backend
 
-    assert backend._known(backend._FEW_ROWS) == backend._FEW_ROWS
-    monkeypatch.setattr(backend, "_FEW_ROWS", {"xla_cpu_no_such_option": "x"})
+    assert backend._is_known(*backend._EIGEN)
+    monkeypatch.setattr(backend, "_EIGEN", ("xla_cpu_no_such_option", "x"))
+    assert not backend._is_known(*backend._EIGEN)
     test_few_rows_give_the_same_numbers()
 
 

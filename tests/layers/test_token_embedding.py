@@ -163,11 +163,11 @@ def test_few_rows_have_a_copy_of_the_matrix_that_is_made_before_the_loop(
 ):
     from keras_transformer.backends import jax as backend
 
-    token = backend._has_few_rows.set(True)
+    token = backend._multiplies_by_eigen.set(True)
     try:
         program = program_of_eight_steps(rows)
     finally:
-        backend._has_few_rows.reset(token)
+        backend._multiplies_by_eigen.reset(token)
     (state,) = re.findall(r"\S+ = (.*) while\(", program)
     assert state.count("f32[64,97]{1,0}") == copies
 

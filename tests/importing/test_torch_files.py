@@ -176,4 +176,4 @@ def test_without_a_safe_version_of_pytorch_nothing_is_read(
     monkeypatch.setattr(torch, "__version__", "2.5.1+cpu")
     refused(tmp_path, r"2\.5\.1\+cpu does not read .* update PyTorch to 2\.6")
     monkeypatch.setitem(sys.modules, "torch", None)
-    refused(tmp_path, "not installed; take the model's safetensors, or run pip install")
+    refused(tmp_path, "not installed; run pip install torch, or take safetensors")

@@ -198,8 +198,8 @@ class TranslationModel(FusedTraining):
 
         Weights take a quarter of the memory; positions, normalizations and biases stay
         as they are. The model translates and evaluates, but does not learn any more;
-        `compile` it anew, and make its `Translator` after this. `model.save` (.keras)
-        keeps it; model folders and exports take float models alone.
+        `compile` it anew, and call this before its first translation. `model.save`
+        (.keras) keeps it; model folders and exports take float models alone.
 
         Args:
             mode: `"int8"`.

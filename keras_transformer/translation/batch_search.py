@@ -99,7 +99,6 @@ class BatchSearch:
         self._attention = backends.compile(functools.partial(attention, model), model)
         num_weights = sum(math.prod(variable.shape) for variable in model.variables)
         self._is_small = num_weights <= _CACHED_WEIGHTS
-        self._few_rows = _FEW_ROWS if _is_float32(model) else 1
         on_gpu = backends.on_gpu()
         products = _GPU_PROGRAM_PRODUCTS if on_gpu else _PROGRAM_PRODUCTS
         program_positions = products / num_weights
@@ -299,7 +298,8 @@ class BatchSearch:
         self, rows: int, width: int, drops_rows: bool
     ) -> Callable[..., Any]:
         """The search of so many rows, with so many hypotheses of each."""
-        few_rows = rows * width <= self._few_rows and not self._is_small
+        most = _FEW_ROWS if _is_float32(self.model) else 1  # it may be quantized later
+        few_rows = rows * width <= most and not self._is_small
         in_one_loop = self._may_drop(rows) and not drops_rows
         return self._searches[few_rows and backends.compiles_few_rows, in_one_loop]
 

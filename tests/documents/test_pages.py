@@ -293,8 +293,12 @@ def run(tmp_path_factory):
         patch.chdir(folder)
         for name in ("my", "languages"):
             train(load_config(f"{name}.yaml"))
-        for copy in ("models/en-de", "runs/phrasebook-en-de/averaged"):
-            shutil.copytree("runs/my/averaged", copy)
+        for name in (
+            "models/en-de",
+            "runs/phrasebook-en-de/averaged",
+            "runs/de-en/averaged",
+        ):
+            shutil.copytree("runs/my/averaged", name)
     return folder
 
 

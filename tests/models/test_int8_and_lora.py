@@ -6,6 +6,7 @@ import pytest
 from keras import ops
 
 import keras_transformer as kt
+from keras_transformer import backends
 from keras_transformer import layers
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.errors import InputError
@@ -13,6 +14,8 @@ from keras_transformer.losses import LabelSmoothedCrossEntropy
 from keras_transformer.models.kinds import refuse_int8
 from keras_transformer.models.search import search
 from keras_transformer.models.weights import weight_values
+from keras_transformer.translation.batch_search import BatchSearch
+from keras_transformer.translation.batch_search import Sentence
 from reference import configs
 from reference.weights import normal
 from reference.weights import numpy
@@ -94,6 +97,25 @@ def test_beam_search_over_int8_says_what_teacher_forcing_says(int8_pair):
     found = numpy(result.log_probabilities)[:, 0]
     # A rounding in a sum may round an input to the next of 255 numbers.
     np.testing.assert_allclose(found, expected, atol=0.1)
+
+
+def test_a_model_is_quantized_before_its_first_translation(int8_pair):
+    """Few rows of floats are another program on JAX, to which int8 would be slow."""
+    _, quantized = int8_pair
+    model = small()
+    searcher = BatchSearch(model)  # as `Translator.load` makes it
+    searcher._is_small = False
+    few = backends.compiles_few_rows
+    assert searcher._program_for(4, 4, False) is searcher._searches[few, False]
+    assert searcher._program_for(16, 4, False) is searcher._searches[False, False]
+    model.quantize("int8")
+    assert searcher._program_for(4, 4, False) is searcher._searches[False, False]
+    assert searcher._program_for(1, 1, False) is searcher._searches[few, False]
+    sentences = [Sentence([5, 6, 7]), Sentence([8, 9])]
+    options = DecodingOptions(beam_size=2, max_length=4)
+    found = searcher.translate(sentences, options, 2)
+    expected = BatchSearch(quantized).translate(sentences, options, 2)
+    assert [row[0].ids for row in found] == [row[0].ids for row in expected]
 
 
 @pytest.mark.one_backend

@@ -36,10 +36,10 @@ def average(
     imports: options.Imports = None,
 ) -> None:
     """Average checkpoints of a run; it may still be training."""
-    model_folder.check(run, "a run folder")
-    backend.activate(imports=imports or ())
     if last is not None and best is not None:
         raise typer.BadParameter("give --last or --best, not both")
+    model_folder.check(run, "a run folder")
+    backend.activate(imports=imports or ())
     from keras_transformer.training import averaging
 
     steps = averaging.average(run, last or _LAST, output, best)

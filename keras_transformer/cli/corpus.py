@@ -89,7 +89,7 @@ def translate_into(
         target_language: in the same way.
         imports: the modules of `--import`.
         decoding: the options that were given.
-        columns: those that `read` takes of the files, where they are not the first.
+        columns: of each corpus that `read` takes; None for those of its format.
     """
     from keras_transformer.corpus_translation import Request
     from keras_transformer.corpus_translation import translate_corpus
@@ -129,7 +129,7 @@ def translate_into(
             "batch_size": batch_size,
             "source_language": source_language,
             "target_language": target_language,
-            **({"columns": list(columns)} if columns else {}),
+            **({"columns": list(columns)} if any(columns) else {}),
         },
         shard_lines,
     )

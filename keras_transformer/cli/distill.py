@@ -68,7 +68,7 @@ def distill(
         target_language=target_language,
         imports=imports or (),
         decoding=decoding,
-        columns=[list(c.columns) for c in data.train or () if c.columns],
+        columns=[c.columns and list(c.columns) for c in data.train or ()],
     )
 
 

@@ -56,7 +56,10 @@ def local(source: str | Path) -> Iterator[Path]:
             )
     with tempfile.TemporaryDirectory(prefix="keras-transformer-") as temporary:
         folder = Path(temporary) / name.rpartition("/")[2]
-        shutil.copytree(cached, folder)  # the cache consists of links
+        folder.mkdir()
+        for pattern in (_SAFETENSORS, _PYTORCH, *_OTHER_FILES):
+            for path in cached.glob(pattern):  # links, and maybe files of others
+                shutil.copy(path, folder)
         yield folder
 
 

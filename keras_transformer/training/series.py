@@ -89,7 +89,7 @@ def train_series(
     _check_texts(series)
     baseline, folder = series.baseline, series.folder.absolute()
     if baseline and not baseline.absolute().is_relative_to(folder):
-        _check_baseline(series, baseline)
+        _references(series, baseline)  # refused before anything is trained
     results = _opened(series)
     for number, one in enumerate(series.runs, 1):
         say(f"run {number} of {len(series.runs)}: {series.folder / one.name}")
@@ -318,8 +318,8 @@ def signatures(results: Mapping[str, Result]) -> list[str]:
     return lines
 
 
-def _check_baseline(series: Series, baseline: Path) -> None:
-    """Refuses a baseline that was not tested, or on the text of none of the runs."""
+def _references(series: Series, baseline: Path) -> list[str]:
+    """The references of the baseline, which are those of one of the runs at least."""
     if not (baseline / _HYPOTHESES).is_file():
         raise InputError(
             f"the baseline {baseline} has no {_HYPOTHESES}; give the folder of a run "
@@ -332,15 +332,15 @@ def _check_baseline(series: Series, baseline: Path) -> None:
             f"the baseline {baseline} was tested on another text than these runs; give "
             f"a run with the same data.test"
         )
+    return tested
 
 
 def _p_values(series: Series) -> dict[str, float]:
     """By how much chance each run differs from the baseline, in BLEU; by name."""
     if series.baseline is None:
         return {}
-    _check_baseline(series, series.baseline)
     baseline, found = series.baseline / _HYPOTHESES, {}
-    tested = references(series.baseline)
+    tested = _references(series, series.baseline)
     for one in series.runs:
         path = series.folder / one.name / _HYPOTHESES
         config = series.config(one)

@@ -24,6 +24,7 @@ from torch.fx import Node
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 
+from keras_transformer.backends.torch_in_place import write_in_place
 from keras_transformer.backends.torch_packing import pack
 from keras_transformer.tensors import Tensors
 
@@ -66,6 +67,7 @@ def trace(
     _share_equal_calls(module)
     module.graph.eliminate_dead_code()
     pack(module)
+    write_in_place(module.graph)
     _use_python_bindings(module.graph)
     attributes = _attributes_as_inputs(module)
     module.recompile()

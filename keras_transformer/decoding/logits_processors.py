@@ -9,6 +9,7 @@ B batch, W hypotheses a row, L most tokens, P tokens of a prefix, V vocabulary.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from collections.abc import Sequence
 
@@ -44,7 +45,7 @@ def chain(
 
     Args:
         suppressed: see `suppress`.
-        min_length: see `enforce_min_length`.
+        min_length: the end token is forbidden before it; 0 and 1 are off.
         no_repeat_ngram_size: see `block_repeated_ngrams`; 0 is off.
         repetition_penalty: see `penalize_repetition`.
         prefix: whether `constants["prefix"]` holds one, see `force_prefix`.
@@ -66,10 +67,14 @@ def chain(
         if repetition_penalty != 1.0:
             penalty = number("repetition_penalty", repetition_penalty, constants)
             logits = penalize_repetition(logits, tokens, position, penalty)
-        scores = suppress(ops.log_softmax(logits, axis=-1), suppressed)
+        scores = ops.log_softmax(logits, axis=-1)
+        size = scores.shape[-1]
+        forbidden = [_is_one_of(suppressed, size)] if suppressed else []
         if min_length > 1:
             least = number("min_length", min_length, constants)
-            scores = enforce_min_length(scores, position, least, end_id)
+            forbidden.append(_is_early_end(position, least, end_id, size))
+        if forbidden:
+            scores = forbid(scores, functools.reduce(ops.logical_or, forbidden))
         if no_repeat_ngram_size:
             scores = block_repeated_ngrams(
                 scores, tokens, position, no_repeat_ngram_size
@@ -89,24 +94,33 @@ def suppress(log_probabilities: Tensor, suppressed: Sequence[int]) -> Tensor:
     """(..., V) with minus infinity at the ids `suppressed`."""
     if not suppressed:
         return log_probabilities
-    vocabulary_size = log_probabilities.shape[-1]
-    if len(suppressed) > 8:
+    size = log_probabilities.shape[-1]
+    return forbid(log_probabilities, _is_one_of(suppressed, size))
+
+
+def forbid(log_probabilities: Tensor, forbidden: Tensor) -> Tensor:
+    """(..., V) with minus infinity where `forbidden`, (V,) bool, is True."""
+    # A sum: where nothing fuses operations, a choice of each entry takes much longer.
+    bias = ops.where(forbidden, NEVER, 0.0)  # (V,)
+    return log_probabilities + ops.cast(bias, log_probabilities.dtype)
+
+
+def _is_one_of(ids: Sequence[int], vocabulary_size: int) -> Tensor:
+    """Which entries of the vocabulary, (V,) bool, are among `ids`."""
+    if len(ids) > 8:
         mask = np.zeros(vocabulary_size, bool)
-        mask[list(suppressed)] = True
-        return ops.where(mask, NEVER, log_probabilities)
-    ids = ops.arange(vocabulary_size, dtype="int32")
-    for token in suppressed:
-        log_probabilities = ops.where(ids == token, NEVER, log_probabilities)
-    return log_probabilities
+        mask[list(ids)] = True
+        return ops.convert_to_tensor(mask)
+    every_id = ops.arange(vocabulary_size, dtype="int32")
+    return functools.reduce(ops.logical_or, [every_id == token for token in ids])
 
 
-def enforce_min_length(
-    log_probabilities: Tensor, position: Tensor, min_length: int, end_id: int
+def _is_early_end(
+    position: Tensor, min_length: int, end_id: int, vocabulary_size: int
 ) -> Tensor:
-    """Forbids the end token before position `min_length`."""
-    ids = ops.arange(log_probabilities.shape[-1], dtype="int32")
-    early = ops.logical_and(ids == end_id, position + 1 < min_length)  # (V,)
-    return ops.where(early, NEVER, log_probabilities)
+    """The end token, (V,) bool, before position `min_length`; nothing from there on."""
+    ids = ops.arange(vocabulary_size, dtype="int32")
+    return ops.logical_and(ids == end_id, position + 1 < min_length)
 
 
 def penalize_repetition(

@@ -24,6 +24,8 @@ class Distribution(NamedTuple):
             process to read its share.
         max: the largest of the numbers that the processes pass, in float32; collective:
             each process must call it after the same step.
+        patient_max: `max` for while some of them prepare, which may take hours.
+            Default: `max`, of backends that wait as long anyway.
     """
 
     num_replicas: int = 1
@@ -31,6 +33,7 @@ class Distribution(NamedTuple):
     num_processes: int = 1
     part: tuple[int, int] = (0, 1)
     max: Callable[[float], float] = float
+    patient_max: Callable[[float], float] | None = None
 
     @property
     def is_chief(self) -> bool:
@@ -44,6 +47,10 @@ class Distribution(NamedTuple):
     def wait(self) -> None:
         """Waits for all processes (a barrier); collective, as `max`."""
         self.max(0.0)
+
+    def wait_for_preparation(self) -> None:
+        """`wait` for processes that prepare the training, which may take hours."""
+        (self.patient_max or self.max)(0.0)
 
     def chiefs(self, number: float) -> float:
         """The number that the chief passes; collective, as `max`."""

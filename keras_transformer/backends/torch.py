@@ -393,10 +393,8 @@ def _gradients(
     model: Any, default: Callable[..., Any], part: Tensors
 ) -> list[Tensor | None]:
     """Those of Keras' step `default`, traced where the model is compiled so."""
-    # Without weights, a number of tokens comes from outside of the step; and what is
-    # recomputed asks for numbers, which a trace does not know.
-    weighted = keras.utils.unpack_x_y_sample_weight(part)[2] is not None
-    if model.traces_steps and weighted and not getattr(model, "rematerializes", False):
+    # What is recomputed asks for numbers, which a trace does not know.
+    if model.traces_steps and not getattr(model, "rematerializes", False):
         if "_traced_steps" not in vars(model):
             vars(model)["_traced_steps"] = TracedSteps(model)
         return model._traced_steps.gradients(default, part)

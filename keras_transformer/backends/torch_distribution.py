@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import itertools
+import functools
 import os
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 
@@ -14,9 +15,9 @@ from keras_transformer.backends.distribution import Devices
 from keras_transformer.backends.distribution import Distribution
 from keras_transformer.errors import InputError
 
-# How long a process waits for the others: at first the chief may encode a corpus for
-# hours, later it only writes checkpoints.
-_FIRST_WAIT, _WAIT = datetime.timedelta(days=1), datetime.timedelta(minutes=10)
+# How long a process waits for the others: they may prepare, say encode a corpus, for
+# hours; while they train, the chief only writes checkpoints.
+_LONG_WAIT, _WAIT = datetime.timedelta(days=1), datetime.timedelta(minutes=10)
 _COMMAND = "torchrun --nproc-per-node 2 -m keras_transformer.cli.main train config.yaml"
 
 
@@ -45,16 +46,15 @@ def torchrun(devices: Devices) -> Iterator[Distribution]:
             )
         torch.cuda.set_device(local_rank)
     torch.distributed.init_process_group("nccl" if gpus else "gloo", timeout=_WAIT)
-    first, later = (
+    patient, usual = (
         torch.distributed.new_group(backend="gloo", timeout=timeout)
-        for timeout in (_FIRST_WAIT, _WAIT)
+        for timeout in (_LONG_WAIT, _WAIT)
     )
-    groups = itertools.chain([first], itertools.repeat(later))
 
-    def largest(number: float) -> float:
+    def largest(number: float, group: Any = usual) -> float:
         number = torch.tensor(float(number), device="cpu")
         maximum = torch.distributed.ReduceOp.MAX
-        torch.distributed.all_reduce(number, maximum, next(groups))
+        torch.distributed.all_reduce(number, maximum, group)
         return float(number)
 
     rank = torch.distributed.get_rank()
@@ -66,6 +66,7 @@ def torchrun(devices: Devices) -> Iterator[Distribution]:
             num_processes=processes,
             part=(rank, processes),
             max=largest,
+            patient_max=functools.partial(largest, group=patient),
         )
     finally:
         torch.distributed.destroy_process_group()

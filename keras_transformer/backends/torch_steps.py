@@ -50,7 +50,8 @@ class TracedSteps:
 
         None for a weight that the loss does not depend on.
         """
-        leaves, structure = pytree.tree_flatten(data)
+        # The number of tokens is that of the whole batch: it comes from outside.
+        leaves, structure = pytree.tree_flatten((data, self.model.step_tokens))
         present = [index for index, leaf in enumerate(leaves) if leaf is not None]
         tensors = [keras.ops.convert_to_tensor(leaves[index]) for index in present]
         weights = self.model.trainable_weights
@@ -66,11 +67,13 @@ class TracedSteps:
             filled: list[Any] = [None] * len(leaves)
             for index, tensor in zip(present, tensors, strict=True):
                 filled[index] = tensor
+            part, num_tokens = pytree.tree_unflatten(filled, structure)
             with (
+                self.model.counting(num_tokens),
                 keras.StatelessScope(state_mapping=mapping) as scope,
                 caught_gradients(optimizer) as gradients,
             ):
-                default(pytree.tree_unflatten(filled, structure))
+                default(part)
             after = [scope.get_current_value(state).detach() for state in states]
             return list(gradients), after
 

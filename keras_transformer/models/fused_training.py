@@ -53,7 +53,7 @@ class _Step(NamedTuple):
 
     `num_shares` is the number of parts of the batch whose losses Keras averages:
     micro-batches, and independent processes. `num_tokens` is the number of target
-    tokens of the whole batch, where it has no weights.
+    tokens of the whole batch; None with a loss of another class.
     """
 
     model: Any
@@ -66,6 +66,19 @@ class _Step(NamedTuple):
 _running_step: contextvars.ContextVar[_Step | None] = contextvars.ContextVar(
     "running_step", default=None
 )
+
+
+class _MeanOverTokens(keras.metrics.Mean):
+    """The mean loss of several batches, in which each target token counts alike.
+
+    Keras counts rows instead, of which a batch of short sentences has many.
+    """
+
+    def update_state(self, values: Any, sample_weight: Any = None) -> None:
+        step = _running_step.get()
+        if step is not None and step.num_tokens is not None:
+            sample_weight = step.num_tokens
+        super().update_state(values, sample_weight)
 
 
 class FusedTraining(CheckedModel):
@@ -102,6 +115,8 @@ class FusedTraining(CheckedModel):
             self.__dict__[name] = value
         elif name == "teacher":  # Keras would count its layers among those of the model
             object.__setattr__(self, name, value)
+        elif name == "_loss_tracker" and value is not None:  # by Keras' `compile`
+            super().__setattr__(name, _MeanOverTokens(name=value.name))
         else:
             super().__setattr__(name, value)
 
@@ -381,16 +396,30 @@ class FusedTraining(CheckedModel):
     @contextlib.contextmanager
     def _running(self, data: Any, training: bool) -> Iterator[None]:
         """A step on a batch (x, y, weights)."""
-        inputs, labels, weights = keras.utils.unpack_x_y_sample_weight(data)
+        inputs, labels, _ = keras.utils.unpack_x_y_sample_weight(data)
         parts = self.micro_batches if training else 1
         if parts > 1:
             self._check_parts(tree.flatten(inputs)[0].shape[0])
         num_tokens = None
-        if weights is None and isinstance(self.loss, LabelSmoothedCrossEntropy):
+        if isinstance(self.loss, LabelSmoothedCrossEntropy):
             mask = token_mask(labels, self.loss.pad_id)
             num_tokens = backends.sum_over_replicas(ops.sum(mask))
         num_shares = parts * backends.num_separate_losses()
         token = _running_step.set(_Step(self, training, num_shares, num_tokens))
+        try:
+            yield
+        finally:
+            _running_step.reset(token)
+
+    @property
+    def step_tokens(self) -> Any:
+        """The target tokens of the whole batch of the running step, a scalar or None."""
+        return self._step.num_tokens
+
+    @contextlib.contextmanager
+    def counting(self, num_tokens: Any) -> Iterator[None]:
+        """Context in which `step_tokens` is another tensor: that of a traced step."""
+        token = _running_step.set(self._step._replace(num_tokens=num_tokens))
         try:
             yield
         finally:

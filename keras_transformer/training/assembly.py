@@ -175,7 +175,7 @@ def _encoded(
     """The corpora of a run, its two tokenizers, the training text, the languages."""
     folder = config.output
     if not distribution.is_chief:
-        distribution.wait()  # for the files of the chief
+        distribution.wait_for_preparation()  # for the files of the chief
     corpora = Corpora(config.data)
     if distribution.is_chief:
         run_folder.keep_corpus(folder, corpora)
@@ -202,7 +202,8 @@ def _encoded(
     )
     run_folder.check_encoded(folder, text.digest)
     if distribution.is_chief:
-        distribution.wait()
+        distribution.wait_for_preparation()
+    distribution.wait_for_preparation()  # for those that keep an encoding of their own
     return corpora, (source, target), text, languages
 
 

@@ -112,6 +112,20 @@ def test_fused_and_plain_training_are_one(name, weighted):
     np.testing.assert_allclose(called, logits, rtol=1e-5, atol=1e-5)
 
 
+def test_the_mean_loss_of_batches_counts_tokens_not_rows():
+    """However they are divided: rows of one token count as little as they are."""
+    model = small("pre-norm, nothing tied")
+    loss = LabelSmoothedCrossEntropy(0.0)
+    model.compile(loss=loss, metrics=[NegativeLogLikelihood()])
+    inputs, labels, _ = batches(weighted=False)
+    labels[5:, 1:] = 0  # the first batch of five has nearly all tokens
+    for batch_size in (5, 15):
+        logs = model.evaluate(
+            inputs, labels, batch_size=batch_size, verbose=0, return_dict=True
+        )
+        np.testing.assert_allclose(logs["loss"], logs["nll"], rtol=1e-5)
+
+
 @pytest.mark.one_backend
 def test_fused_training_in_mixed_precision():
     both = [compiled("pre-norm", fused, "mixed_bfloat16") for fused in (True, False)]

@@ -174,7 +174,7 @@ def main(kind, devices, path, *variants):
         if variants[:1] == ("late",):
             variants = variants[1:]
             time.sleep(LATE_SECONDS if distribution.is_chief else 0)
-            distribution.wait()
+            distribution.wait_for_preparation()
         if variants == ("fault",):
             return train_endlessly(distribution, fails=True)
         if variants == ("endless",):

@@ -1,6 +1,7 @@
 """What is refused, and what is told, before any device is split."""
 
 import contextlib
+import functools
 import typing
 
 import keras
@@ -9,6 +10,8 @@ import pytest
 from keras_transformer import backends
 from keras_transformer.backends.distribution import Distribution
 from keras_transformer.errors import InputError
+from keras_transformer.training import load_config
+from keras_transformer.training.assembly import build_parts
 from keras_transformer.training.config.training_section import DISTRIBUTIONS
 from keras_transformer.training.config.training_section import DistributionName
 from keras_transformer.training.distribution import WorkerLost
@@ -37,6 +40,29 @@ def test_alone_is_one_replica_of_one_process():
     assert "needs a distribution" in message("none", 2)
     for kind in OWN:
         assert kind in message("none", 2)
+
+
+@pytest.mark.one_backend
+@pytest.mark.parametrize("index", [0, 1])
+def test_processes_wait_for_texts_as_long_as_it_takes(project, index):
+    """A limit of minutes would end those that wait for a large corpus."""
+    waits = []
+
+    def largest(kind, number):
+        waits.append(kind)
+        return number
+
+    distribution = Distribution(
+        process_index=index,
+        num_processes=2,
+        max=functools.partial(largest, "minutes"),
+        patient_max=functools.partial(largest, "hours"),
+    )
+    config = load_config(project / "small.yaml", [f"output={project / 'run'}"])
+    build_parts(config, distribution, lambda text: None)
+    # For the files of the chief, then for what each of the others makes itself.
+    assert waits[:2] == ["hours", "hours"]
+    assert "hours" not in waits[2:]
 
 
 @pytest.mark.parametrize("kind", sorted(set(DISTRIBUTIONS) - set(OWN)))

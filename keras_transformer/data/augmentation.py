@@ -20,6 +20,7 @@ from keras_transformer.errors import InputError
 
 _SAMPLE = 1000  # number of rows whose growth is measured
 _STREAM = 3  # of random numbers, beside those of batches and of BPE-dropout
+_WORD_BEGIN = "▁"  # a piece of SentencePiece
 
 
 class Augmentation:
@@ -77,6 +78,10 @@ class Augmentation:
         # Ids without a text of their own: special ids and reserved symbols.
         texts = tokenizer.decode([[token] for token in range(size)])
         self._has_text = np.array([bool(text) for text in texts], bool)
+        bare = np.flatnonzero(~self._has_text).tolist()
+        pieces = zip(bare, tokenizer.pieces(bare), strict=True)
+        #: Of the beginning of a word by itself, which has no text in front of a line.
+        self._word_begins = {token for token, piece in pieces if piece == _WORD_BEGIN}
         self._symbol_ids = _symbol_ids(tokenizer)
         self._symbols = _symbols(tokenizer, self._symbol_ids)
 
@@ -177,13 +182,18 @@ class Augmentation:
         places = [i for i, t in enumerate(row) if t < size and self._has_text[t]]
         if not places:
             return 0, 0
-        begin, end = places[0], places[-1] + 1
+        begin, end = self._with_word_begin(row, places[0]), places[-1] + 1
         after = next((i for i in places if row[i] not in self._symbol_ids), end)
+        after = self._with_word_begin(row, after)
         if begin < after < end:  # symbols in front of the text, or at its beginning?
             text = list(row[after:end])
             if self._tokenizer.encode(self._tokenizer.decode([text]))[0] == text:
                 begin = after
         return begin, end
+
+    def _with_word_begin(self, row: Sequence[int], place: int) -> int:
+        """A place, or that before it, where the piece there only begins a word."""
+        return place - (place > 0 and row[place - 1] in self._word_begins)
 
     def _cased(self, text: str, kind: int) -> str:
         change = CASINGS.get(self._kinds[kind][0])

@@ -106,10 +106,12 @@ class PackedBatches(TokenBatches):
         batch_source_tokens: int | None,
     ) -> BatchPlan:
         """The plan of packed rows, in the place of pairs."""
-        if self.augment is not None:  # no room that a row has not
+        if self.bpe_dropout is not None or self.augment is not None:
+            # No room that a row has not: what does not fit stays as it is.
             plain = self.pairs.source.lengths + np.int32(self.source_end)
-            most = np.maximum(np.resize(plain, len(source_lengths)), self.length)
-            source_lengths = np.minimum(source_lengths, most)
+            source_lengths = _up_to(source_lengths, self.length, plain)
+            plain = self.pairs.target.lengths + np.int32(self._added)
+            target_lengths = _up_to(target_lengths, self.length, plain)
         longest = max(source_lengths.max(), target_lengths.max())
         if longest > self.length:
             raise InputError(
@@ -173,6 +175,7 @@ class PackedBatches(TokenBatches):
 
         lengths = pairs.source.lengths
         begin = _begin(lengths + self.source_end, row_of)
+        last = row_of, begin + lengths + self.source_end - 1
         source[_places(row_of, begin, lengths)] = pairs.source.ids
         if self.source_end:
             source[row_of, begin + lengths] = self.end_id
@@ -190,25 +193,43 @@ class PackedBatches(TokenBatches):
             labels[places] = pairs.target.ids
             labels[row_of, begin + lengths] = self.end_id
         weights[_places(row_of, begin, lengths + self._added)] = 1 / tokens
-        self._check(pairs, source, target)
+        self._check(source, last, target, (row_of, begin))
         return {"source": source, "target": target}, labels, weights
 
     def _check(
-        self, pairs: EncodedPairs, source: np.ndarray, target: np.ndarray
+        self,
+        source: np.ndarray,
+        last: tuple[np.ndarray, np.ndarray],
+        target: np.ndarray,
+        first: tuple[np.ndarray, np.ndarray],
     ) -> None:
-        """Refuses text whose sentences a model could not tell apart."""
-        ends = np.count_nonzero(source == self.end_id)
+        """Refuses text whose sentences a model could not tell apart.
+
+        `last` are the places of the last tokens of the sources, `first` those of the
+        first tokens of the targets.
+        """
+        ends = source == self.end_id
         starts = target == self.start_id
         if self.start_id == self.pad_id:  # which stands between tokens, or is padding
             starts[:, 1:] &= target[:, :-1] != self.pad_id
             starts[:, :-1] &= target[:, 1:] != self.pad_id
             starts[:, -1] = False
-        if ends != len(pairs) or np.count_nonzero(starts) != len(pairs):
+        if not (_are_all(ends, last) and _are_all(starts, first)):
             raise InputError(
-                "packing tells sentences apart by the end_id of each source and the "
-                "start_id of each target, but a sentence has none or several; train "
-                "without packing"
+                "packing tells sentences apart by the end_id at the end of each source "
+                "and the start_id at the beginning of each target, but a sentence has "
+                "none there, or another one elsewhere; train without packing"
             )
+
+
+def _up_to(room: np.ndarray, most: int, plain: np.ndarray) -> np.ndarray:
+    """The room of each pair, at most `most` unless its own tokens need more."""
+    return np.minimum(room, np.maximum(np.resize(plain, len(room)), most))
+
+
+def _are_all(marks: np.ndarray, places: tuple[np.ndarray, np.ndarray]) -> bool:
+    """Whether these places are marked, and no others."""
+    return bool(marks[places].all()) and np.count_nonzero(marks) == len(places[0])
 
 
 def _best_fit(

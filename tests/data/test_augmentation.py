@@ -275,29 +275,49 @@ def test_what_stands_around_a_text_and_symbols_stay():
         assert found.target is pairs.target and found.is_whole
 
 
-def test_a_tag_of_a_foreign_tokenizer_stays_in_front(tmp_path):
-    """Which begins each text with a space, as SentencePiece does by default."""
+@pytest.fixture
+def foreign(tmp_path):
+    """A tokenizer that begins each text with a space, SentencePiece's default."""
     lines = ["ein haus EIN HAUS", "das haus DAS HAUS"] * 9
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(lines),
         model_prefix=str(tmp_path / "foreign"),
         model_type="bpe",
-        vocab_size=60,
+        vocab_size=320,
         hard_vocab_limit=False,
         user_defined_symbols=["<2de>"],
+        byte_fallback=True,
         pad_id=0,
         unk_id=1,
         bos_id=2,
         eos_id=3,
         minloglevel=2,
     )
-    tokenizer = Tokenizer.load(tmp_path / "foreign.model")
+    return Tokenizer.load(tmp_path / "foreign.model")
+
+
+def test_a_tag_of_a_foreign_tokenizer_stays_in_front(foreign):
+    tokenizer = foreign
     (tag,) = tokenizer.ids_of(["<2de>"])
     (ids,), (capitals,) = map(tokenizer.encode, (["ein haus"], ["EIN HAUS"]))
     rows = TokenRows.from_lists([[tag, *ids]])
     augment = Augmentation(tokenizer, {"upper": 1.0})
     found = augment(EncodedPairs(rows, rows), [0], 99, seed=(1,))
     assert found.source.lists() == [[tag, *capitals]]
+
+
+@pytest.mark.parametrize("tagged", [False, True])
+def test_the_space_in_front_of_a_text_stays_one(foreign, tagged):
+    """A piece by itself where bytes or a rare letter follow."""
+    tag = foreign.ids_of(["<2de>"]) if tagged else []
+    lines = ["über haus", "ein haus", "xaver", "12 haus"]
+    before = foreign.encode(lines)
+    assert foreign.pieces(before[0])[:2] == ["▁", "<0xC3>"]
+    rows = TokenRows.from_lists([[*tag, *ids] for ids in before])
+    augment = Augmentation(foreign, {"upper": 1.0})
+    found = augment(EncodedPairs(rows, rows), [0] * len(lines), 99, seed=(1,))
+    after = foreign.encode([line.upper() for line in lines])
+    assert found.source.lists() == [[*tag, *ids] for ids in after]
 
 
 @pytest.mark.parametrize(

@@ -172,5 +172,29 @@ def test_what_cannot_be_packed_is_refused():
     ended = TokenRows.from_lists([[5, 2, 7], [8]])
     with pytest.raises(InputError, match="tells sentences apart by the end_id"):
         PackedBatches(EncodedPairs(ended, rows), length=8)[0]
+    # NLLB's old order, with the language after the end: the next sentence would get it.
+    source = TokenRows.from_lists([[5, 2, 20], [6, 7, 2, 21]])
+    target = TokenRows.from_lists([[2, 21, 8, 2], [2, 20, 9, 2]])
+    ids = {"pad_id": 1, "start_id": 2, "end_id": 2}
+    whole = EncodedPairs(source, target, ids, is_whole=True)
+    with pytest.raises(InputError, match="the end_id at the end of each source"):
+        PackedBatches(whole, length=8)[0]
     with pytest.raises(InputError, match="length"):
         PackedBatches(pairs, length=0)
+
+
+def test_a_pair_that_fits_may_be_segmented_anew():
+    """Where the new segments do not fit, it stays as it is."""
+    lines = ["low lower lowest tower " * count for count in range(1, 5)] * 4
+    tokenizer = Tokenizer.train(lines * 3, 285)
+    rows = TokenRows.from_lists(tokenizer.encode(lines))
+    length = int(rows.lengths.max()) + 1
+    dropout = BPEDropout(tokenizer, tokenizer, 0.3)
+    batches = PackedBatches(
+        EncodedPairs(rows, rows), 256, length=length, bpe_dropout=dropout
+    )
+    drawn = sum(
+        int((labels == 2).sum())
+        for _, labels, _ in map(batches.__getitem__, range(len(batches)))
+    )
+    assert drawn == len(lines)

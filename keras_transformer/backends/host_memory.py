@@ -12,8 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from keras_transformer.errors import InputError
 from keras_transformer.tensors import Shape
 
+_IS_WINDOWS = os.name == "nt"
 _ALIGNMENT = 64  # bytes
 # Linux only: elsewhere the peak covers the whole life of the process.
 _RESET, _STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")
@@ -34,14 +36,21 @@ def peak_memory(function: Callable[[], Any]) -> int:
         status = _STATUS.read_text().splitlines()
         (line,) = (line for line in status if line.startswith("VmHWM:"))
         return int(line.split()[1]) * 1024
-    import resource  # not on Windows
-
+    try:
+        import resource
+    except ModuleNotFoundError:
+        raise InputError(
+            "Windows does not say how much memory a training step takes; give "
+            "data.batch_tokens a number"
+        ) from None
     function()
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # macOS counts bytes
 
 
 def give_back() -> None:
-    """Returns free memory of the heap to the system."""
+    """Returns free memory of the heap to the system, with glibc or tcmalloc."""
+    if _IS_WINDOWS:
+        return
     program = ctypes.CDLL(None)
     getattr(program, "MallocExtension_ReleaseFreeMemory", lambda: None)()
     getattr(program, "malloc_trim", lambda _: None)(0)
@@ -49,6 +58,8 @@ def give_back() -> None:
 
 def free_heap_memory() -> int:
     """The bytes that tcmalloc keeps for later use; 0 with another allocator."""
+    if _IS_WINDOWS:
+        return 0
     program = ctypes.CDLL(None)
     if not hasattr(program, "MallocExtension_GetNumericProperty"):
         return 0
@@ -60,8 +71,16 @@ def free_heap_memory() -> int:
 
 def memory_limit() -> float:
     """The bytes available to this process: of the machine, or of its control group."""
-    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return min(machine, *_group_limits())
+    return min(_memory_of_machine(), *_group_limits())
+
+
+def _memory_of_machine() -> int:
+    if not _IS_WINDOWS:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    kilobytes = ctypes.c_ulonglong()
+    system: Any = ctypes  # its Windows functions are on Windows alone
+    system.windll.kernel32.GetPhysicallyInstalledSystemMemory(ctypes.byref(kilobytes))
+    return kilobytes.value * 1024
 
 
 def _group_limits() -> list[float]:

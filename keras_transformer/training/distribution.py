@@ -97,8 +97,11 @@ def open_distribution(
 
 
 def _tells_of_a_lost_peer(error: BaseException) -> bool:
+    # An `OSError` is of a file or a connection of this process' own, say of a callback.
+    if isinstance(error, (InputError, OSError)):
+        return False
     text = str(error).lower()
-    return not isinstance(error, InputError) and any(sign in text for sign in _SIGNS)
+    return any(sign in text for sign in _SIGNS)
 
 
 def _choices() -> str:

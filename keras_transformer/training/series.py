@@ -171,7 +171,8 @@ def translate(
     """
     output, model = translation.output, series.folder / translation.by / "averaged"
     text = record_of(translation.text)
-    digest = sha256_of_json([digest_of(model), text.sha256])
+    codes = dict(translation.languages)
+    digest = sha256_of_json([digest_of(model), text.sha256, *codes.values()])
     record = output.with_name(f"{output.name}.model")
     if output.exists() and _lines_of(record) == [digest]:
         return
@@ -186,7 +187,7 @@ def translate(
     watch = report.Counting(str(translation.text.name), say)
     output.parent.mkdir(parents=True, exist_ok=True)
     while piece := list(islice(following, _LINES_AT_ONCE)):
-        translated = translator.translate(piece, first_line=len(done) + 1)
+        translated = translator.translate(piece, first_line=len(done) + 1, **codes)
         done += [str(line) for line in translated]
         write(part, "".join(f"{line}\n" for line in done))
         watch(len(done), len(lines))
@@ -209,7 +210,7 @@ def _check_texts(series: Series) -> None:
 def _lines_of(path: Path) -> list[str]:
     if not path.exists():
         return []
-    return path.read_text(encoding="utf-8").split("\n")[:-1]
+    return path.read_bytes().decode("utf-8").split("\n")[:-1]
 
 
 def _opened(series: Series) -> dict[str, Result]:

@@ -1,13 +1,17 @@
 """The memory that an allocator keeps."""
 
+import ctypes
 import ctypes.util
 import os
 import subprocess
 import sys
+import types
+from pathlib import Path
 
 import pytest
 
 from keras_transformer.backends import host_memory
+from keras_transformer.errors import InputError
 from keras_transformer.training.callbacks import ReleaseMemory
 
 _TCMALLOC = ctypes.util.find_library("tcmalloc_minimal")
@@ -56,3 +60,33 @@ def test_another_allocator_keeps_nothing_that_is_known(monkeypatch):
     monkeypatch.setattr(host_memory.ctypes, "CDLL", lambda name: object())
     assert host_memory.free_heap_memory() == 0
     host_memory.give_back()
+
+
+def test_on_windows_the_heap_is_left_alone_and_the_machine_says_its_memory(monkeypatch):
+    """Which has neither `sysconf` nor `resource`, nor a library of the process."""
+
+    def library(name):
+        raise TypeError("not on Windows")
+
+    def installed_memory(kilobytes):
+        ctypes.cast(kilobytes, ctypes.POINTER(ctypes.c_ulonglong))[0] = 16_000
+        return 1
+
+    system = types.SimpleNamespace(
+        kernel32=types.SimpleNamespace(
+            GetPhysicallyInstalledSystemMemory=installed_memory
+        )
+    )
+    monkeypatch.setattr(host_memory, "_IS_WINDOWS", True)
+    monkeypatch.setattr(host_memory, "_RESET", Path("none"))
+    monkeypatch.setattr(host_memory, "_GROUP", Path("none"))
+    monkeypatch.setattr(host_memory.ctypes, "CDLL", library)
+    monkeypatch.setattr(host_memory.ctypes, "windll", system, raising=False)
+    monkeypatch.delattr(os, "sysconf")
+    monkeypatch.setitem(sys.modules, "resource", None)
+    release = ReleaseMemory()
+    release.on_train_batch_end(0)
+    assert release.limit == 1000 * 1024
+    host_memory.give_back()
+    with pytest.raises(InputError, match=r"give data\.batch_tokens a number"):
+        host_memory.peak_memory(lambda: None)

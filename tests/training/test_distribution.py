@@ -157,3 +157,5 @@ def test_only_what_tells_of_a_lost_peer_is_translated(monkeypatch):
         fail(ZeroDivisionError("division by zero"), 2)
     with pytest.raises(InputError, match="peer"):
         fail(InputError("peer review is missing"), 2)
+    with pytest.raises(ConnectionRefusedError):  # of a callback that logs, say
+        fail(ConnectionRefusedError("connection refused by a tracker"), 2)

@@ -192,6 +192,48 @@ def test_what_is_no_series_is_refused_before_the_first_step(write, keys, message
         load_runs(write(**keys))
 
 
+@pytest.mark.no_backend
+def test_a_multilingual_stage_is_told_what_to_translate_into(write):
+    """From the language of the text, and into that of the side it stands for."""
+    en_de = {"source_language": "en", "target_language": "de"}
+    text = {"source": "train.en", "target": "train.de"}
+    both = {"name": "both", "data": {"train": [{**text, **en_de}]}}
+    train = [
+        {"source": "train.en", "target": {"translation_by": "both"}, **en_de},
+        {"source": {"translation_by": "both"}, "target": "train.de", **en_de},
+        {
+            "source": "train.en",
+            "target": {"translation_by": "both"},
+            "source_language": "en",
+            "target_language": "fr",
+        },
+    ]
+    data = {"validation": None, "test": None}
+    stages = [both, {"name": "next", "data": {"train": train}}]
+    series = load_runs(write(stages=stages, data=data))
+    found = [
+        (t.text.name, dict(t.languages)) for t in series.translations(series.runs[1])
+    ]
+    assert found == [
+        ("train.en", en_de),
+        ("train.de", {"source_language": "de", "target_language": "en"}),
+        ("train.en", {"source_language": "en", "target_language": "fr"}),
+    ]
+    outputs = [t.output for t in series.translations(series.runs[1])]
+    read = [
+        Path(*corpus[side])
+        for corpus, side in zip(
+            series.configs()["next"].plain()["data"]["train"],
+            ("target", "source", "target"),
+            strict=True,
+        )
+    ]
+    assert len(set(outputs)) == 3 and read == [path.absolute() for path in outputs]
+    train[0] = {"source": "train.en", "target": {"translation_by": "both"}}
+    with pytest.raises(InputError, match="translation_by both has several languages"):
+        load_runs(write(stages=stages, data=data))
+
+
 # === Training ===
 
 
@@ -314,7 +356,8 @@ def test_a_translation_goes_on_where_it_was_stopped(run, monkeypatch, tmp_path):
         def load(cls, folder):
             return cls()
 
-        def translate(self, lines, first_line):
+        def translate(self, lines, first_line, **languages):
+            assert not languages
             calls.append(first_line)
             if len(calls) == 2:
                 raise KeyboardInterrupt

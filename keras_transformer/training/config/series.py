@@ -35,6 +35,8 @@ _NOTHING = "none"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 #: Sections that a trained model decides.
 _TRAINED = ("model", "tokenizer")
+#: Keys of a corpus, and arguments of a translator.
+_CODES = ("source_language", "target_language")
 _SIDES = ("source", "target")
 #: Texts, of which a stage has its own or the common one.
 _WHOLE = ("validation", "test")
@@ -50,11 +52,13 @@ class Translation:
         by: the name of the run.
         text: the file of its lines.
         output: the file of the translations.
+        languages: the codes of both, where that model is multilingual.
     """
 
     by: str
     text: Path
     output: Path
+    languages: Mapping[str, str]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,9 +121,11 @@ class Series:
                             f"prefix of that corpus"
                         )
                     by = self._name(run, corpus[side][TRANSLATION])
+                    codes = self._languages(run, by, corpus, side)
                     for path in _files(corpus[other]):
                         text = Path(self.document.path.parent, path)
-                        found.append(Translation(by, text, self._output(by, path)))
+                        output = self._output(by, path, codes)
+                        found.append(Translation(by, text, output, codes))
         return found
 
     def configs(self) -> dict[str, RunConfig]:
@@ -158,9 +164,10 @@ class Series:
             for side, other in (_SIDES, _SIDES[::-1]):
                 if _is_translation(corpus.get(side)):
                     by = self._name(run, corpus[side][TRANSLATION])
-                    paths = _files(corpus[other])
+                    codes = self._languages(run, by, corpus, side)
                     corpus[side] = [
-                        str(self._output(by, path).absolute()) for path in paths
+                        str(self._output(by, path, codes).absolute())
+                        for path in _files(corpus[other])
                     ]
         return {**content, "output": str(self.folder / run.name)}
 
@@ -174,11 +181,34 @@ class Series:
             f"earlier stage; give the name of one"
         )
 
-    def _output(self, by: str, path: str) -> Path:
+    def _languages(
+        self, run: SeriesRun, by: str, corpus: Mapping[str, Any], side: str
+    ) -> dict[str, str]:
+        """From which language the run `by` makes a side of a corpus, and into which.
+
+        Nothing where that run does not name the languages of its own text.
+        """
+        (translator,) = (one for one in self.runs if one.name == by)
+        texts = _corpora(translator.content)
+        keys = _CODES if side == "target" else _CODES[::-1]
+        codes = {
+            name: corpus.get(key)
+            for name, key in zip(_CODES, keys, strict=True)
+            if any(text.get(name) for text in texts)
+        }
+        if not all(codes.values()):
+            raise InputError(
+                f"{self.document.where}: {_about(run)}{TRANSLATION} {by} has several "
+                f"languages; give that corpus {' and '.join(_CODES)}"
+            )
+        return codes
+
+    def _output(self, by: str, path: str, codes: Mapping[str, str]) -> Path:
         name = Path(path).name
         for packed in (".gz", ".bz2", ".xz", ".zst"):
             name = name.removesuffix(packed)
-        return self.folder / "translations" / by.replace("/", ".") / name
+        folder = ".".join([by.replace("/", "."), *codes.values()])
+        return self.folder / "translations" / folder / name
 
 
 def load_runs(

@@ -28,7 +28,6 @@ def frequencies(hidden_dim: int, layout: str = "interleaved") -> np.ndarray:
     return 10_000.0 ** (-np.arange(pairs) / divisor)
 
 
-@functools.lru_cache(maxsize=64)
 def sinusoidal_table(
     length: int, hidden_dim: int, layout: str = "interleaved", offset: int = 0
 ) -> np.ndarray:
@@ -42,6 +41,13 @@ def sinusoidal_table(
     >>> sinusoidal_table(2, 4)[0]
     array([0., 1., 0., 1.], dtype=float32)
     """
+    return _sinusoidal_table(length, hidden_dim, layout, offset).copy()
+
+
+@functools.lru_cache(maxsize=64)
+def _sinusoidal_table(
+    length: int, hidden_dim: int, layout: str, offset: int
+) -> np.ndarray:
     positions = np.arange(offset, offset + length, dtype=np.float64)
     angles = positions[:, None] * frequencies(hidden_dim, layout)  # (length, D / 2)
     axis = 2 if layout == "interleaved" else 1

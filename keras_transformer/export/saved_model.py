@@ -52,7 +52,8 @@ def export(
 
     That card is of the highest version, which TF Serving takes.
 
-    Where Keras runs on JAX or PyTorch, a TensorFlow process of its own writes it.
+    Where Keras runs on JAX or PyTorch, or the model in mixed precision, a TensorFlow
+    process of its own writes it, in float32.
 
     Signatures, all with the batch B as the first axis of every input and output:
 
@@ -106,7 +107,8 @@ def export(
     decoding = checks.decoding_options("saved_model", translator, options)
     packages = ("tensorflow", "tensorflow_text")
     checks.require_packages(what, *packages)
-    if backends.name != "tensorflow":
+    precision = getattr(translator.model, "compute_dtype", "float32")
+    if backends.name != "tensorflow" or precision != "float32":
         return process.export(
             __name__,
             translator,

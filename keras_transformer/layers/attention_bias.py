@@ -36,7 +36,8 @@ class AttentionBias(keras.layers.Layer):
         masks in use need.
 
     Raises:
-        ValueError: ids are floats of half precision, or not whole numbers.
+        ValueError: `window` is below 1; ids are not (B, T), are floats of half
+            precision, or are not whole numbers.
 
     Masking: made here, of the ids; Keras masks are neither read nor produced.
 
@@ -58,6 +59,11 @@ class AttentionBias(keras.layers.Layer):
         window: int | None = None,
         **kwargs: Any,
     ) -> None:
+        if window is not None and window < 1:
+            raise ValueError(
+                f"window must be at least 1, got {window}; leave it out for attention "
+                f"to all positions"
+            )
         super().__init__(**kwargs)
         self.pad_id = pad_id
         self.causal = causal
@@ -69,6 +75,11 @@ class AttentionBias(keras.layers.Layer):
 
     def call(self, ids: Tensor) -> Tensor:
         ids = whole_ids(ids, self.name)
+        if len(ids.shape) != 2:
+            raise ValueError(
+                f"{self.name} got ids of the shape {tuple(ids.shape)}, but they are "
+                f"(batch, positions); a single sentence is a batch of one"
+            )
         length = ops.shape(ids)[1]
         mask = masks.combine(
             None if self.pad_id is None else masks.padding_mask(ids, self.pad_id),

@@ -113,6 +113,11 @@ class GatedConvolution(keras.layers.Layer):
         mask: Tensor | None = None,
     ) -> Any:
         if cache is not None:
+            if not self.causal:
+                raise ValueError(
+                    f"{self.name} is not causal: each output depends on later "
+                    f"positions, so it takes no cache; give it the whole sequence"
+                )
             return self._step(inputs, cache)
         if padding_mask is None and mask is not None:
             padding_mask = ops.expand_dims(mask, (1, 2))

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import keras
+from keras import ops
 
 from keras_transformer import backends
 from keras_transformer.tensors import DType
@@ -59,6 +60,30 @@ class Scaled(keras.initializers.Initializer):
             "initializer": keras.initializers.serialize(self.initializer),
             "gain": self.gain,
         }
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class InFloat32(keras.initializers.Initializer):
+    """The values of another initializer, computed in float32, of the weight's shape.
+
+    Args:
+        initializer: of Keras, or its name.
+
+    Reference: Saxe et al., 2014, https://arxiv.org/abs/1312.6120, whose orthogonal
+    values need a decomposition that no backend has in half precision.
+    """
+
+    def __init__(self, initializer: Any) -> None:
+        self.initializer = keras.initializers.get(initializer)
+
+    def __call__(self, shape: Shape, dtype: DType | None = None) -> Tensor:
+        return ops.cast(self.initializer(shape, "float32"), dtype or "float32")
+
+    def clone(self) -> InFloat32:
+        return InFloat32(self.initializer.clone())
+
+    def get_config(self) -> dict[str, Any]:
+        return {"initializer": keras.initializers.serialize(self.initializer)}
 
 
 def given(initializer: Any) -> Any:

@@ -86,8 +86,9 @@ class MultiHeadAttention(Kernels):
         cache: keys (B, W, G, L, K) and values (B, W, G, L, value_dim): each of the
             W = T queries is the next position of a hypothesis with a cache of its
             own, its key and value are written at `position` and it attends to the
-            cache. Mask and bias are (1, L), (B, 1, L) or broadcast to (B, W, H, 1, L)
-            with five axes. Or keys (B, G, L * T, K) and values
+            cache. The cache that is given must not be used again: on PyTorch it is
+            written into. Mask and bias are (1, L), (B, 1, L) or broadcast to
+            (B, W, H, 1, L) with five axes. Or keys (B, G, L * T, K) and values
             (B, G, L * T, value_dim) that the T queries share: theirs are written from
             place `position` * T on, and mask and bias (B, H, T, L * T) say which they
             may see. With a window, L = r + 1 places suffice, and the cache is written
@@ -153,6 +154,9 @@ class MultiHeadAttention(Kernels):
                 f"{attention_scoring!r}"
             )
         groups = num_key_value_heads or num_heads
+        for name, size in (("num_heads", num_heads), ("head_dim", head_dim)):
+            if size < 1:
+                raise ValueError(f"{name} must be at least 1, got {size}")
         if num_heads % groups:
             raise ValueError(
                 f"num_key_value_heads {groups} does not divide num_heads {num_heads}"
@@ -176,6 +180,12 @@ class MultiHeadAttention(Kernels):
         self.query_key_norm = query_key_norm
         self.norm_epsilon = norm_epsilon
         self.positional_encoding = nested.from_config(positional_encoding)
+        heads = getattr(self.positional_encoding, "num_heads", num_heads)
+        if heads not in (1, num_heads):
+            raise ValueError(
+                f"the positional_encoding has {heads} heads, but the attention "
+                f"{num_heads}; give both the same number"
+            )
         self.initial_gain = initial_gain
         self.bias_initializer = given(bias_initializer)
         self.window: Any = window  # an int or None
@@ -430,6 +440,8 @@ class MultiHeadAttention(Kernels):
             return keras.Operation.compute_output_spec(
                 self, query, value, key, **kwargs
             )
+        if self.positional_encoding is not None or self.window is not None:
+            self._require_self_attention(value, key, None)
         scores_shape = self.attention_weights_spec(query, value).shape
         self._joined_bias(
             kwargs.get("attention_mask"), kwargs.get("attention_bias"), scores_shape

@@ -12,6 +12,9 @@ def to_config(layer: Any) -> Any:
     config = keras.saving.serialize_keras_object(layer)
     if config is not None:
         config.pop("build_config", None)  # the outer layer builds it
+        # Keras writes it later, into a dictionary of which this is a copy; without it,
+        # several layers that share this one would each get another.
+        config.setdefault("shared_object_id", id(layer))
     return config
 
 

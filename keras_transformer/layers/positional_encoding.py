@@ -90,6 +90,11 @@ class SinusoidalPositionalEncoding(keras.layers.Layer):
                 position = ops.arange(0, ops.shape(inputs)[-2], dtype="int32")
             encoding = ops.take(ops.convert_to_tensor(table), position, axis=0)
         else:
+            if position is not None:
+                raise ValueError(
+                    f"{self.name}: a position needs the length of the whole sequence, "
+                    f"from which the table is made; give length as well"
+                )
             encoding = self._dynamic_table(ops.shape(inputs)[-2], hidden_dim)
         encoding = ops.cast(encoding, "float32")
         outputs = ops.cast(inputs, "float32") + encoding
@@ -193,7 +198,15 @@ class LearnedPositionalEmbedding(keras.layers.Layer):
             )
         if position is None:
             position = ops.arange(0, ops.shape(inputs)[-2], dtype="int32")
-        rows = ops.take(self.embeddings, position + self.offset, axis=0)
+        row = position + self.offset
+        if isinstance(length, int):
+            rows = ops.take(self.embeddings, row, axis=0)
+        else:
+            # Beyond the table a gather gives what it likes: its last row, or an error.
+            last = self.max_sequence_length - 1
+            rows = ops.take(self.embeddings, ops.minimum(row, last), axis=0)
+            is_held = ops.expand_dims(ops.less_equal(row, last), -1)
+            rows = ops.where(is_held, rows, float("nan"))
         outputs = ops.cast(inputs, "float32") + ops.cast(rows, "float32")
         return ops.cast(outputs, self.compute_dtype)
 

@@ -177,5 +177,9 @@ def _of_ages(table: Tensor, is_sentence: Tensor) -> Tensor:
     """T and (B, S) -> its rows for them, (B, S, D), 0 where there is no sentence."""
     count = ops.sum(is_sentence, axis=-1, keepdims=True)
     ages = is_sentence * (count - ops.cumsum(is_sentence, axis=-1))
-    rows = ops.cast(ops.take(table, ops.cast(ages, "int32"), axis=0), "float32")
+    # Beyond the table a gather gives what it likes: its last row, or an error.
+    last = table.shape[0] - 1
+    rows = ops.take(table, ops.cast(ops.minimum(ages, last), "int32"), axis=0)
+    rows = ops.where(ops.expand_dims(ages, -1) <= last, rows, float("nan"))
+    rows = ops.cast(rows, "float32")
     return ops.expand_dims(is_sentence, -1) * rows

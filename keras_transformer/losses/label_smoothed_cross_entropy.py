@@ -43,11 +43,8 @@ def _token_weights(
     """
     if sample_weight is None:
         return default_weights(labels, pad_id)
-    a_sentence = check_weights(sample_weight, labels)
-    weights = ops.cast(sample_weight, "float32")
-    if a_sentence or not 0 <= pad_id < vocabulary_size:
-        weights = weights * token_mask(labels, pad_id)
-    return weights
+    check_weights(sample_weight, labels)
+    return ops.cast(sample_weight, "float32") * token_mask(labels, pad_id)
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")

@@ -154,4 +154,8 @@ class Decodable(Protocol):
         cache: Tensors,
         return_attention_weights: bool = False,
     ) -> StepOutput:
-        """One more token (B, W) int32 of each hypothesis, at the scalar `position`."""
+        """One more token (B, W) int32 of each hypothesis, at the scalar `position`.
+
+        The cache that is given must not be used again: on PyTorch it is written into.
+        A search that goes on from one cache in two ways passes copies.
+        """

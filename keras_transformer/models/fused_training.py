@@ -351,6 +351,11 @@ class FusedTraining(CheckedModel):
                 f"the loss has distillation {self.loss.distillation}, but the model "
                 f"has no teacher; set model.teacher, or distillation to 0"
             )
+        if getattr(self, "packs_rows", False) and not self._teacher.packs_rows:
+            raise InputError(
+                "the batches are packed, but the teacher would read each row as one "
+                "sentence; set model.teacher.packs_rows = True"
+            )
         embedding = self._teacher.output_embedding
         hidden = self._teacher.hidden_states(inputs, training=False)
         return hidden, embedding.matrix("embeddings"), embedding.bias
@@ -413,7 +418,7 @@ class FusedTraining(CheckedModel):
 
     @property
     def step_tokens(self) -> Any:
-        """The target tokens of the whole batch of the running step, a scalar or None."""
+        """The target tokens of the whole batch of the running step, scalar, or None."""
         return self._step.num_tokens
 
     @contextlib.contextmanager

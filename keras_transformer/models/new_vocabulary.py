@@ -13,6 +13,7 @@ import numpy as np
 from keras_transformer.data.new_pieces import old_rows
 from keras_transformer.data.piece_table import PieceTable
 from keras_transformer.data.piece_table import common_special_ids
+from keras_transformer.models.kinds import refuse_int8
 from keras_transformer.models.weights import assign
 from keras_transformer.models.weights import weight_values
 
@@ -35,12 +36,12 @@ def with_new_vocabulary(
         new_tokenizers: of the new model, in the same way.
 
     Returns:
-        The new model, not compiled, of the same kind and config but for vocabulary
-        sizes and special ids.
+        The new model, not compiled, of the same kind, dtype policy and config but for
+        vocabulary sizes and special ids.
 
     Raises:
         InputError: where the new tokenizers have unlike special ids, or the embeddings
-            are tied and they have unlike sizes.
+            are tied and they have unlike sizes, or the model is int8.
 
     Example:
 
@@ -56,6 +57,7 @@ def with_new_vocabulary(
 
     Reference: Gee et al., 2022, https://arxiv.org/abs/2402.09977.
     """
+    refuse_int8(model, "a new vocabulary takes")
     sizes: dict[str, int | None] = {
         f"{side}_vocabulary_size": tokenizer.vocabulary_size
         for side, tokenizer in zip(_SIDES, new_tokenizers, strict=True)
@@ -64,7 +66,7 @@ def with_new_vocabulary(
     sizes["vocabulary_size"] = sizes["target_vocabulary_size"] if shared else None
     ids = common_special_ids(new_tokenizers)
     config = model.config.from_dict({**model.config.model_dump(), **sizes, **ids})
-    new = type(model)(config)
+    new = type(model)(config, dtype=model.dtype_policy)
     begin_from(new, model, tokenizers, new_tokenizers)
     return new
 

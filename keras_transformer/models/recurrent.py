@@ -15,6 +15,7 @@ from keras import ops
 from keras_transformer import backends
 from keras_transformer.config import RecurrentConfig
 from keras_transformer.layers.dropout import Dropout
+from keras_transformer.layers.initial_values import InFloat32
 from keras_transformer.models.contract import Decoded
 from keras_transformer.models.contract import Encoded
 from keras_transformer.models.contract import SearchState
@@ -306,9 +307,15 @@ def _reorder(hidden: Tensor, positions: Tensor) -> Tensor:
 def _sides(config: RecurrentConfig, policy: Any) -> dict[str, Any]:
     """Dropout and layers of encoder and decoder, by name."""
 
+    # Orthogonal values are made by a decomposition that bfloat16 has not.
+    orthogonal: Any = "orthogonal"
+    if keras.dtype_policies.get(policy).variable_dtype != "float32":
+        orthogonal = InFloat32(orthogonal)
+
     def lstm(name: str, units: int) -> Any:
         return keras.layers.LSTM(
             units,
+            recurrent_initializer=orthogonal,
             return_sequences=True,
             use_cudnn=backends.use_cudnn,
             dtype=policy,

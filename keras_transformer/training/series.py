@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Annotated
+from typing import Any
 
 import pydantic
 
@@ -171,7 +172,7 @@ def translate(
     """
     output, model = translation.output, series.folder / translation.by / "averaged"
     text = record_of(translation.text)
-    codes = dict(translation.languages)
+    codes: Any = dict(translation.languages)
     digest = sha256_of_json([digest_of(model), text.sha256, *codes.values()])
     record = output.with_name(f"{output.name}.model")
     if output.exists() and _lines_of(record) == [digest]:

@@ -179,19 +179,27 @@ def attention_maps(
     check_model(model)
     if translator.tokenizer.is_empty(text):
         raise InputError("the text is empty; give a sentence")
+    if translation is not None and translator.target_tokenizer.is_empty(translation):
+        raise InputError("the translation is empty; give a sentence, or leave it out")
     lines = SourceLines(translator.tokenizer, translator.target_tokenizer, config)
     around = [translator.direction(source_language, target_language)]
     if translation is None:
         (source,) = lines.encode([text], directions=around)
         check_lengths([len(source)], config.longest_sequence)
-        hypothesis: Any = translator.translate(
+        hypotheses: Any = translator.translate(
             [text],
             source_language=source_language,
             target_language=target_language,
             return_details=True,
+            return_attention_weights=True,  # refuses a line that is split
             **options,
         )
-        target = hypothesis[0][0].ids
+        (hypothesis,) = hypotheses[0][:1]
+        target = hypothesis.ids
+        cut = len(source) - hypothesis.attention["cross"].shape[-1]
+        if cut:  # by `long_lines="truncate"`
+            (ids,) = translator.tokenizer.encode([text])
+            source = around[0].source_ids(ids[:-cut])
     else:
         (source,), (target,) = lines.encode_pairs([text], [translation], around)
     if not target:

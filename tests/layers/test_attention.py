@@ -1,10 +1,12 @@
 """Attention and multi-head attention against the NumPy reference."""
 
+import keras
 import numpy as np
 import pytest
 from keras import ops
 
 from keras_transformer.layers import MultiHeadAttention
+from keras_transformer.layers import RelativeBuckets
 from keras_transformer.layers import additive_attention
 from keras_transformer.layers import masks
 from keras_transformer.layers import scaled_dot_product_attention
@@ -232,3 +234,43 @@ def test_a_single_key_gets_all_attention_without_a_warning():
     )
     assert (ops.convert_to_numpy(weights) == np.ones((2, 3, 5, 1))).all()
     assert (ops.convert_to_numpy(output) == 2.0).all()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"num_heads": 0}, "num_heads must be at least 1, got 0"),
+        ({"head_dim": 0}, "head_dim must be at least 1, got 0"),
+        (
+            {"positional_encoding": RelativeBuckets(2)},
+            "the positional_encoding has 2 heads, but the attention 4",
+        ),
+    ],
+)
+def test_sizes_that_cannot_be_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        MultiHeadAttention(**{"num_heads": 4, "head_dim": 2, **arguments})
+
+
+def test_a_window_of_another_sequence_is_refused_while_the_model_is_put_together():
+    query, memory = keras.Input((None, 8)), keras.Input((None, 8))
+    with pytest.raises(ValueError, match="a window works in self-attention alone"):
+        MultiHeadAttention(2, 4, window=2)(query, memory)
+
+
+def test_layers_that_share_their_positions_share_them_in_a_file(tmp_path):
+    buckets = RelativeBuckets(2)
+    inputs = hidden = keras.Input((None, 8))
+    for _ in range(2):
+        hidden = MultiHeadAttention(2, 4, positional_encoding=buckets)(hidden)
+    model = keras.Model(inputs, hidden)
+    buckets.embeddings.assign(keras.random.normal(buckets.embeddings.shape, seed=1))
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    assert len(loaded.weights) == len(model.weights) == 9
+    sequence = keras.random.normal((1, 5, 8), seed=2)
+    np.testing.assert_allclose(
+        keras.ops.convert_to_numpy(loaded(sequence)),
+        keras.ops.convert_to_numpy(model(sequence)),
+        atol=1e-6,
+    )

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from keras import ops
 
+from keras_transformer import layers
 from keras_transformer.config import TransformerConfig
 from keras_transformer.layers import DecoderBlock
 from keras_transformer.layers import EncoderBlock
@@ -191,3 +192,10 @@ def test_heads_that_do_not_divide_the_input_are_refused():
     block = EncoderBlock(sizes.INTERMEDIATE_DIM, num_heads=3)
     with pytest.raises(ValueError, match=r"3 does not divide .* 34 .*give head_dim"):
         block.build(SOURCE.shape)
+
+
+def test_a_convolution_that_sees_later_positions_takes_no_cache():
+    layer = layers.GatedConvolution(3, causal=False)
+    layer(ops.zeros((1, 4, 8)))
+    with pytest.raises(ValueError, match=r"is not causal.* takes no cache"):
+        layer(ops.zeros((1, 1, 8)), cache=ops.zeros((1, 1, 2, 8)))

@@ -96,6 +96,43 @@ def test_one_position_is_a_column_of_the_whole(layer):
         np.testing.assert_array_equal(numpy(found), expected)
 
 
+@pytest.mark.one_backend
+def test_a_position_of_sinusoids_needs_the_length():
+    position = ops.convert_to_tensor(5, dtype="int32")
+    with pytest.raises(ValueError, match="a position needs the length"):
+        SinusoidalPositionalEncoding()(ops.zeros((1, 1, 4)), position=position)
+
+
+def test_a_table_that_is_changed_changes_no_layer():
+    sinusoidal_table(TARGET_LENGTH, HIDDEN_DIM)[:] = 0.0
+    found = SinusoidalPositionalEncoding()(ops.convert_to_tensor(INPUTS))
+    expected = INPUTS + sinusoidal_table(TARGET_LENGTH, HIDDEN_DIM)
+    np.testing.assert_allclose(numpy(found), expected, atol=1e-6)
+    assert np.any(sinusoidal_table(TARGET_LENGTH, HIDDEN_DIM))
+
+
+@pytest.mark.one_backend("tensorflow")
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_positions_beyond_the_table_are_not_a_number(jit_compile):
+    """Where the length is not known before: a gather gives the last row, or fails."""
+    if keras.backend.backend() != "tensorflow":  # with EVERY_TEST
+        pytest.skip("only TensorFlow has lengths that are not known when it traces")
+    import tensorflow as tf
+
+    layer = LearnedPositionalEmbedding(9, offset=2)
+    layer.build((None, None, HIDDEN_DIM))
+    program = tf.function(
+        layer,
+        input_signature=[tf.TensorSpec((None, None, HIDDEN_DIM), tf.float32)],
+        jit_compile=jit_compile,
+    )
+    np.testing.assert_array_equal(
+        program(tf.zeros((1, 7, HIDDEN_DIM)))[0], numpy(layer.embeddings)[2:]
+    )
+    longer = np.isnan(program(tf.zeros((1, 9, HIDDEN_DIM)))[0]).all(axis=1)
+    assert longer.tolist() == [False] * 7 + [True] * 2
+
+
 def test_learned_positions_add_rows_of_the_table():
     layer = LearnedPositionalEmbedding(MAX_SEQUENCE_LENGTH, offset=2)
     found = numpy(layer(ops.convert_to_tensor(INPUTS)))

@@ -137,9 +137,12 @@ def built(seed, **fields):
     return randomize(models.build("pre-norm", **{**layers, **fields}))
 
 
-def trained(weight=1.0, micro_batches=1, epochs=1, teacher=True, **options):
+def trained(
+    weight=1.0, micro_batches=1, epochs=1, teacher=True, packs_rows=False, **options
+):
     """The model after a few steps, the logs of `fit`, and the teacher before them."""
     model, before = built(3, dropout=0.01), []
+    model.packs_rows = packs_rows
     if teacher:
         model.teacher = built(4)
         before = [numpy(variable).copy() for variable in model.teacher.weights]
@@ -188,6 +191,8 @@ def test_micro_batches_are_the_whole_batch():
 def test_what_cannot_be_taught_is_refused():
     with pytest.raises(InputError, match="the model has no teacher; set"):
         trained(teacher=False)
+    with pytest.raises(InputError, match="teacher would read each row as one"):
+        trained(packs_rows=True)
     with pytest.raises(InputError, match="needs the same tokenizer"):
         built(3).teacher = built(4, vocabulary_size=VOCABULARY_SIZE + 1)
 

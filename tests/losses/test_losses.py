@@ -163,6 +163,18 @@ def test_padding_that_is_no_id_indexes_nothing_and_weighs_nothing(pad_id, weight
     np.testing.assert_allclose(numpy(metric.result()), mean, rtol=1e-5)
 
 
+def test_padding_has_no_weight_whatever_is_given():
+    """A weight of 1 for each token, as Keras' own losses would count them."""
+    loss = LabelSmoothedCrossEntropy(0.1)
+    given = np.ones(LABELS.shape, "float32")
+    masked = (LABELS != 0).astype("float32")
+    expected, found = both(loss, masked, True), both(loss, given, True)
+    for got, wanted in zip(
+        keras.tree.flatten(found), keras.tree.flatten(expected), strict=True
+    ):
+        np.testing.assert_allclose(got, wanted, rtol=1e-6)
+
+
 def test_a_weight_a_sentence_is_that_of_each_of_its_tokens():
     weights = np.array([[0.5], [2.0], [0.0], [1.0], [3.0]], "float32")
     each = weights * (LABELS != 0)

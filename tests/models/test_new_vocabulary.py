@@ -82,6 +82,17 @@ def test_the_same_vocabulary_gives_the_same_model(tokenizers):
         np.testing.assert_array_equal(weight_values(same)[path], values)
 
 
+def test_the_dtype_policy_stays_and_int8_is_refused(tokenizers):
+    old, new = tokenizers
+    mixed = kt.Transformer(model("transformer", old).config, dtype="mixed_bfloat16")
+    found = kt.models.with_new_vocabulary(mixed, old, new)
+    assert found.dtype_policy.name == "mixed_bfloat16"
+    int8 = model("transformer", old)
+    int8.quantize("int8")
+    with pytest.raises(InputError, match="a new vocabulary takes float models alone"):
+        kt.models.with_new_vocabulary(int8, old, new)
+
+
 def test_special_ids_keep_their_rows_whatever_their_numbers_are():
     """Padding that starts, as Marian's, gives its row to both of them."""
     theirs = sentencepiece_of("ab abc", bos_id=-1, eos_id=0, unk_id=1)

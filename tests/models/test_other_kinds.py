@@ -150,3 +150,14 @@ def test_names_on_disk_stay(name):
     """A file with weights of these names is read for ever."""
     model = models.build(name, num_decoder_layers=1)
     assert {weight.path for weight in model.weights} == set(NAMES[name].split())
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_a_recurrent_model_may_have_weights_of_half_the_precision(dtype):
+    """Though no backend has the decomposition that makes orthogonal values."""
+    model = models.build("recurrent", dtype)
+    kernels = [v for v in model.weights if v.path.endswith("recurrent_kernel")]
+    assert kernels and {v.dtype for v in kernels} == {dtype}
+    for kernel in kernels:
+        values = ops.convert_to_numpy(ops.cast(kernel, "float32"))
+        np.testing.assert_allclose(values @ values.T, np.eye(len(values)), atol=0.05)

@@ -57,6 +57,30 @@ def test_without_a_translation_it_is_the_one_that_is_found(translator):
 
 
 @pytest.mark.one_backend
+@pytest.mark.filterwarnings("ignore:line 1 has 24 tokens")
+def test_the_source_is_what_the_model_read(translator):
+    """Of a line that is cut, its beginning; of one that is split, nothing."""
+    options = {"beam_size": 1, "max_source_length": 6}
+    found = kt.visualization.attention_maps(
+        translator, LINE, long_lines="truncate", **options
+    )
+    whole = kt.visualization.attention_maps(translator, LINE, LINE)
+    assert len(found.source.pieces) == found.weights["cross"].shape[-1] == 6
+    assert found.source.pieces == (*whole.source.pieces[:5], whole.source.pieces[-1])
+    (read,) = translator.translate(
+        [LINE],
+        long_lines="truncate",
+        return_details=True,
+        return_attention_weights=True,
+        **options,
+    )
+    for kind, weights in read[0].attention.items():
+        np.testing.assert_allclose(found.weights[kind], weights, atol=1e-5)
+    with pytest.raises(InputError, match="a line is split"):
+        kt.visualization.attention_maps(translator, LINE, long_lines="split", **options)
+
+
+@pytest.mark.one_backend
 def test_in_bfloat16_the_weights_are_float32_and_add_up(translator):
     lower = of_kind(translator.tokenizer, "paper", dtype="mixed_bfloat16")
     found = kt.visualization.attention_maps(lower, LINE, "7 € a ticket")
@@ -105,6 +129,8 @@ def test_what_has_no_attention_of_its_own_is_refused(translator):
 def test_texts_that_cannot_be_read_are_refused(translator):
     with pytest.raises(InputError, match="the text is empty"):
         kt.visualization.attention_maps(translator, " ")
+    with pytest.raises(InputError, match="the translation is empty"):
+        kt.visualization.attention_maps(translator, LINE, " ")
     short = of_kind(translator.tokenizer, "paper")
     for pair in ((LINE * 9, "a"), ("a", LINE * 9)):
         with pytest.raises(InputError, match=r"has \d+ tokens in its \w+, but"):

@@ -191,16 +191,15 @@ class Series:
         (translator,) = (one for one in self.runs if one.name == by)
         texts = _corpora(translator.content)
         keys = _CODES if side == "target" else _CODES[::-1]
-        codes = {
-            name: corpus.get(key)
-            for name, key in zip(_CODES, keys, strict=True)
-            if any(text.get(name) for text in texts)
-        }
-        if not all(codes.values()):
-            raise InputError(
-                f"{self.document.where}: {_about(run)}{TRANSLATION} {by} has several "
-                f"languages; give that corpus {' and '.join(_CODES)}"
-            )
+        codes: dict[str, str] = {}
+        for name, key in zip(_CODES, keys, strict=True):
+            if any(text.get(name) for text in texts):
+                if not corpus.get(key):
+                    raise InputError(
+                        f"{self.document.where}: {_about(run)}{TRANSLATION} {by} has "
+                        f"several languages; give that corpus {' and '.join(_CODES)}"
+                    )
+                codes[name] = corpus[key]
         return codes
 
     def _output(self, by: str, path: str, codes: Mapping[str, str]) -> Path:

@@ -12,8 +12,10 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import hashlib
+import inspect
 import json
 import os
+import sys
 from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -41,6 +43,7 @@ from keras_transformer.data.line_reader import FileRecord
 from keras_transformer.data.line_reader import same_content_now
 from keras_transformer.data.token_rows import EncodedPairs
 from keras_transformer.data.token_rows import TokenRows
+from keras_transformer.data.tokenizer import Tokenizer
 from keras_transformer.errors import InputError
 from keras_transformer.files.plain_file import plain_file
 from keras_transformer.files.removal import remove
@@ -157,12 +160,30 @@ def _settings(
         ],
         "filters": dataclasses.asdict(encoder.filters),
     }
+    tokenizers = (encoder.source_tokenizer, encoder.target_tokenizer)
+    if any(codes := [_own_code(tokenizer) for tokenizer in tokenizers]):
+        settings["tokenizer_code"] = codes
     if directions is not None:
         settings["directions"] = _DIRECTIONS.dump_python(tuple(directions), mode="json")
         has_prefix = any(direction.prefix for direction in directions)
         if has_prefix and encoder.filters.counts_tokens:
             settings["filtered_lengths"] = "without prefix"  # once they were with it
     return settings
+
+
+def _own_code(tokenizer: Tokenizer) -> str | None:
+    """The digest of the code of a tokenizer class of the user's; None of this package.
+
+    Of the whole module: the class may call what stands beside it.
+    """
+    module = sys.modules[type(tokenizer).__module__]
+    if module.__name__.partition(".")[0] == __name__.partition(".")[0]:
+        return None
+    try:
+        code = inspect.getsource(module)
+    except (OSError, TypeError):  # typed into a terminal
+        return None
+    return hashlib.sha256(code.encode()).hexdigest()
 
 
 def _open(

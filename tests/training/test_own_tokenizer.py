@@ -1,6 +1,7 @@
 """A tokenizer class of the user: in files, in a run, and in what is refused."""
 
 import importlib
+import linecache
 import pickle
 import sys
 
@@ -9,6 +10,10 @@ import pytest
 import keras_transformer as kt
 from keras_transformer.data import Tokenizer
 from keras_transformer.data import phrasebook
+from keras_transformer.data.corpus import CorpusFiles
+from keras_transformer.data.encoded_corpus import encode_corpora
+from keras_transformer.data.encoding import PairEncoder
+from keras_transformer.data.filters import Filters
 from keras_transformer.data.tokenizer_bounds import load_within_bounds
 from keras_transformer.errors import InputError
 from keras_transformer.export import checks
@@ -111,6 +116,30 @@ def test_a_class_without_a_name_of_its_own_is_never_written(module, tmp_path):
 
 
 # === Runs ===
+
+
+@pytest.mark.no_backend
+def test_a_text_is_encoded_again_when_the_code_of_the_class_changes(module, tmp_path):
+    """A mended `encode` would else leave a cache of what it wrote before."""
+    module.LowerCased.train(LINES, 340).save(tmp_path / "a.model")
+    text = tmp_path / "a.txt"
+    text.write_text("Ein Haus\n")
+    files = CorpusFiles(source=(text,), target=(text,))
+
+    def encoded():
+        tokenizer = Tokenizer.load(tmp_path / "a.model")
+        encoder = PairEncoder(tokenizer, tokenizer, Filters(99))
+        found = encode_corpora(tmp_path / "cache", [files], encoder, workers=1)
+        return tokenizer.decode(found.pairs.source.lists())
+
+    assert encoded() == ["ein haus"]
+    (tmp_path / "modules" / f"{NAME}.py").write_text(
+        MODULE.replace("lower()", "upper()")
+    )
+    linecache.checkcache()
+    importlib.reload(module)
+    assert encoded() == ["EIN HAUS"]
+    assert len([path for path in (tmp_path / "cache").iterdir() if path.is_dir()]) == 2
 
 
 @pytest.mark.no_backend

@@ -55,7 +55,7 @@ def is_private(name):
 
 
 def used(tree, own):
-    """Private names of others in a file: attributes, `getattr` and imports."""
+    """Private names of others in a file: attributes, `getattr`, names and imports."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and is_private(node.attr):
             owner = ast.unparse(node.value)
@@ -67,6 +67,10 @@ def used(tree, own):
                 name = getattr(node.args[1], "value", None)
                 if isinstance(name, str) and is_private(name) and name not in own:
                     yield name
+        elif isinstance(node, ast.Compare):  # in a `__setattr__`
+            values = (getattr(other, "value", None) for other in node.comparators)
+            names = (value for value in values if isinstance(value, str))
+            yield from (name for name in names if is_private(name) and name not in own)
         elif isinstance(node, ast.ImportFrom) and PRIVATE_MODULE.search(
             node.module or ""
         ):

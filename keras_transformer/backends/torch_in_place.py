@@ -22,9 +22,7 @@ _MAKE_NEW = {
     _aten.addmm.default,
     _aten.linear.default,
     _aten.softmax.int,
-    _aten._softmax.default,
     _aten.log_softmax.int,
-    _aten._log_softmax.default,
 }
 #: Whose arguments may change places.
 _COMMUTATIVE = {_aten.add.Tensor, _aten.mul.Tensor}
@@ -32,23 +30,25 @@ _COMMUTATIVE = {_aten.add.Tensor, _aten.mul.Tensor}
 
 def write_in_place(graph: Graph) -> None:
     """Replaces `y = x + 1` by `x += 1` where nothing else reads x; equal to the bit."""
-    new: set[Node] = set()  # whose result is memory of its own
+    new: set[Any] = set()  # nodes whose result is memory of its own
     for node in graph.nodes:
         in_place = _in_place_form(node)
         if in_place is not None:
-            first, *others = node.args
             swaps = node.target in _COMMUTATIVE and not node.kwargs
-            if first in new and _can_hold(first, node):
-                node.target = in_place
-            elif swaps and others[0] in new and _can_hold(others[0], node):
-                node.target, node.args = in_place, (others[0], first)
+            for place in range(2 if swaps else 1):
+                held = node.args[place]
+                if isinstance(held, Node) and held in new and _can_hold(held, node):
+                    node.target = in_place
+                    if place == 1:
+                        node.args = (held, node.args[0])
+                    break
         if node.target in _MAKE_NEW or _is_elementwise(node) or node.target is in_place:
             new.add(node)
 
 
 def _in_place_form(node: Node) -> Any:
     """`aten.add_.Tensor` of `aten.add.Tensor`; None without such a form."""
-    if not _is_elementwise(node):
+    if not node.args or not _is_elementwise(node):
         return None
     packet = getattr(_aten, node.target._schema.name.partition("::")[2] + "_", None)
     overload = node.target._overloadname

@@ -64,7 +64,7 @@ class Scaled(keras.initializers.Initializer):
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class InFloat32(keras.initializers.Initializer):
-    """The values of another initializer, computed in float32, of the weight's shape.
+    """The values (D, F) of another initializer, computed in float32.
 
     Args:
         initializer: of Keras, or its name.

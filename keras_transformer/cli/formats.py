@@ -54,7 +54,8 @@ def _as_text(number: int, hypotheses: "list[Hypothesis]", top_beams: int) -> str
     rows = []
     for rank, hypothesis in enumerate(hypotheses, 1):
         by = hypothesis.score if hypothesis.utility is None else hypothesis.utility
-        rows.append(f"{number}\t{rank}\t{by:.6f}\t{hypothesis.text}\n")
+        text = hypothesis.text.replace("\t", " ")  # of a line that was split
+        rows.append(f"{number}\t{rank}\t{by:.6f}\t{text}\n")
     return "".join(rows)
 
 

@@ -57,6 +57,7 @@ def convert(
     *,
     source_language: str | None = None,
     target_language: str | None = None,
+    has_flags: bool = True,
 ) -> Conversion:
     """Converts a model folder to CTranslate2, unless the cache has it.
 
@@ -68,6 +69,7 @@ def convert(
         options: fields of `DecodingOptions`, in place of the model's own.
         source_language: of a multilingual model, in place of the folder's default.
         target_language: in the same way.
+        has_flags: whether the caller's options can be changed, see `check_options`.
 
     Raises:
         InputError: where `ctranslate2` is not installed, or lacks an option or a part
@@ -86,7 +88,7 @@ def convert(
         )
     config = read_config(folder)
     decoding = config.decoding.updated(options)
-    check_options(decoding)
+    check_options(decoding, has_flags)
     languages, codes = config.languages, {}
     if languages is None:
         refuse_languages(source_language, target_language)
@@ -122,20 +124,23 @@ def _locked(entry: Path) -> Iterator[None]:
         lock.release()
 
 
-def check_options(search: DecodingOptions) -> None:
+def check_options(search: DecodingOptions, has_flags: bool = True) -> None:
     """Refuses options of a search that CTranslate2 has not.
 
     Args:
         search: the options.
+        has_flags: whether there are flags for them; a server has the model folder's.
 
     Raises:
-        InputError: naming them, with the flags that turn them off.
+        InputError: naming them, with what turns them off.
     """
     if lacking := search.lacking(own_search=False):
-        flags = " ".join(OPTIONS[name].default_flag for name in lacking)
+        how = "give " + " ".join(OPTIONS[name].default_flag for name in lacking)
+        if not has_flags:
+            how = "take them out of decoding in the model folder's config.json"
         raise InputError(
-            f"the engine ctranslate2 has no {', '.join(lacking)}; give {flags}, or use "
-            f"the engine keras"
+            f"the engine ctranslate2 has no {', '.join(lacking)}; {how}, or use the "
+            f"engine keras"
         )
 
 

@@ -124,7 +124,8 @@ def options_of_generation_config(
     Args:
         generation: the content of `generation_config.json`; `{}` without one.
         config: the content of `config.json`, which holds the same keys in folders of
-            before 2023; those of `generation` go first.
+            before 2023. Where there is a `generation`, `transformers` takes the end id
+            alone from it.
         pad_id: of the padding, which no search here writes anyway.
         end_id: of the model's end; default: `eos_token_id`.
         longest: the most tokens that the model can write. A `max_length` as large as
@@ -151,10 +152,8 @@ def options_of_generation_config(
     >>> notes
     []
     """
-    given = {
-        key: (config or {}).get(key) for key in (*_TAKEN.split(), *_WITHOUT_A_PLACE)
-    }
-    given["eos_token_id"] = (config or {}).get("eos_token_id")
+    older = () if generation else (*_TAKEN.split(), *_WITHOUT_A_PLACE)
+    given = {key: (config or {}).get(key) for key in (*older, "eos_token_id")}
     given |= {key: value for key, value in generation.items() if value is not None}
     given = {key: value for key, value in given.items() if value is not None}
     values = _Values(given)

@@ -55,12 +55,14 @@ class CTranslate2Engine:
         end = [contents.description.ids.end]
         after = end if contents.description.source_end else []
         self._around = (around.before, around.after) if around else ([], after)
-        self.source_end = self._around[1][-1:] == end
+        before, after = self._around
+        self.source_around = len(before), len(after)
         search = contents.description.search
         if decoding is not None:
             first = search.forced_start  # that of its target language
             search = decoding.with_ids(contents.target.ids_of)
-            search = search.updated({"forced_start": first})
+            if first is not None:
+                search = search.updated({"forced_start": first})
         if length_penalty is None:
             length_penalty = search.length_penalty
         bounds = contents.description.limits

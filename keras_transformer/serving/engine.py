@@ -30,14 +30,15 @@ class Engine(Protocol):
     """A model that translates; called by one thread at a time.
 
     `beam_size` is the width of its search, the largest that `Options` may request; for
-    greedy search they may request `n_best_size` hypotheses too. `source_end` tells
-    whether the last of `source_tokens` is the end token. `known_words` are all words
+    greedy search they may request `n_best_size` hypotheses too. `source_around` are the
+    numbers of `source_tokens` before and after those of the text: a language and the
+    end token, to which nothing is aligned. `known_words` are all words
     that the model has learned, or None where not known. `languages` are those of a
     multilingual model; the others get no codes. `about` is what its folder tells.
     """
 
     beam_size: int
-    source_end: bool
+    source_around: tuple[int, int]
     known_words: KnownWords | None
     languages: Languages | None
     about: About

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from keras_transformer.config.decoding import GREEDY
 from keras_transformer.config.languages import refuse_languages
 from keras_transformer.engines import EngineName
 from keras_transformer.engines.choice import FITS
@@ -83,11 +84,13 @@ def _converted(
     from keras_transformer.engines.conversion import convert
     from keras_transformer.serving.ctranslate2_engine import CTranslate2Engine
 
+    is_greedy = options.get("beam_size") == 1
     conversion = convert(
         folder,
-        {"top_beams": 1},
+        {"top_beams": 1, **(GREEDY if is_greedy else {})},
         source_language=source_language,
         target_language=target_language,
+        has_flags=False,
     )
     return CTranslate2Engine(
         conversion.export, limits, **options, decoding=conversion.decoding

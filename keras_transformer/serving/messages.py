@@ -269,7 +269,7 @@ def _answer(
     answer: dict[str, Any] = {"translations": translations}
     if request.wants_details:
         details = [
-            [_details(hypothesis, request, engine.source_end) for hypothesis in row]
+            [_details(hypothesis, request, engine.source_around) for hypothesis in row]
             for row in found
         ]
         answer["details"] = paragraphs.of_texts(details) if paragraphs else details
@@ -281,7 +281,7 @@ def _answer(
 
 
 def _details(
-    hypothesis: Hypothesis, request: TranslateRequest, source_end: bool
+    hypothesis: Hypothesis, request: TranslateRequest, around: tuple[int, int]
 ) -> dict[str, Any]:
     keys = ("text", "score", "log_probability", "tokens", "finished")
     details = {key: getattr(hypothesis, key) for key in keys}
@@ -291,10 +291,10 @@ def _details(
     weights: Any = [] if hypothesis.attention is None else hypothesis.mean_attention
     details["source_tokens"] = source
     if request.alignments:
-        # The end token is not aligned.
-        columns = len(source) - (source_end and len(source) > 1)
+        before, after = around if len(source) > sum(around) else (0, 0)
+        text = slice(before, len(source) - after)
         details["alignments"] = [
-            [int(weights[t, :columns].argmax()), t]
+            [before + int(weights[t, text].argmax()), t]
             for t in range(min(len(hypothesis.tokens), len(weights)))
         ]
     if request.attention:

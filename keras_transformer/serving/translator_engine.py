@@ -76,12 +76,14 @@ class TranslatorEngine:
         self._lines = SourceLines(
             translator.tokenizer, translator.target_tokenizer, model.config
         )
-        self.source_end = model.config.source_end
+        self.source_around = 0, int(model.config.source_end)
         self.known_words = translator.known_words
         self.about = translator.about
         self.languages = translator.languages
         if self.languages is not None:
-            self.source_end = self.languages.source_layout[-1] == "end"
+            layout = self.languages.source_layout
+            before = layout.index("text")
+            self.source_around = before, len(layout) - before - 1
         most = n_best_size(self.beam_size)
         for request in (Options(self.beam_size), Options(most, most)):
             options.updated(self._search(request))

@@ -6,6 +6,7 @@ The rules of sentence ends are those of the library `sentencex`.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
@@ -20,6 +21,7 @@ _GOES_ON = {
     "en": re.compile(r"(?<!\w)Ms\. \w"),
     "fr": re.compile(r"(?<!\w)(?:janv|févr|avr|juil|sept|oct|nov|déc)\. \d"),
 }
+_WIDE_SPACE = re.compile(r"[^\S\x00-\x7f]")  # of several bytes
 _WINDOW = 4096  # characters
 _LONGEST = 8  # characters of one of them, and one before it
 
@@ -91,7 +93,7 @@ def _segments(code: str, line: str) -> Iterator[str]:
     start = 0
     begun: list[str] = []  # of a sentence that fills whole windows
     while start < len(line):
-        found = segment(code, line[start : start + _WINDOW])
+        found = _found(segment, code, line[start : start + _WINDOW])
         is_last = start + _WINDOW >= len(line)
         if len(found) > 1 and not is_last:  # the last one may go on behind the window
             found.pop()
@@ -104,6 +106,19 @@ def _segments(code: str, line: str) -> Iterator[str]:
         yield "".join([*begun, first])
         yield from others
         begun = []
+
+
+def _found(segment: Callable[..., list[str]], code: str, window: str) -> list[str]:
+    """The library's pieces of a window.
+
+    It counts bytes where it means characters, and panics after a capital letter at a
+    space that has several. So it is shown plain spaces in their place.
+    """
+    found, place = [], 0
+    for piece in segment(code, _WIDE_SPACE.sub(" ", window)):
+        found.append(window[place : place + len(piece)])
+        place += len(piece)
+    return found
 
 
 def join_sentences(translations: Sequence[str], parts: Sequence[LinePart]) -> str:

@@ -215,6 +215,29 @@ def test_a_server_may_use_it(cache):
     assert [row[0].text for row in found] == GREEDY[:2]
 
 
+def test_a_server_forces_the_first_token_of_the_folder(cache, tmp_path):
+    """Which is no language: a model without any has one, too."""
+    pytest.importorskip("prometheus_client", reason="needs the extra serve")
+    from keras_transformer.serving.engine import Options
+    from keras_transformer.serving.limits import Limits
+    from keras_transformer.serving.loading import load_engine
+
+    folder = tmp_path / "forced"
+    own = kt.Translator.load(FOLDER)
+    first = own.target_tokenizer.vocabulary_size - 1
+    (piece,) = own.target_tokenizer.pieces([first])
+    options = {"forced_start": first, "coverage_penalty": 0.2}
+    own.decoding = own.decoding.updated(options)
+    own.save(folder)
+    with pytest.raises(InputError, match=r"take them out of decoding in the model fol"):
+        load_engine(folder, Limits(), engine=EngineName.ctranslate2)
+    engine = load_engine(folder, Limits(), engine=EngineName.ctranslate2, beam_size=1)
+    found = engine.translate(SOURCES[:2], Options(1))
+    assert [row[0].tokens[0] for row in found] == [piece] * 2
+    greedy = own.translate(SOURCES[:2], beam_size=1, coverage_penalty=0.0)
+    assert [row[0].text for row in found] == greedy
+
+
 def test_languages_are_those_of_the_load_and_of_each_line(cache, tmp_path):
     symbols = ("<de>", "<en>", "<fr>")
     text = ["ein Haus a house une maison"] * 9

@@ -113,6 +113,16 @@ def test_a_key_becomes_an_option_or_a_note(given, options, named):
         assert note.startswith(beginning)
 
 
+def test_an_older_config_counts_where_there_is_no_other():
+    """As in `transformers`, which then reads of it the end id alone."""
+    older = {"num_beams": 5, "length_penalty": 2.0, "no_repeat_ngram_size": 3}
+    found, _ = options_of_generation_config({}, older)
+    assert (found["beam_size"], found["no_repeat_ngram_size"]) == (5, 3)
+    found, notes = options_of_generation_config({"max_length": 20}, older)
+    assert found == {"beam_size": 1, "normalization": "average", "max_length": 19}
+    assert not notes
+
+
 def test_of_opus_mt_all_is_said_or_needless():
     """Its limit is what the model can write, its one bad word is never written."""
     options = {"beam_size": 4, "normalization": "average", "forced_end": True}

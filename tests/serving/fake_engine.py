@@ -26,6 +26,7 @@ class FakeEngine:
     beam_size = 4
     attention = True
     end = "</s>"  # None: the source has no end
+    language = None  # in front of the source
     known_words = None
     languages = None
     about = About()
@@ -37,8 +38,8 @@ class FakeEngine:
         self.prepared.set()
 
     @property
-    def source_end(self):
-        return self.end is not None
+    def source_around(self):
+        return int(self.language is not None), int(self.end is not None)
 
     def is_empty(self, text):
         return not text.strip()
@@ -72,7 +73,8 @@ class FakeEngine:
         }
 
     def _hypotheses(self, text, options):
-        source = text.split() + [self.end] * self.source_end
+        before, after = self.source_around
+        source = [self.language] * before + text.split() + [self.end] * after
         tokens = text.upper().split()
         weights = np.eye(len(tokens) + 1, len(source), dtype=np.float32)
         return [

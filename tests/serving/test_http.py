@@ -94,6 +94,25 @@ def test_nothing_is_aligned_with_the_end_however_it_is_spelled(
     assert answer["details"][0][0]["alignments"] == pairs
 
 
+def test_nothing_is_aligned_with_a_language(start_server):
+    class Engine(FakeEngine):
+        """Looks at the language most, then at the first word."""
+
+        language = "<de>"
+
+        def translate(self, texts, options):
+            ((best,),) = super().translate(texts, options)
+            best.attention["cross"][..., 0] = 3
+            best.attention["cross"][..., 1] = 2
+            return [[best]]
+
+    server = start_server(Engine())
+    answer = server.post("/translate", {"text": "a b", "alignments": True})[1]
+    (best,) = answer["details"][0]
+    assert best["source_tokens"] == ["<de>", "a", "b", "</s>"]
+    assert best["alignments"] == [[1, 0], [1, 1]]
+
+
 def test_beam_size_is_greedy_or_the_servers(server):
     for beam_size in (1, 4):
         assert (

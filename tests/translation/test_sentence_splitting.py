@@ -47,7 +47,17 @@ def test_sentences(text, language, sentences):
 
 
 @pytest.mark.no_backend
-@hypothesis.given(hypothesis.strategies.text("ab. !?。\t\n\r\u2028é'\""))
+@pytest.mark.parametrize("space", ["\xa0", "\u202f", "\u2009", "\u3000", "\x85"])
+def test_a_space_of_several_bytes_after_a_capital_letter(space):
+    """At which `sentencex` 1.0.32 panics."""
+    needs_library()
+    for text in (f"A{space}.", f"Grade A{space}. It has a grade.{space}Grade B"):
+        parts = split_sentences(text)
+        assert "".join(map("".join, parts)) == text
+
+
+@pytest.mark.no_backend
+@hypothesis.given(hypothesis.strategies.text("aAB. !?。\t\n\r\u2028\xa0\u3000é'\""))
 @hypothesis.settings(deadline=None, derandomize=True, database=None, max_examples=300)
 def test_nothing_is_lost(text):
     needs_library()

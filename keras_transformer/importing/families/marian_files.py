@@ -445,6 +445,8 @@ def _search(
     left_out = []
     if given.get("word-penalty"):
         left_out.append(f"word-penalty {str(given['word-penalty'])[:20]} of the search")
+    if given.get("allow-unk"):
+        left_out.append("allow-unk of the search: <unk> is never written here")
     if given.get("shortlist"):
         left_out.append("the shortlist, which makes Marian faster")
     return decoding, tuple(left_out)

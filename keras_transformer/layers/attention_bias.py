@@ -25,7 +25,8 @@ class AttentionBias(keras.layers.Layer):
     Args:
         pad_id: this id is not attended to; None: every position is.
         causal: no position attends to a later one.
-        window: positions further apart do not attend to each other; None: any may.
+        window: positions further apart do not attend to each other; at 0, each attends
+            to itself alone; None: any may.
 
     Call arguments:
         ids: (B, T), int or whole numbers in float32.
@@ -36,7 +37,7 @@ class AttentionBias(keras.layers.Layer):
         masks in use need.
 
     Raises:
-        ValueError: `window` is below 1; ids are not (B, T), are floats of half
+        ValueError: `window` is below 0; ids are not (B, T), are floats of half
             precision, or are not whole numbers.
 
     Masking: made here, of the ids; Keras masks are neither read nor produced.
@@ -59,9 +60,9 @@ class AttentionBias(keras.layers.Layer):
         window: int | None = None,
         **kwargs: Any,
     ) -> None:
-        if window is not None and window < 1:
+        if window is not None and window < 0:
             raise ValueError(
-                f"window must be at least 1, got {window}; leave it out for attention "
+                f"window must be at least 0, got {window}; leave it out for attention "
                 f"to all positions"
             )
         super().__init__(**kwargs)

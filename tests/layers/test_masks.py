@@ -99,7 +99,7 @@ def test_attention_bias_layer_combines_the_masks(arguments, shape):
 
 @pytest.mark.one_backend
 def test_what_is_no_window_and_no_batch_is_refused():
-    with pytest.raises(ValueError, match="window must be at least 1, got -1"):
+    with pytest.raises(ValueError, match="window must be at least 0, got -1"):
         AttentionBias(window=-1)
     with pytest.raises(ValueError, match=r"shape \(3,\).*a batch of one"):
         AttentionBias(pad_id=0)(np.array([5, 6, 0]))

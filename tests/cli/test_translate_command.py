@@ -13,10 +13,13 @@ import signal
 import fake_program
 import pytest
 
+from keras_transformer.cli.formats import Format
+from keras_transformer.cli.formats import written
 from keras_transformer.data.known_words import KnownWords
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.decoding_options import OPTIONS
 from keras_transformer.errors import InputError
+from keras_transformer.translation.hypothesis import Hypothesis
 
 pytestmark = pytest.mark.no_backend
 
@@ -413,3 +416,12 @@ def test_a_reader_that_has_enough_ends_a_command_without_an_error(
 def test_lines_are_split_where_that_is_asked_for(flags, model, invoke):
     invoke("translate", model, *flags, input="a. b.\n")
     assert fake_program.Translator.last.options["split_sentences"] == bool(flags)
+
+
+def test_a_tab_between_sentences_makes_no_column():
+    """Which a line that is split keeps, as its text has it."""
+    hypothesis = Hypothesis("Ja.\tNein.", ["Ja.", "Nein."], [5, 6, 2], -1.0, -0.5, True)
+    text = written(Format.text, 3, ["Yes.\tNo."], [[hypothesis]], [None], 2)
+    assert text == "3\t1\t-0.500000\tJa. Nein.\n"
+    text = written(Format.text, 3, ["Yes.\tNo."], [[hypothesis]], [None], 1)
+    assert text == "Ja.\tNein.\n"

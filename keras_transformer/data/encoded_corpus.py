@@ -149,18 +149,17 @@ def _settings(
     directions: Sequence[Direction] | None,
 ) -> dict[str, Any]:
     """The settings that decide what is written, besides the content of the files."""
+    tokenizers = (encoder.source_tokenizer, encoder.target_tokenizer)
     settings: dict[str, Any] = {
         "format_version": _FORMAT_VERSION,
         "corpora": [
             [shard.settings for shard in corpus.shards()] for corpus in corpora
         ],
         "tokenizers": [
-            hashlib.sha256(tokenizer.content).hexdigest()
-            for tokenizer in (encoder.source_tokenizer, encoder.target_tokenizer)
+            hashlib.sha256(tokenizer.content).hexdigest() for tokenizer in tokenizers
         ],
         "filters": dataclasses.asdict(encoder.filters),
     }
-    tokenizers = (encoder.source_tokenizer, encoder.target_tokenizer)
     if any(codes := [_own_code(tokenizer) for tokenizer in tokenizers]):
         settings["tokenizer_code"] = codes
     if directions is not None:

@@ -16,6 +16,7 @@ from keras_transformer.models import Ensemble
 from keras_transformer.models.scoring import attention
 from keras_transformer.models.word_attention import require_attention
 from keras_transformer.models.word_attention import word_layer
+from keras_transformer.translation.rereading import check_attention
 from keras_transformer.translation.source_lines import SourceLines
 from keras_transformer.translator import Translator
 from keras_transformer.visualization.tokens import END
@@ -184,22 +185,24 @@ def attention_maps(
     lines = SourceLines(translator.tokenizer, translator.target_tokenizer, config)
     around = [translator.direction(source_language, target_language)]
     if translation is None:
-        (source,) = lines.encode([text], directions=around)
-        check_lengths([len(source)], config.longest_sequence)
-        hypotheses: Any = translator.translate(
+        (whole,) = lines.encode([text], directions=around)
+        check_lengths([len(whole)], config.longest_sequence)
+        # What the model reads of it: a line may be cut, or split.
+        keys = options.keys() & {"long_lines", "max_source_length"}
+        chosen = translator.decoding.updated({key: options[key] for key in keys})
+        split = options.get("split_sentences", False)
+        pieces, _ = lines.sentences([text], None, 1, chosen, around, split=split)
+        check_attention(model, pieces, weights=True)
+        ((_, sentence),) = pieces[0]
+        source = sentence.ids
+        hypothesis: Any = translator.translate(
             [text],
             source_language=source_language,
             target_language=target_language,
             return_details=True,
-            return_attention_weights=True,  # refuses a line that is split
             **options,
         )
-        (hypothesis,) = hypotheses[0][:1]
-        target = hypothesis.ids
-        cut = len(source) - hypothesis.attention["cross"].shape[-1]
-        if cut:  # by `long_lines="truncate"`
-            (ids,) = translator.tokenizer.encode([text])
-            source = around[0].source_ids(ids[:-cut])
+        target = hypothesis[0][0].ids
     else:
         (source,), (target,) = lines.encode_pairs([text], [translation], around)
     if not target:

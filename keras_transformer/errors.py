@@ -31,6 +31,6 @@ def out_of_memory(error: Exception) -> str | None:
         return None
     reason = str(error).strip().partition("\n")[0]
     return (
-        f"the memory does not hold this: {reason}; lower the size of a batch "
-        f"(data.batch_tokens of a training), the beam or max_length"
+        f"not enough memory: {reason}; lower the size of a batch "
+        f"(data.batch_tokens in training), the beam or max_length"
     )

@@ -1,4 +1,4 @@
-"""Devices and processes of a training: data and model parallelism, on any backend."""
+"""Devices and processes in training: data and model parallelism, on any backend."""
 
 import math
 from collections.abc import Callable

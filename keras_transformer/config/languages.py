@@ -76,7 +76,7 @@ class Direction:
         return [*self.source_before, *ids, *self.source_after]
 
     def label_ids(self, ids: Sequence[int]) -> list[int]:
-        """The labels of a training, from the ids of the text of a translation."""
+        """The labels for training, from the ids of the text of a translation."""
         return [*self.target_before, *ids, *self.target_after]
 
     def scored_ids(self, ids: Sequence[int]) -> list[int]:

@@ -252,7 +252,7 @@ def _notes(translator: Translator, direction: Direction) -> Iterator[str]:
         yield (
             f"the tokenizer takes each text as one in {direction.source_language}, "
             f"for translations into {direction.target_language}; export again for "
-            f"other languages, and set labels of a training yourself"
+            f"other languages, and set the labels yourself when training"
         )
         yield "a text that spells a special token, such as `</s>`, becomes that token"
     elif languages is not None and translator.tokenizer.listed is None:

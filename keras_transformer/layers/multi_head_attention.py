@@ -268,8 +268,8 @@ class MultiHeadAttention(Kernels):
             queries = self._project(query, "query")
             keys, values = keys_values
         else:
-            # Kernels are joined anew at each call: little to the rest of a training
-            # step, and to a search whose backend does it once, before the loop.
+            # Kernels are joined anew at each call: little beside the rest of a training
+            # step, and a search does it once, before its loop, on such a backend.
             joined = training or (cache is not None and backends.hoists_invariants)
             queries, keys, values = self._project_all(query, key, value, joined)
         if self.positional_encoding is not None:

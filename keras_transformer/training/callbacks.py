@@ -69,14 +69,18 @@ class Progress(keras.callbacks.Callback):
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         self.step += 1
-        seconds = self._seconds + time.monotonic() - self._began
-        if seconds - self._said < self.interval and self.step < self.steps:
+        if self._time() - self._said < self.interval and self.step < self.steps:
             return
-        self._said = seconds
         values = "  ".join(
             f"{name} {_number(value):.4g}" for name, value in (logs or {}).items()
         )
+        # Only now: on JAX, and on a GPU, the values wait for steps that are under way.
+        self._said = seconds = self._time()
         say(f"step {self.step}/{self.steps}  {values}{self._speed(seconds)}")
+
+    def _time(self) -> float:
+        """Seconds of training in this and earlier calls of `fit`."""
+        return self._seconds + time.monotonic() - self._began
 
     def _speed(self, seconds: float) -> str:
         """Tokens a second since the last line, and the time left at the mean speed.

@@ -21,7 +21,7 @@ def test_tensors_that_memory_does_not_hold_are_bad_input(capsys):
 
     code, error = end_of(allocate, capsys)
     assert code == 2
-    assert error.startswith("error: the memory does not hold this: ")
+    assert error.startswith("error: not enough memory: ")
     assert "data.batch_tokens" in error and len(error.splitlines()) == 1
 
 

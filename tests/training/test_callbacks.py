@@ -99,6 +99,28 @@ class Reads:
 
 
 @pytest.mark.one_backend("jax")
+def test_progress_counts_the_time_that_its_values_wait_for_the_steps(monkeypatch):
+    """On JAX a step returns before its arrays are there."""
+    now, lines = [0.0], []
+    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(module, "say", lines.append)
+
+    class Computed:
+        def __array__(self, *_, **__):
+            now[0] += 10.0
+            return np.asarray(2.5, "float32")
+
+    progress = Progress(0, 10, tokens_per_step=50.0, interval=0.0)
+    progress.on_train_begin()
+    for batch in range(2):
+        progress.on_train_batch_end(batch, {"loss": Computed()})
+    assert lines == [
+        "step 1/10  loss 2.5  5 tokens/s  0:01:30 left",
+        "step 2/10  loss 2.5  5 tokens/s  0:01:20 left",
+    ]
+
+
+@pytest.mark.one_backend("jax")
 def test_a_loss_is_read_when_later_steps_are_under_way():
     read = []
     watch = StopOnNaN(lag=2)

@@ -424,13 +424,13 @@ class DataSection(Section):
     batch_source_tokens: Count | None = None
     """Batch size in source tokens, at most; as many as `batch_tokens` if left out."""
     max_length: Count = 128
-    """Maximum length in tokens: longer pairs are left out of the training."""
+    """Maximum length in tokens: longer pairs are left out."""
     packing: Count | None = None
     """Packing: short pairs share rows of so many positions, which must hold the longest
     pair, so that all batches have one shape, and little padding (see `PackedBatches`);
     a row for each pair if left out."""
     filters: FilterSection = FilterSection()
-    """Corpus filters: what else is left out of the training."""
+    """Corpus filters: which other pairs are left out."""
     temperature: Annotated[float, pydantic.Field(ge=1, le=1000)] | None = None
     """Sampling temperature T of a multilingual training: a pair of languages with n
     sentence pairs is seen in proportion to n^(1/T), so that small ones come more often;

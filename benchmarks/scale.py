@@ -52,14 +52,14 @@ CORPORA = {"WMT14 en-de": 4.5e6, "WMT14 en-fr": 36e6, "web": 1e9}
 
 #: Output tokens/s of two cores, 64 sentences at once, beams 1 and 4.
 DECODING = {
-    ("tiny", "first EPYC", "JAX"): (11102, 3988),
-    ("tiny", "first EPYC", "CTranslate2"): (11613, 4067),
-    ("base", "first EPYC", "PyTorch"): (884, 365),
-    ("base", "first EPYC", "CTranslate2"): (1281, 451),
-    ("base", "newer EPYC", "JAX"): (1474, 603),
-    ("base", "newer EPYC", "PyTorch"): (1625, 591),
-    ("base", "newer EPYC", "PyTorch, bfloat16"): (2366, 627),
-    ("base", "newer EPYC", "CTranslate2"): (1535, 637),
+    ("tiny", "EPYC (AVX2)", "JAX"): (11102, 3988),
+    ("tiny", "EPYC (AVX2)", "CTranslate2"): (11613, 4067),
+    ("base", "EPYC (AVX2)", "PyTorch"): (801, 351),
+    ("base", "EPYC (AVX2)", "CTranslate2"): (1086, 397),
+    ("base", "EPYC (AVX-512)", "JAX"): (1474, 603),
+    ("base", "EPYC (AVX-512)", "PyTorch"): (1625, 591),
+    ("base", "EPYC (AVX-512)", "PyTorch, bfloat16"): (2366, 627),
+    ("base", "EPYC (AVX-512)", "CTranslate2"): (1535, 637),
 }
 LINE = 25  # output tokens of a line of news
 

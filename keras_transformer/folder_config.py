@@ -90,17 +90,25 @@ def read_config(folder: Path) -> Config:
     return Config(kind, model_config, names, options, has_known_words, languages, about)
 
 
-def digest_of(folder: Path) -> str:
+def digest_of(folder: Path, with_about: bool = False) -> str:
     """The SHA-256 of what a model folder translates by, wherever it is.
+
+    Args:
+        folder: its path.
+        with_about: whether what the folder tells of its model counts, as it did in
+            versions before.
 
     Raises:
         InputError: where it is no model folder, or a file of it cannot be read.
     """
-    read_json(folder)
-    names = ("config.json", WEIGHTS, *TOKENIZER_FILES)
+    content = read_json(folder)
+    names = (WEIGHTS, *TOKENIZER_FILES, *(["config.json"] if with_about else []))
     files = [plain_file(folder, name) for name in names]
     try:
         digests = {file.name: sha256_of(file) for file in files if file.exists()}
+        if not with_about:
+            content.pop(_ABOUT, None)
+            digests["config"] = sha256_of_json(content)
     except OSError as error:
         raise InputError(
             f"cannot read {error.filename}: {error.strerror}; copy the model folder "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -104,8 +105,8 @@ def evaluate(
             that gives a number for each sentence; 0 for none.
 
     Raises:
-        InputError: where a metric returns something else than numbers, or counts
-            differ.
+        InputError: where a metric raises an error or returns something else than
+            numbers, or counts differ.
 
     Example:
 
@@ -147,7 +148,8 @@ def of_sentences(
         references: the reference of each, or None.
 
     Raises:
-        InputError: where the metric returns something else, or one number for all.
+        InputError: where the metric raises an error, or returns something else, or
+            one number for all.
     """
     others = None if references is None else list(references)
     values = _values(path, metric, list(sources), list(hypotheses), others)
@@ -167,7 +169,14 @@ def _values(
     references: list[str] | None,
 ) -> np.ndarray | float:
     """What a metric returns: a number for each sentence, or one."""
-    returned: Any = metric(sources, hypotheses, references)
+    try:
+        returned: Any = metric(sources, hypotheses, references)
+    except Exception as error:
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        raise InputError(
+            f"the metric {path} failed in {place.filename}, line {place.lineno}: "
+            f"{type(error).__name__}: {error}; mend it there"
+        ) from error
     try:
         values = np.asarray(returned, float)
     except (TypeError, ValueError):

@@ -180,12 +180,13 @@ def _encoded(
     if distribution.is_chief:
         run_folder.keep_corpus(folder, corpora)
         run_folder.check_files(folder)
-        run_folder.keep_teacher(config)
         _keep_batches(config, distribution, say)
         source, target = make_tokenizers(
             config.tokenizer, corpora.sample, folder, corpora.symbols
         )
         languages = run_folder.keep_languages(config, source)
+        run_folder.keep_teacher(config, languages)
+        run_folder.keep_origin(config)
     else:
         run_folder.check_corpus(folder, corpora)
         source, target = load_tokenizers(config.tokenizer, folder)

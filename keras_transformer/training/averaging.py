@@ -27,6 +27,7 @@ from keras_transformer.training.checkpoints import check_checkpoint
 from keras_transformer.training.checkpoints import has_digests
 from keras_transformer.training.checkpoints import read_checkpoint
 from keras_transformer.training.checkpoints import restore_snapshot
+from keras_transformer.training.config import RunConfig
 from keras_transformer.training.config import TrainingSection
 from keras_transformer.training.config import load_config
 from keras_transformer.training.corpora import load_tokenizers
@@ -36,6 +37,7 @@ from keras_transformer.training.moving_average import averaged
 from keras_transformer.training.run_state import State
 from keras_transformer.training.run_state import newest_state
 from keras_transformer.training.run_state import regular_checkpoints
+from keras_transformer.training.run_state import scored_checkpoints
 from keras_transformer.training.validation import Scores
 from keras_transformer.training.validation import best_steps
 from keras_transformer.translator import Translator
@@ -80,7 +82,7 @@ def average(
         reader = weights_reader(config.training)
         weights = average_checkpoints(list(paths.values()), reader)
     else:
-        model = compiled_model(config, tokenizers)
+        model = compiled_model(_without_teacher(config), tokenizers)
         weights = average_checkpoints(
             list(paths.values()), partial(_running_mean, model)
         )
@@ -114,10 +116,11 @@ def _paths_to_average(
     if (state := newest_state(run_folder, say)) is not None:
         interval, scores = training.checkpoint_every, state.scores
         checkpoints = regular_checkpoints(run_folder, state, interval)
+        if best is not None:
+            checkpoints = scored_checkpoints(run_folder, state)
     option, count, kind = "last", last, ""
     if best is not None:
         option, count, kind = "best", best, " with a validation"
-        checkpoints = {s: checkpoints[s] for s, _ in scores if s in checkpoints}
 
     def choose(checkpoints: Mapping[int, Path]) -> list[int]:
         return steps_to_average(checkpoints, scores, last, best)
@@ -231,6 +234,12 @@ def weights_reader(
         return _weights
     scale = training.lora.scale
     return lambda path: merged(_weights(path), scale)
+
+
+def _without_teacher(config: RunConfig) -> RunConfig:
+    """A config whose model has the same weights, without the folder of the teacher."""
+    training = config.training.model_copy(update={"distillation": None})
+    return config.model_copy(update={"training": training})
 
 
 def _running_mean(model: TranslationModel, path: Path) -> dict[str, np.ndarray]:

@@ -103,6 +103,13 @@ def _teacher(
             f"{model.config.source_end}, and the run's model has not; make "
             f"model.source_end equal"
         )
+    rows = model.config.longest_sequence
+    is_bound = getattr(model.config, "position", None) == "learned"
+    if is_bound and config.data.max_length > rows:
+        raise InputError(
+            f"data.max_length {config.data.max_length} is more than the {rows} "
+            f"positions of training.distillation.teacher {folder}; lower it"
+        )
     if config.data.packing is not None:
         _pack(model)
     return model

@@ -60,6 +60,20 @@ def loss_factory(config: RunConfig) -> LossFactory:
                 f"from keras_transformer.losses.LabelSmoothedCrossEntropy; derive it, "
                 f"and override `call`"
             )
+        _refuse_unused(path, config, loss)
         return loss
 
     return make
+
+
+def _refuse_unused(
+    path: str, config: RunConfig, loss: LabelSmoothedCrossEntropy
+) -> None:
+    """Refuses keys of the config that the loss of the user has not taken over."""
+    usual = cross_entropy(config)
+    for key in ("r_drop", "simcut", "distillation"):
+        if getattr(usual, key) and not getattr(loss, key):
+            raise InputError(
+                f"{_KEY}: {path} returned a loss without {key}, which training.{key} "
+                f"asks for; pass {key} to it, or remove training.{key}"
+            )

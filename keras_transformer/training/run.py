@@ -60,6 +60,7 @@ from keras_transformer.training.run_state import Before
 from keras_transformer.training.run_state import State
 from keras_transformer.training.run_state import regular_checkpoints
 from keras_transformer.training.run_state import restored
+from keras_transformer.training.run_state import scored_checkpoints
 from keras_transformer.training.stepping import train_steps
 from keras_transformer.training.validation import best_steps
 from keras_transformer.training.validation import fruitless
@@ -245,10 +246,16 @@ class Run:
         self.own.begin_epoch(state.step)
         logs = self._fit(end, stop)
         state.is_cut = state.step < end
+        if self._regular(state.step) and state.regular is not None:
+            state.regular.append(state.step)
         if not state.is_cut:
             self.metrics = []
             if end == training.steps or end % training.validate_every == 0:
-                logs |= self._validate()
+                try:
+                    logs |= self._validate()
+                except Exception:
+                    self._keep_steps()
+                    raise
             if self.log:
                 self.log.add(state.step, logs)
             self.own.end_epoch(state.step, logs)
@@ -258,8 +265,6 @@ class Run:
         else:
             variables = metric_variables(self.model)
             self.metrics = [(v, backends.to_numpy(v)) for v in variables]
-        if self._regular(state.step) and state.regular is not None:
-            state.regular.append(state.step)
         number = stop.agreed()  # or another process got it meanwhile
         is_stored = True
         if number or self.is_done() or self._regular(state.step):
@@ -353,6 +358,12 @@ class Run:
                 self.say(f"warning: {warning}")
         return logs
 
+    def _keep_steps(self) -> None:
+        """Writes a checkpoint before an error of the validation ends the run."""
+        if self.config.training.distribution == "none":  # others might not come here
+            self._checkpoint(take_snapshot(self.model))
+            self.say(f"the steps until {self.state.step} are kept in {self.folder}")
+
     def _checkpoint(self, snapshot: Snapshot) -> bool:
         """Writes a checkpoint if it can: a full disk does not stop training."""
         state, training = self.state, self.config.training
@@ -400,13 +411,16 @@ class Run:
 
     def _finish(self, training: TrainingSection) -> list[Score] | None:
         self.distribution.wait()  # for the chief's last checkpoint
+        state = self.state
 
         def choose(checkpoints: Mapping[int, Path]) -> list[int]:
-            return steps_to_deliver(checkpoints, self.state, training)[0]
+            return steps_to_deliver(checkpoints, state, training)[0]
 
         checkpoints = self._regular_checkpoints()
+        if training.average_best:
+            checkpoints = scored_checkpoints(self.folder, state)
         checkpoints = without_damaged(checkpoints, choose, self.say)
-        steps, warning = steps_to_deliver(checkpoints, self.state, training)
+        steps, warning = steps_to_deliver(checkpoints, state, training)
         if warning:
             self.say(f"warning: {warning}")
         with averaged(self.model):
@@ -414,17 +428,15 @@ class Run:
                 paths = [checkpoints[step] for step in steps]
                 mean = average_checkpoints(paths, weights_reader(training))
                 weights.assign(self.model, mean, self.folder)
+            model_folder, weights_of = self.folder / "averaged", _named(steps, state)
+            if self.distribution.is_chief:  # before the test, which may fail
+                self.translator.save(model_folder, self._card([], weights_of))
             tested = None if self.test_text is None else self._test(self.test_text)
-            if self.distribution.is_chief:
-                lines = [f"Test: {score}" for score in tested.scores] if tested else []
-                weights_of = f"the mean of steps {', '.join(map(str, steps))}"
-                if len(steps) == 1:
-                    weights_of = f"those of step {steps[0]}"
-                elif not steps:
-                    weights_of = f"those of step {self.state.step}"
-                card = self._card(lines, weights_of)
-                self.translator.save(self.folder / "averaged", card)
-        self.say(f"model folder: {self.folder / 'averaged'}")
+        if tested is not None and self.distribution.is_chief:
+            lines = [f"Test: {score}" for score in tested.scores]
+            card = self._card(lines, weights_of)
+            run_folder.write(model_folder / "README.md", card)
+        self.say(f"model folder: {model_folder}")
         if words := self.translator.known_words:
             self.say(f"the model knows {words.summary}")
         if tested is not None and self.distribution.is_chief:
@@ -432,8 +444,8 @@ class Run:
             text = "".join(f"{line}\n" for line in tested.hypotheses)
             run_folder.write(output, text)
             report.print_test(*tested)
-            minutes = self.state.seconds / 60
-            print(f"{self.state.step} steps in {minutes:.1f} minutes of training")
+            minutes = state.seconds / 60
+            print(f"{state.step} steps in {minutes:.1f} minutes of training")
             bleu = tested.scores[0]
             print(f"test BLEU = {bleu.score:.1f} {bleu.signature}", flush=True)
         self.distribution.wait()  # so that all end together
@@ -456,6 +468,13 @@ class Run:
             confidence=_BOOTSTRAP,
         )
         return _Tested(text, hypotheses, scores)
+
+
+def _named(steps: Sequence[int], state: State) -> str:
+    """What the final weights of a run are, for the card of the model."""
+    if len(steps) > 1:
+        return f"the mean of steps {', '.join(map(str, steps))}"
+    return f"those of step {steps[0] if steps else state.step}"
 
 
 def _next_multiple(step: int, interval: int) -> int:

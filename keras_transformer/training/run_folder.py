@@ -17,6 +17,7 @@ from keras_transformer.config.about import LONGEST_NAME
 from keras_transformer.config.about import LONGEST_TEXT
 from keras_transformer.config.about import About
 from keras_transformer.config.languages import Languages
+from keras_transformer.config.languages import alike
 from keras_transformer.data.columns import FORMATS
 from keras_transformer.data.known_words import KNOWN_WORDS
 from keras_transformer.data.known_words import KnownWords
@@ -44,12 +45,13 @@ _CORPUS = "corpus.json"
 _BATCH_TOKENS = "batch_tokens"
 _LANGUAGES = "languages.json"
 _TEACHER = "teacher.sha256"
+_ORIGIN = "origin.sha256"
 #: The cache of the encoded text; also the key of its digest in a `State`.
 ENCODED = "encoded"
 MODELS = ("best", "averaged")
 #: Files made from the config and the texts before the first checkpoint.
 _MADE = (
-    *(_CORPUS, batch_rule.FILE, _BATCH_TOKENS, _LANGUAGES, _TEACHER),
+    *(_CORPUS, batch_rule.FILE, _BATCH_TOKENS, _LANGUAGES, _TEACHER, _ORIGIN),
     *TOKENIZER_FILES,
     *(KNOWN_WORDS, ENCODED, "logs"),
 )
@@ -344,25 +346,64 @@ def languages(folder: Path) -> Languages | None:
     return Languages.of(fields, str(path))
 
 
-def keep_teacher(config: RunConfig) -> None:
+def keep_origin(config: RunConfig) -> None:
+    """Records the trained model of `model.folder` when a run begins with it."""
+    origin = config.model.get("folder")
+    if origin and not has_weights(config.output):
+        write(config.output / _ORIGIN, digest_of(Path(origin)) + "\n")
+
+
+def without_moved_origin(config: RunConfig, differences: list[str]) -> list[str]:
+    """Those lines of `config.difference` that change a run, wherever its origin lies.
+
+    Args:
+        config: the config of the run now.
+        differences: the lines.
+    """
+    origin, path = config.model.get("folder"), config.output / _ORIGIN
+    if not (origin and Path(origin).exists() and path.exists()):
+        return differences
+    if not _is_of(Path(origin), plain_file(config.output, _ORIGIN, MOST_BYTES)):
+        return differences
+    return [line for line in differences if not line.startswith("model.folder: ")]
+
+
+def keep_teacher(config: RunConfig, own_languages: Languages | None) -> None:
     """Records the teacher of a run when it begins; refuses another one afterwards.
 
+    Args:
+        config: the config of the run.
+        own_languages: the languages that the run's model is told.
+
     Raises:
-        InputError: where the teacher is no model folder, or has changed.
+        InputError: where the teacher is no model folder, is told other languages, or
+            has changed.
     """
     distillation = config.training.distillation
     if distillation is None:
         return
-    text = digest_of(distillation.teacher) + "\n"
+    if not alike(read_config(distillation.teacher).languages, own_languages):
+        raise InputError(
+            f"training.distillation.teacher {distillation.teacher} is told its "
+            f"languages in another way than the model of this run, so it would read "
+            f"other sources; name the same languages in data.train, or let the teacher "
+            f"translate the text (keras-transformer distill)"
+        )
     path = plain_file(config.output, _TEACHER, MOST_BYTES)
     if not (path.exists() and has_weights(config.output)):
-        write(path, text)
-    elif path.read_bytes() != text.encode():
+        write(path, digest_of(distillation.teacher) + "\n")
+    elif not _is_of(distillation.teacher, path):
         raise InputError(
             f"{config.output} was begun with another teacher than "
             f"{distillation.teacher} is now; choose another output, or go back to that "
             f"teacher"
         )
+
+
+def _is_of(model: Path, path: Path) -> bool:
+    """Whether a file has the digest of a model folder, or that of a version before."""
+    recorded = path.read_bytes().strip().decode(errors="replace")
+    return any(recorded == digest_of(model, before) for before in (False, True))
 
 
 def check_encoded(folder: Path, digest: str | None) -> None:

@@ -23,6 +23,7 @@ from keras_transformer.training.run_folder import MODELS
 from keras_transformer.training.run_folder import begin_anew
 from keras_transformer.training.run_folder import has_weights
 from keras_transformer.training.run_folder import unwritable
+from keras_transformer.training.run_folder import without_moved_origin
 from keras_transformer.training.run_folder import write
 
 _CONFIG = "config.yaml"
@@ -108,6 +109,7 @@ def _refuse_difference(
         return
     stored = load_config(path)
     lines = batch_rule.without_shares(folder, difference(stored, config))
+    lines = without_moved_origin(config, lines)
     new_lines = new_bookkeeping(stored, config)
     if not lines and new_lines and has_weights(folder):
         say(f"{folder} goes on with {'; '.join(new_lines)}")
@@ -118,10 +120,15 @@ def _refuse_difference(
                 f"the learning rate jumps up to that curve"
             )
     if lines and has_weights(folder):
+        averaged = folder / "averaged"
+        to_begin = f"model.folder {averaged}"
+        if not averaged.exists():  # of a run that has not finished
+            command = f"keras-transformer average {folder} --last 1 --output FOLDER"
+            to_begin = f"model.folder FOLDER, which `{command}` writes,"
         raise InputError(
             f"{folder} was begun with another config ({'; '.join(lines)}); "
-            f"choose another output, with model.folder {folder / 'averaged'} to begin "
-            f"with its weights, or go back to that config"
+            f"choose another output, with {to_begin} to begin with its weights, or go "
+            f"back to that config"
         )
     if lines:
         begin_anew(folder)

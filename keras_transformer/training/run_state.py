@@ -121,6 +121,15 @@ def regular_checkpoints(folder: Path, state: State, interval: int) -> dict[int, 
     return {step: path for step, path in checkpoints.items() if step in regular}
 
 
+def scored_checkpoints(folder: Path, state: State) -> dict[int, Path]:
+    """`{step: path}` of the checkpoints with a validation, up to a `State`.
+
+    Also those at which a run ended that was given more steps afterwards.
+    """
+    scored = {step for step, _ in state.scores}
+    return {s: path for s, path in list_checkpoints(folder).items() if s in scored}
+
+
 class Before(NamedTuple):
     """Settings of the former config, which a checkpoint of an earlier version lacks.
 

@@ -17,6 +17,7 @@ from typing import Any
 import pydantic
 
 from keras_transformer import evaluation
+from keras_transformer import learned_metrics
 from keras_transformer.config.documented import Documented
 from keras_transformer.data.corpus import read_lines
 from keras_transformer.data.line_reader import record_of
@@ -27,10 +28,15 @@ from keras_transformer.files.digest import sha256_of_json
 from keras_transformer.files.plain_file import MOST_BYTES
 from keras_transformer.files.plain_file import plain_file
 from keras_transformer.folder_config import digest_of
+from keras_transformer.folder_config import read_config
 from keras_transformer.tables import table
+from keras_transformer.training import own_callbacks
+from keras_transformer.training import own_loss
 from keras_transformer.training import report
 from keras_transformer.training import run
 from keras_transformer.training.config import RunConfig
+from keras_transformer.training.config import new_bookkeeping
+from keras_transformer.training.config import without_places
 from keras_transformer.training.config.series import Series
 from keras_transformer.training.config.series import SeriesRun
 from keras_transformer.training.config.series import Translation
@@ -39,6 +45,7 @@ from keras_transformer.training.corpora import paths_of
 from keras_transformer.training.corpora import read_test
 from keras_transformer.training.run_folder import check_corpus
 from keras_transformer.training.run_folder import write
+from keras_transformer.training.run_opening import begun_with
 from keras_transformer.training.run_state import newest_state
 from keras_transformer.training.test_text import references
 from keras_transformer.translator import Translator
@@ -47,6 +54,15 @@ _RESULTS = "series.json"
 _HYPOTHESES = "test.hypotheses.txt"
 _WEIGHTS = "model.weights.h5"
 _LINES_AT_ONCE = 512
+_VALIDATION = "validation"  # a column
+_DIGITS, _OWN_DIGITS = 2, 4
+#: Keys that may change when a run goes on, and make its model another one.
+_OF_WEIGHTS = (
+    "training.steps",
+    "training.patience",
+    "training.average_last",
+    "training.average_best",
+)
 
 
 class Result(Documented):
@@ -88,10 +104,12 @@ def train_series(
         Interrupted: where a signal stopped a run; the series can be resumed.
     """
     _check_texts(series)
+    _check_code(series)
     baseline, folder = series.baseline, series.folder.absolute()
     if baseline and not baseline.absolute().is_relative_to(folder):
         _references(series, baseline)  # refused before anything is trained
     results = _opened(series)
+    _check_origins(series, results)
     for number, one in enumerate(series.runs, 1):
         say(f"run {number} of {len(series.runs)}: {series.folder / one.name}")
         for translation in series.translations(one):
@@ -127,15 +145,16 @@ def summary(series: Series, results: Mapping[str, Result]) -> str:
         series: a series.
         results: what `train_series` returns.
     """
-    names = list(dict.fromkeys(s[0] for r in results.values() for s in r.scores))
+    scores = [score for result in results.values() for score in result.scores]
+    columns = _columns(series, scores)
     compared = _p_values(series)
-    header = ["run", "validation", *names, *(["p"] if compared else [])]
+    header = ["run", *columns, *(["p"] if compared else [])]
     rows = []
     for stage, runs in _by_stage(series):
-        found = {one.name: _numbers(results[one.name]) for one in runs}
+        found = {one.name: _numbers(results[one.name], columns) for one in runs}
         for name, numbers in found.items():
             cells = [
-                _cell(numbers.get(column)) for column in header[1 : 2 + len(names)]
+                _cell(numbers.get(column), digits) for column, digits in columns.items()
             ]
             p_value = compared.get(name)
             p = ["-" if p_value is None else f"{p_value:.4f}"] if compared else []
@@ -143,8 +162,12 @@ def summary(series: Series, results: Mapping[str, Result]) -> str:
         if len(runs) > 1:
             prefix = f"{stage}: " if stage else ""
             for label, summarize in _SPREAD.items():
-                columns = [_column(found, name) for name in header[1 : 2 + len(names)]]
-                cells = [summarize(values) if values else "-" for values in columns]
+                cells = [
+                    summarize(values, digits)
+                    if (values := _column(found, column))
+                    else "-"
+                    for column, digits in columns.items()
+                ]
                 rows.append([f"{prefix}{label}", *cells, *([""] if compared else [])])
     lines = [table(header, rows), *signatures(results)]
     if compared:
@@ -173,9 +196,12 @@ def translate(
     output, model = translation.output, series.folder / translation.by / "averaged"
     text = record_of(translation.text)
     codes: Any = dict(translation.languages)
-    digest = sha256_of_json([digest_of(model), text.sha256, *codes.values()])
+    digest, former = (
+        sha256_of_json([digest_of(model, before), text.sha256, *codes.values()])
+        for before in (False, True)
+    )
     record = output.with_name(f"{output.name}.model")
-    if output.exists() and _lines_of(record) == [digest]:
+    if output.exists() and _lines_of(record) in ([digest], [former]):
         return
     lines = read_lines(translation.text)
     part = output.with_name(f"{output.name}.{digest[:16]}.part")
@@ -189,7 +215,8 @@ def translate(
     output.parent.mkdir(parents=True, exist_ok=True)
     while piece := list(islice(following, _LINES_AT_ONCE)):
         translated = translator.translate(piece, first_line=len(done) + 1, **codes)
-        done += [str(line) for line in translated]
+        # A byte piece may be one, which no text file of a run may hold.
+        done += [str(line).replace("\0", " ") for line in translated]
         write(part, "".join(f"{line}\n" for line in done))
         watch(len(done), len(lines))
     write(output, "".join(f"{line}\n" for line in done))
@@ -206,6 +233,46 @@ def _check_texts(series: Series) -> None:
                 own = path.is_relative_to((series.folder / "translations").absolute())
                 if not own and not path.exists():
                     raise InputError(f"{name}: cannot read {path}; check the path")
+
+
+def _check_code(series: Series) -> None:
+    """Refuses a series of which a module or a teacher is missing, in the same way."""
+    for config in series.configs().values():
+        own_callbacks.factories(config)
+        own_loss.loss_factory(config)
+        learned_metrics.found(config.evaluation.metrics, "evaluation.metrics")
+        distillation = config.training.distillation
+        own = series.folder.absolute()
+        if distillation and not distillation.teacher.absolute().is_relative_to(own):
+            read_config(distillation.teacher)
+
+
+def _check_origins(series: Series, results: Mapping[str, Result]) -> None:
+    """Refuses steps of a run from whose model a later one has begun already.
+
+    Its model would be another one then, and the later run could not go on.
+    """
+    for later in series.runs:
+        begun = results.get(later.name)
+        if begun is None or later.after is None:
+            continue
+        if not (series.folder / later.after / "averaged" / _WEIGHTS).exists():
+            continue  # it is written anew
+        if begun.origin != _origin(series, later):
+            continue  # which is refused when its turn comes
+        (before,) = (one for one in series.runs if one.name == later.after)
+        config = series.config(before)
+        lines = [
+            line
+            for line in new_bookkeeping(begun_with(config), config)
+            if line.partition(":")[0] in _OF_WEIGHTS
+        ]
+        if lines:
+            raise InputError(
+                f"{series.folder / later.name} began with the model of {before.name}, "
+                f"which would become another one ({'; '.join(lines)}); choose another "
+                f"output, or go back to that config"
+            )
 
 
 def _lines_of(path: Path) -> list[str]:
@@ -255,9 +322,11 @@ def _origin(series: Series, one: SeriesRun) -> str | None:
 
 
 def _comparable(config: RunConfig) -> dict[str, object]:
-    """What of a config decides its results, wherever the folder lies."""
-    content = config.plain()
-    return {key: value for key, value in content.items() if key != "output"}
+    """What of a config decides its results, wherever folders and texts lie.
+
+    Texts, and the model that it began with, are known by their content.
+    """
+    return dict(sorted(without_places(config).items()))
 
 
 def _result(
@@ -265,6 +334,8 @@ def _result(
 ) -> Result:
     state = newest_state(config.output)
     best = max((score for _, score in state.scores), default=None) if state else None
+    if best is not None and config.training.best_metric == "loss":
+        best = -best  # higher is better there
     rows = [(s.name, s.score, s.signature, s.interval) for s in scores]
     return Result(origin=origin, config=digest, validation=best, scores=tuple(rows))
 
@@ -275,8 +346,33 @@ def _by_stage(series: Series) -> Iterator[tuple[str, list[SeriesRun]]]:
         yield stage, [one for one in series.runs if one.stage == stage]
 
 
-def _numbers(result: Result) -> dict[str, float | None]:
-    return {"validation": result.validation, **{s[0]: s[1] for s in result.scores}}
+def _columns(
+    series: Series, scores: Sequence[tuple[str, float, str, float | None]]
+) -> dict[str, int]:
+    """The columns of the table and their decimals, four where a scale may be of 1."""
+    usual = ("bleu", "chrf")
+    best = {config.training.best_metric for config in series.configs().values()}
+    columns = {_VALIDATION: _DIGITS if best <= {*usual} else _OWN_DIGITS}
+    paths = [(name, _own_path(name, signature)) for name, _, signature, _ in scores]
+    for name, path in paths:
+        is_ambiguous = any(name == other and path != at for other, at in paths)
+        column = path if path and is_ambiguous else name
+        columns[column] = _OWN_DIGITS if path else _DIGITS
+    return columns
+
+
+def _own_path(name: str, signature: str) -> str | None:
+    """`module:function` of a metric of the user; None for those of this package."""
+    path = signature.partition("|")[0]
+    return path if path.endswith(f":{name}") else None
+
+
+def _numbers(result: Result, columns: Mapping[str, int]) -> dict[str, float | None]:
+    numbers: dict[str, float | None] = {_VALIDATION: result.validation}
+    for name, score, signature, _ in result.scores:
+        path = _own_path(name, signature)
+        numbers[path if path in columns and path is not None else name] = score
+    return numbers
 
 
 def _column(found: Mapping[str, Mapping[str, float | None]], name: str) -> list[float]:
@@ -284,19 +380,21 @@ def _column(found: Mapping[str, Mapping[str, float | None]], name: str) -> list[
     return [value for value in values if value is not None]
 
 
-def _cell(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2f}"
+def _cell(value: float | None, digits: int) -> str:
+    return "-" if value is None else f"{value:.{digits}f}"
 
 
-def _deviation(values: list[float]) -> str:
-    return _cell(statistics.stdev(values)) if len(values) > 1 else "-"
+def _deviation(values: list[float], digits: int) -> str:
+    return _cell(statistics.stdev(values), digits) if len(values) > 1 else "-"
 
 
 #: What is said of the scores of several seeds.
-_SPREAD: dict[str, Callable[[list[float]], str]] = {
-    "mean": lambda values: _cell(statistics.mean(values)),
+_SPREAD: dict[str, Callable[[list[float], int], str]] = {
+    "mean": lambda values, digits: _cell(statistics.mean(values), digits),
     "standard deviation": _deviation,
-    "range": lambda values: f"{min(values):.2f}-{max(values):.2f}",
+    "range": lambda values, digits: (
+        f"{min(values):.{digits}f} to {max(values):.{digits}f}"
+    ),
 }
 
 
@@ -310,7 +408,8 @@ def signatures(results: Mapping[str, Result]) -> list[str]:
     """
     found: dict[str, dict[str, list[str]]] = {}
     for run_name, result in results.items():
-        for name, _, signature, _ in result.scores:
+        for short, _, signature, _ in result.scores:
+            name = _own_path(short, signature) or short
             found.setdefault(name, {}).setdefault(signature, []).append(run_name)
     lines = []
     for name, several in found.items():

@@ -78,6 +78,15 @@ def test_what_is_no_score_is_refused(returned, message):
         learned_metrics.evaluate(metrics, SOURCES, HYPOTHESES, REFERENCES)
 
 
+def test_a_metric_that_fails_says_where():
+    def broken(sources, hypotheses, references):
+        return {}["score"]
+
+    message = r"m:f failed in .*test_learned_metrics\.py, line \d+: KeyError: 'score'"
+    with pytest.raises(InputError, match=message):
+        learned_metrics.evaluate({"m:f": broken}, SOURCES, HYPOTHESES, REFERENCES)
+
+
 @pytest.mark.parametrize(
     ("path", "message"),
     [

@@ -10,6 +10,7 @@ from small_run import terminating_at
 from small_run import weights_of
 
 from keras_transformer.errors import InputError
+from keras_transformer.training import average
 from keras_transformer.training import checkpoints
 from keras_transformer.training import load_config
 from keras_transformer.training import run as running
@@ -44,6 +45,19 @@ def test_more_steps_end_as_if_they_had_been_asked_for_at_once(config_file, capsy
     assert_equal(weights_of(grown / "averaged"), weights_of(whole / "averaged"))
     with pytest.raises(InputError, match=r"training\.steps: 6 -> 5"):
         run(config_file, "grown", "training.steps=5")
+
+
+def test_the_best_checkpoint_may_be_that_of_a_former_end(config_file, monkeypatch):
+    scores = iter([1.0, 9.0, 3.0])
+    monkeypatch.setattr(Validation, "score", lambda *_: next(scores))
+    best = ("training.average_best=1", "training.validate_every=2")
+    run(config_file, "grown", "training.steps=3", *best)
+    grown = run(config_file, "grown", "training.steps=4", *best)
+    assert kept(grown) == [2, 3, 4]
+    expected = weights_of(grown / "checkpoints" / "step-0000003")
+    assert_equal(weights_of(grown / "averaged"), expected)
+    assert average(grown, 1, "best", best=1) == [3]
+    assert average(grown, 2, "last") == [2, 4]
 
 
 def test_other_intervals_change_no_weight_and_lose_no_checkpoint(

@@ -124,6 +124,24 @@ def test_where_texts_lie_is_no_difference(load):
     ]
 
 
+def test_a_file_that_changes_its_corpus_is_a_difference(load):
+    """It would be seen as often as the others there."""
+    texts = (
+        "data: {{train: [{{source: {0}, target: {0}}},"
+        " {{source: {1}, target: {1}, weight: 3}}]}}"
+    )
+    before, same = (
+        load(texts.format(*files)) for files in (("[a, b]", "c"), ("[x, y]", "[z]"))
+    )
+    assert difference(before, same) == []
+    lines = difference(before, load(texts.format("a", "[b, c]")))
+    assert [line.partition(":")[0] for line in lines] == [
+        f"data.train.{number}.{side}"
+        for number in (0, 1)
+        for side in ("source", "target")
+    ]
+
+
 def test_how_texts_are_read_is_a_difference(load):
     texts = "data: {{train: [{{tsv: a}}], validation: {{{}: b, columns: [1, 2]}}}}"
     before, other = (load(texts.format(format)) for format in ("tsv", "csv"))

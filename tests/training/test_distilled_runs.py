@@ -1,5 +1,6 @@
 """Runs with a teacher: what they learn, keep, and refuse when they go on."""
 
+import json
 import shutil
 
 import pytest
@@ -81,3 +82,32 @@ def test_a_teacher_that_does_not_fit_is_refused(load, tmp_path):
         load("twice", "training.r_drop=1")
     with pytest.raises(InputError, match=r"training\.distillation\.weight: .*1"):
         load("weight", "training.distillation.weight=1.5")
+
+
+def test_a_teacher_that_reads_otherwise_is_refused(load, tmp_path):
+    languages = "source_language: en, target_language: de"
+    text = f"data.train=[{{source: train.en, target: train.de, {languages}}}]"
+    told = [text, "data.validation=null"]
+    alone = [*told, "tokenizer={vocabulary_size: 290}", "training.distillation=null"]
+    learned = ["model.position=learned", "model.max_sequence_length=200"]
+    train(load("told", *alone, *learned, "training.steps=1"))
+    own = f"tokenizer={{path: {tmp_path / 'told' / 'tokenizer.model'}}}"
+    teacher = f"training.distillation.teacher={tmp_path / 'told' / 'averaged'}"
+    with pytest.raises(InputError, match="languages in another way than the model"):
+        train(load("untold", own, teacher, "data.validation=null"))
+    with pytest.raises(InputError, match=r"max_length 201 is more than the 200 posit"):
+        train(load("long", own, teacher, *told, "data.max_length=201"))
+    train(load("fits", own, teacher, *told, "training.steps=1"))
+
+
+def test_what_a_folder_tells_of_its_model_makes_no_other_teacher(load, tmp_path):
+    train(load("run"))
+    config = tmp_path / "teacher" / "config.json"
+    content = json.loads(config.read_text())
+    content["about"] = {**content.get("about", {}), "name": "a better name"}
+    config.write_text(json.dumps(content))
+    train(load("run", "training.steps=6"))
+    content["model"]["dropout"] = 0.5
+    config.write_text(json.dumps(content))
+    with pytest.raises(InputError, match="begun with another teacher than"):
+        train(load("run", "training.steps=8"))

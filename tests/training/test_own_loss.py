@@ -9,6 +9,7 @@ from keras_transformer.errors import InputError
 from keras_transformer.training import average
 from keras_transformer.training import load_config
 from keras_transformer.training import train
+from keras_transformer.training.own_loss import loss_factory
 
 pytestmark = pytest.mark.one_backend
 
@@ -63,6 +64,20 @@ def test_a_run_trains_with_it_and_its_model_needs_it_no_more(config_file, module
 def test_what_makes_no_loss_is_refused(config_file, module, name, message):
     with pytest.raises(InputError, match=f"training.loss: .*{message}"):
         train(load_config(config_file, [f"training.loss={module}:{name}"]))
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["r_drop=5", "simcut.weight=3", "distillation={teacher: teacher, weight: 0.5}"],
+)
+def test_a_key_that_it_does_not_take_over_is_refused(config_file, module, key):
+    config = load_config(config_file, [f"training.loss={module}:make"])
+    name = key.partition("=")[0].partition(".")[0]
+    make = loss_factory(config)
+    assert not getattr(make(config), name)
+    config = load_config(config_file, [f"training.{key}"])
+    with pytest.raises(InputError, match=f"without {name}, which training.{name} asks"):
+        make(config)
 
 
 @pytest.mark.filterwarnings("ignore:Twice.call is overridden")

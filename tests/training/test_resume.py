@@ -145,6 +145,38 @@ def test_a_tuned_run_goes_on_without_what_it_began_with(config_file, monkeypatch
         train(load_config("runs/tuned/config.yaml", ["output=anew"]))
 
 
+def test_a_tuned_run_goes_on_where_its_origin_has_moved(config_file, monkeypatch):
+    train(load_config(config_file, ["training.steps=2", "output=base"]))
+    config = yaml.safe_load(CONFIG)
+    del config["tokenizer"]
+    file = config_file.with_name("tuned.yaml")
+    file.write_text(yaml.safe_dump({**config, "model": {"folder": "base/averaged"}}))
+    train(load_config(file, ["output=whole"]))
+    stop_at(3, load_config(file), monkeypatch)
+    Path("base").rename("elsewhere")
+    moved = "model.folder=elsewhere/averaged"
+    other = shutil.copytree("whole/averaged", "other")
+    with pytest.raises(InputError, match=r"another config \(model\.folder: .*average"):
+        train(load_config(file, [f"model.folder={other}"]))
+    train(load_config(file, [moved]))
+    assert_equal_runs(Path("runs/tuned"), Path("whole"))
+
+
+def test_the_config_of_a_run_folder_goes_on_in_that_folder(config_file, monkeypatch):
+    train(load_config(config_file, ["training.steps=2", "output=first"]))
+    Path("first").rename("second")
+    elsewhere = config_file.parent / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    assert load_config("../second/config.yaml").output == Path("../second")
+    assert load_config("../second/config.yaml", ["output=x"]).output == Path("x")
+    monkeypatch.chdir("../second")
+    config = load_config("config.yaml")
+    assert config.output == config_file.parent / "second"
+    train(config)  # all steps are there
+    assert not list(elsewhere.iterdir())
+
+
 def test_what_cannot_be_read_takes_no_place_of_a_checkpoint(config_file, monkeypatch):
     config = load_config(config_file, ["training.keep_checkpoints=1"])
     stop_at(3, config, monkeypatch)

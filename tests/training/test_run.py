@@ -361,3 +361,35 @@ def test_a_trained_model_keeps_its_architecture(line, message, config_file, tmp_
     file.write_text(f"{line}\ndata: {{phrasebook: en-de}}")
     with pytest.raises(InputError, match=message):
         load_config(file)
+
+
+def test_a_metric_that_fails_takes_no_step_and_no_model(config_file, monkeypatch):
+    """At the first validation, and then at the test."""
+    calls = []
+
+    def failing(sources, hypotheses, references):
+        calls.append(len(sources))
+        if len(calls) in (1, 3):
+            raise RuntimeError("no connection")
+        return 0.5
+
+    module = types.ModuleType("named_metrics")
+    module.failing = failing
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    options = ["evaluation.metrics=[named_metrics:failing]", "data.test.tsv=test.tsv"]
+    options += ["data.test.source=null", "data.test.target=null"]
+    pairs = zip(*map(read_lines, ("val.en", "val.de")), strict=True)
+    Path("test.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in pairs))
+    config = load_config(config_file, [*options, "training.checkpoint_every=4"])
+    message = r"metric named_metrics:failing failed in .*RuntimeError: no connection"
+    folder = config_file.parent / "runs" / "small"
+    with pytest.raises(InputError, match=message):
+        train(config)
+    assert list(checkpoints.list_checkpoints(folder)) == [4]
+    with pytest.raises(InputError, match=message):
+        train(config)  # all steps, and the test fails
+    assert list(checkpoints.list_checkpoints(folder)) == [4, 6]
+    tested = weights_of(folder / "averaged")
+    assert len(train(config)) == 4
+    assert_equal(weights_of(folder / "averaged"), tested)
+    assert "Test: failing = 0.5" in (folder / "averaged" / "README.md").read_text()

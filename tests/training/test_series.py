@@ -180,6 +180,100 @@ def test_a_stage_goes_on_from_the_one_it_names(write):
             },
             "stage b: translation_by 'c' is not an earlier stage",
         ),
+        (
+            {"conventions": "marian", "stages": [{"name": "a"}, {"name": "b"}]},
+            "stage b: conventions are those of a new model, and b goes on from a",
+        ),
+        (
+            {"stages": [{"name": "a"}, {"name": "b", "model": {"hidden_dim": 8}}]},
+            r"stage b: model\.hidden_dim 8 is not that of the model, since b goes on",
+        ),
+        (
+            {"stages": [{"name": "a"}, {"name": "b", "model": {"preset": "base"}}]},
+            r"stage b: model\.preset 'base' is not that",
+        ),
+        (
+            {
+                "stages": [
+                    {"name": "a"},
+                    {"name": "b", "tokenizer": {"split_digits": 1}},
+                ]
+            },
+            r"stage b: the tokenizer is that of a, .*model\.new_vocabulary",
+        ),
+        (
+            {"stages": [{"name": "a"}, {"name": "b", "training": {"lora": {"r": 1}}}]},
+            r"stage b: unknown key training\.lora\.r",
+        ),
+        (
+            {
+                "stages": [
+                    {"name": "a"},
+                    {
+                        "name": "b",
+                        "model": {"new_vocabulary": True},
+                        "training": {"lora": {}},
+                    },
+                ]
+            },
+            r"stage b: training\.lora adapts a trained model to its own vocabulary",
+        ),
+        (
+            {"stages": [{"name": "a"}, {"name": "b", "output": "there"}]},
+            "stage b: output is one folder for all stages",
+        ),
+        (
+            {
+                "stages": [
+                    {"name": "a"},
+                    {
+                        "name": "b",
+                        "data": {
+                            "train": [{"source": "x", "target": "y", "tag": "<new>"}]
+                        },
+                    },
+                ]
+            },
+            "stage b: the tag <new> of a corpus is none of the tokenizer's",
+        ),
+        (
+            {
+                "stages": [
+                    {"name": "a"},
+                    {
+                        "name": "b",
+                        "data": {
+                            "train": [
+                                {
+                                    "source": "x",
+                                    "target": "y",
+                                    "source_language": "en",
+                                    "target_language": "de",
+                                }
+                            ]
+                        },
+                    },
+                ]
+            },
+            "stage b: its corpora have languages, and the model of a",
+        ),
+        (
+            {
+                "stages": [
+                    {"name": "a", "seeds": 2},
+                    {
+                        "name": "b",
+                        "after": "none",
+                        "data": {
+                            "train": [
+                                {"source": "x", "target": {"translation_by": "a"}}
+                            ]
+                        },
+                    },
+                ]
+            },
+            "stage b: translation_by 'a' has other seeds",
+        ),
         ({"baseline": "runs/a"}, "baseline is what the runs of seeds or stages"),
         (
             {"seeds": 2, "training": {"distribution": "torchrun"}},
@@ -190,6 +284,19 @@ def test_a_stage_goes_on_from_the_one_it_names(write):
 def test_what_is_no_series_is_refused_before_the_first_step(write, keys, message):
     with pytest.raises(InputError, match=message):
         load_runs(write(**keys))
+
+
+@pytest.mark.no_backend
+def test_a_new_vocabulary_is_made_as_the_common_tokenizer(write):
+    tagged = [{"source": "train.en", "target": "train.de", "tag": "<new>"}]
+    new = {"model": {"new_vocabulary": True}, "data": {"train": tagged}}
+    stages = [{"name": "a"}, {"name": "b", **new}, {"name": "c"}]
+    stages[2]["data"] = {"train": tagged}
+    configs = load_runs(write(stages=stages)).configs()
+    sizes = [configs[name].tokenizer.vocabulary_size for name in "ab"]
+    assert sizes == [270, 270]
+    assert configs["b"].model["new_vocabulary"]
+    assert "new_vocabulary" not in configs["c"].model
 
 
 @pytest.mark.no_backend
@@ -296,8 +403,26 @@ def test_stages_go_on_where_they_were_stopped(
 
     # A first stage that learns on is not what the next one began with.
     more = load_runs(path, [*options[1:], "training.steps=4", "output=stopped"])
-    with pytest.raises(InputError, match="began with another model of both"):
+    message = r"which would become another one \(training\.steps: 3 -> 4\)"
+    with pytest.raises(InputError, match=message):
         train_series(more)
+    calls.clear()
+    train_series(stopped)  # as if nothing had been asked
+    assert not calls
+    record = stopped.folder / "series.json"
+    content = json.loads(record.read_text())
+    content["tuned/seed-3"]["origin"] = "0" * 64
+    record.write_text(json.dumps(content))
+    with pytest.raises(InputError, match="began with another model of both"):
+        train_series(stopped)
+
+    # A series that has moved: what has finished is passed over.
+    whole.folder.rename("moved")
+    found = train_series(load_runs(path, [*options, "output=moved"]))
+    assert not calls and found == results
+    (Path("moved/tuned/seed-3/averaged")).rename("gone")
+    assert train_series(load_runs(path, [*options, "output=moved"])) == results
+    assert [path.name for path in calls] == ["seed-3"]  # which tests again
 
 
 def test_seeds_have_a_spread_and_a_baseline(write, config_file, capsys):
@@ -312,7 +437,7 @@ def test_seeds_have_a_spread_and_a_baseline(write, config_file, capsys):
     ter = [float(row[4]) for row in rows[:2]]
     (mean,) = (row for row in rows if row[0] == "mean")
     assert float(mean[4]) == pytest.approx(sum(ter) / 2, abs=0.011)
-    assert rows[4][-1] == f"{min(ter):.2f}-{max(ter):.2f}"
+    assert rows[4][-3:] == [f"{min(ter):.2f}", "to", f"{max(ter):.2f}"]
     assert "p: BLEU against runs/several/seed-1 by paired bootstrap" in lines[-1]
 
     # A baseline that was tested on another text is refused before anything is trained.
@@ -335,6 +460,34 @@ def test_signatures_that_differ_name_their_runs():
         "BLEU (a, b): tok:13a",
         "BLEU (zh): tok:zh",
     ]
+
+
+def test_metrics_of_one_name_have_columns_of_their_own(write):
+    """And as many decimals as tell them apart."""
+    series = load_runs(write(seeds=2), ["training.best_metric=loss"])
+    bleu = ("BLEU", 20.0, "nrefs:1|tok:13a", None)
+    scores = [
+        (
+            bleu,
+            ("score", 0.2504, "ma:score|bs:9", None),
+            ("score", 1.0, "mb:score", None),
+        )
+        for _ in range(2)
+    ]
+    results = {
+        name: Result(validation=5.8012, scores=own)
+        for name, own in zip(names(series), scores, strict=True)
+    }
+    table = training_series.summary(series, results).splitlines()
+    header = ["run", "validation", "BLEU", "ma:score", "mb:score"]
+    assert table[0].split() == header
+    assert table[1].split() == ["seed-1", "5.8012", "20.00", "0.2504", "1.0000"]
+    assert table[5].split()[:4] == ["range", "5.8012", "to", "5.8012"]
+    one = {
+        name: Result(scores=own[:2]) for name, own in zip(results, scores, strict=True)
+    }
+    table = training_series.summary(series, one).splitlines()
+    assert table[0].split() == ["run", "validation", "BLEU", "score"]
 
 
 def test_a_translation_goes_on_where_it_was_stopped(run, monkeypatch, tmp_path):

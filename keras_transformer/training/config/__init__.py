@@ -11,6 +11,7 @@ from keras_transformer.training.config.run_config import difference
 from keras_transformer.training.config.run_config import json_schema
 from keras_transformer.training.config.run_config import load_config
 from keras_transformer.training.config.run_config import new_bookkeeping
+from keras_transformer.training.config.run_config import without_places
 from keras_transformer.training.config.training_section import EvaluationSection
 from keras_transformer.training.config.training_section import LoraSection
 from keras_transformer.training.config.training_section import OptimizerSection
@@ -32,4 +33,5 @@ __all__ = [
     "json_schema",
     "load_config",
     "new_bookkeeping",
+    "without_places",
 ]

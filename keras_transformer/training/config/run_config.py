@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import re
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -44,11 +45,15 @@ PHRASEBOOK = Path(__file__).with_name("phrasebook.yaml")
 _SECTIONS = ("tokenizer", "data", "training", "decoding", "evaluation", "about")
 #: Options of what validation, which is greedy, does not do.
 _SEARCHES = "|".join(name for name, o in OPTIONS.items() if o.search != "every")
-#: Where things lie, how they are encoded, and how a trained model searches. Tokenizers
-#: are known by their content, in the run folder.
+_ELSEWHERE = (
+    r"output|data\.cache|training\.distillation\.teacher"
+    r"|tokenizer\.(source_|target_)?path"
+)
+#: Where things lie, which are known by their content, in the run folder.
+_PLACES = re.compile(rf"{_ELSEWHERE}|model\.folder")
+#: That but for `model.folder`, how things are encoded, how a trained model searches.
 _NO_EFFECT_ON_TRAINING = re.compile(
-    rf"output|about\..*|decoding\.({_SEARCHES})"
-    r"|data\.(cache|workers)|training\.distillation\.teacher|tokenizer\.(source_|target_)?path"
+    rf"{_ELSEWHERE}|data\.workers|about\..*|decoding\.({_SEARCHES})"
 )
 #: Texts are known by their content, too, but not how they are read.
 _TEXTS = re.compile(
@@ -314,16 +319,26 @@ class Document:
             content: the keys.
             about: what of the file it is, for messages.
         """
+        of_run = is_of_run(self.path)
         context = {
             "folder": self.path.parent,
             "name": self.name,
-            "imports": not is_of_run(self.path),
+            "imports": not of_run,
         }
+        if of_run and not any(text.startswith("output=") for text in self.overrides):
+            # Wherever the command is given, and wherever the folder is now.
+            content = {**content, "output": str(_run_folder_of(self.path))}
         try:
             return RunConfig.model_validate(content, context=context)
         except pydantic.ValidationError as error:
             fault = first_fault(error, RunConfig, "")
             raise InputError(f"{self.where}: {about}{fault}") from None
+
+
+def _run_folder_of(path: Path) -> Path:
+    """The folder of a `config.yaml`, by a path that has its name."""
+    folder = path.parent
+    return folder if folder.name not in ("", "..") else Path(os.path.abspath(folder))
 
 
 def read_document(path: str | Path | None, overrides: Sequence[str] = ()) -> Document:
@@ -446,8 +461,24 @@ def _changes(before: RunConfig, after: RunConfig) -> Iterator[tuple[str, str]]:
         was, is_now = old.get(key), new.get(key)
         if was == is_now or _NO_EFFECT_ON_TRAINING.fullmatch(key):
             continue
-        if None in (was, is_now) or not _TEXTS.fullmatch(key):
+        is_text = _TEXTS.fullmatch(key) and None not in (was, is_now)
+        # Files may have moved, but not from one corpus to another.
+        if not is_text or _num_files(was) != _num_files(is_now):
             yield key, f"{key}: {was} -> {is_now}"
+
+
+def without_places(config: RunConfig) -> dict[str, Any]:
+    """The values of a config by key, without where its folders and texts lie."""
+    values = _flat(config.plain())
+    return {
+        key: _num_files(value) if _TEXTS.fullmatch(key) else value
+        for key, value in values
+        if not _PLACES.fullmatch(key)
+    }
+
+
+def _num_files(value: Any) -> int:
+    return len(value) if isinstance(value, list) else 1
 
 
 def override(document: dict[str, Any], text: str) -> None:

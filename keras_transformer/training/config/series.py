@@ -35,6 +35,7 @@ _NOTHING = "none"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 #: Sections that a trained model decides.
 _TRAINED = ("model", "tokenizer")
+_NEW = "new_vocabulary"
 #: Keys of a corpus, and arguments of a translator.
 _CODES = ("source_language", "target_language")
 _SIDES = ("source", "target")
@@ -139,8 +140,11 @@ class Series:
         for run in self.runs:
             content = self._content(run)
             if run.after is not None:
-                content = _as_begun(content, begins[run.after])
+                self._check_after(run, content, begins[run.after])
+                folder = str((self.folder / run.after / "averaged").absolute())
+                content = _as_begun(content, begins[run.after], folder)
             config = self.document.config(content, _about(run))
+            self._check_vocabulary(run, config, begins)
             if config.training.distribution in ("torchrun", "multi_worker"):
                 raise InputError(
                     f"{self.document.where}: {_about(run)}training.distribution "
@@ -156,6 +160,64 @@ class Series:
                     )
             begins[run.name] = config
         return begins
+
+    def _check_after(
+        self, run: SeriesRun, content: Mapping[str, Any], before: RunConfig
+    ) -> None:
+        """Refuses keys that do not go with the model of an earlier stage."""
+        where = f"{self.document.where}: {_about(run)}"
+        begins = f"{run.stage} goes on from {run.after}"
+        if content.get("conventions") is not None:
+            raise InputError(
+                f"{where}conventions are those of a new model, and {begins}; give them "
+                f"to the stages that begin anew"
+            )
+        own, trained = _keys(content, "model"), before.plain()["model"]
+        for key, value in own.items():
+            is_known = key in (*before.model, "preset", "folder")
+            if is_known and not key.endswith("dropout") and value != trained.get(key):
+                raise InputError(
+                    f"{where}model.{key} {value!r} is not that of the model, since "
+                    f"{begins}; remove it, or begin anew (after: {_NOTHING})"
+                )
+        if own.get(_NEW):
+            return
+        tokenizer = content.get("tokenizer")
+        if tokenizer and tokenizer != {"shared": before.tokenizer.shared}:
+            raise InputError(
+                f"{where}the tokenizer is that of {run.after}, since {begins}; remove "
+                f"tokenizer, or set model.{_NEW} to true"
+            )
+
+    def _check_vocabulary(
+        self, run: SeriesRun, config: RunConfig, begins: Mapping[str, RunConfig]
+    ) -> None:
+        """Refuses tags and languages that the tokenizer of an earlier stage lacks."""
+        owner = run
+        while owner.after is not None and not _keys(owner.content, "model").get(_NEW):
+            (owner,) = (one for one in self.runs if one.name == owner.after)
+        if owner is run:
+            return
+        first = begins[owner.name]
+        paths = first.tokenizer.path, first.tokenizer.source_path
+        if first.model.get("folder") or any(paths) or first.data.phrasebook:
+            return  # what it has is in files
+        where = f"{self.document.where}: {_about(run)}"
+        known = [corpus.tag for corpus in first.data.train or ()]
+        known += first.tokenizer.user_defined_symbols or ()
+        for corpus in config.data.train or ():
+            if corpus.tag is not None and corpus.tag not in known:
+                raise InputError(
+                    f"{where}the tag {corpus.tag} of a corpus is none of the "
+                    f"tokenizer's, which is trained by {owner.stage}; add it to "
+                    f"tokenizer.user_defined_symbols there"
+                )
+        if config.data.has_languages and not first.data.has_languages:
+            raise InputError(
+                f"{where}its corpora have languages, and the model of {owner.stage}, "
+                f"which it goes on from, is told none; give source_language and "
+                f"target_language to the corpora of {owner.stage}, too"
+            )
 
     def _content(self, run: SeriesRun) -> dict[str, Any]:
         """The config of a run with its output and with the paths of translations."""
@@ -176,10 +238,12 @@ class Series:
         for earlier in self.runs[: self.runs.index(run)]:
             if earlier.stage == stage and earlier.seed in (None, run.seed):
                 return earlier.name
-        raise InputError(
-            f"{self.document.where}: {_about(run)}{TRANSLATION} {stage!r} is not an "
-            f"earlier stage; give the name of one"
-        )
+        where = f"{self.document.where}: {_about(run)}{TRANSLATION} {stage!r}"
+        if any(one.stage == stage for one in self.runs[: self.runs.index(run)]):
+            raise InputError(
+                f"{where} has other seeds; give both stages the same, or {stage} none"
+            )
+        raise InputError(f"{where} is not an earlier stage; give the name of one")
 
     def _languages(
         self, run: SeriesRun, by: str, corpus: Mapping[str, Any], side: str
@@ -292,8 +356,15 @@ def _content(
 ) -> dict[str, Any]:
     """The config of a stage: the common one, with what is its own in its place."""
     own = {k: v for k, v in fields.items() if k not in StageKeys.model_fields}
+    if "output" in own:
+        raise InputError(
+            f"{document.where}: stage {fields['name']}: output is one folder for all "
+            f"stages; remove it there, and give it above stages"
+        )
     if after is not None:
-        base = {key: value for key, value in base.items() if key not in _TRAINED}
+        is_new = _keys(own, "model").get(_NEW)
+        trained = [key for key in _TRAINED if not (is_new and key == "tokenizer")]
+        base = {key: value for key, value in base.items() if key not in trained}
     content = _merged(base, own)
     for text in document.overrides:
         section = text.partition("=")[0].partition(".")[0]
@@ -302,17 +373,22 @@ def _content(
     return content
 
 
-def _as_begun(content: dict[str, Any], before: RunConfig) -> dict[str, Any]:
-    """The config of a stage before the model that it goes on from is there."""
-    origin = before.plain()
-    own = dict(content.get("model") or {})
-    is_new = own.pop("new_vocabulary", None)
-    begun = {**content, "model": {**origin["model"], **own}}
-    if not is_new:
-        begun["tokenizer"] = origin["tokenizer"]
-    if isinstance(training := content.get("training"), dict):  # for trained models
-        begun["training"] = {k: v for k, v in training.items() if k != "lora"}
-    return begun
+def _as_begun(
+    content: dict[str, Any], before: RunConfig, folder: str
+) -> dict[str, Any]:
+    """The config of a stage before the model that it goes on from is there.
+
+    As in a run folder whose `model.folder` is gone, the model section is whole.
+    """
+    own = _keys(content, "model")
+    origin = {k: v for k, v in before.plain()["model"].items() if k != _NEW}
+    return {**content, "model": {**origin, **own, "folder": folder}}
+
+
+def _keys(content: Mapping[str, Any], section: str) -> dict[str, Any]:
+    """The keys of a section, as far as it has some."""
+    keys = content.get(section)
+    return dict(keys) if isinstance(keys, Mapping) else {}
 
 
 def _before(

@@ -241,11 +241,13 @@ def _chosen(
     confidence: int,
     chrf_word_order: int,
 ) -> dict[str, Metric]:
-    if confidence < 0 or confidence == 1:
+    if not isinstance(confidence, int) or confidence < 0 or confidence == 1:
         raise InputError(
             f"confidence {confidence} is not a number of bootstrap samples; use 0 for "
             f"none, or 1000"
         )
+    if isinstance(metrics, str):
+        raise InputError(f"metrics must be a list of names, got {metrics!r}")
     if chrf_word_order < 0:
         raise InputError(
             f"chrf_word_order {chrf_word_order} is below 0; use 0 for chrF, 2 for "

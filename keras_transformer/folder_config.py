@@ -175,6 +175,11 @@ def read_json(folder: Path) -> dict[str, Any]:
     except (RecursionError, ValueError):
         raise InputError(f"{path} is not JSON, or is cut off; copy it again") from None
     version = config.get("format_version") if isinstance(config, dict) else None
+    if version is None and (folder / "model.bin").is_file():
+        raise InputError(
+            f"{folder} is a model of CTranslate2; give the model folder that it was "
+            f"exported from, or {import_command(folder)}"
+        )
     if version is None and isinstance(config, dict) and "model_type" in config:
         raise InputError(
             f"{folder} is a folder of another toolkit, a model of the type "

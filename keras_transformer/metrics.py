@@ -130,7 +130,7 @@ class GradientNorm(keras.metrics.Metric):
     batch: summed over replicas, processes and micro-batches.
     The models of this package feed it in `fit`; it appears in no logs of `evaluate`.
     Steps whose gradient is not finite, as the first ones of a float16 training may be,
-    are left out.
+    are left out; 0 where no step is left.
 
     Args:
         name: in the logs.

@@ -106,7 +106,9 @@ class Translator:
             chosen = languages.with_defaults(source_language, target_language)
             self.languages = chosen
         self.decoding = DecodingOptions.of(options)
-        self._lines = SourceLines(tokenizer, target_tokenizer, config)
+        self._lines = SourceLines(
+            tokenizer, target_tokenizer, config, self.about.source_language
+        )
         self._searcher = BatchSearch(model)
 
     @property
@@ -173,7 +175,8 @@ class Translator:
             return_attention_weights: with `return_details`, fill `attention`.
             first_line: the number of the first line, for messages and samples.
             split_sentences: translate each sentence of a line by itself, and join them
-                with the spaces of the source; needs the package `sentencex`.
+                with the spaces of the source; needs the package `sentencex`. They end
+                by the rules of the source language, of English where it is not known.
             options: fields of `DecodingOptions`, such as `beam_size=4`, in place of the
                 translator's own.
 

@@ -119,9 +119,8 @@ def evaluate(
         for name, hypotheses in translations.items()
     }
     if as_json:
-        shown = {"source": name} if robustness else {}
         formats.print_json(
-            {**shown, **dataclasses.asdict(score)}
+            {**({"source": name} if robustness else {}), **dataclasses.asdict(score)}
             for name, scores in rows.items()
             for score in scores
         )

@@ -62,15 +62,25 @@ class Reranking:
     count: int | None
     sampled: bool = False
 
-    def candidates(self, options: "DecodingOptions") -> dict[str, Any]:
-        """The decoding options of a search that gives the candidates."""
+    def candidates(self, options: "DecodingOptions", top_beams: int) -> dict[str, Any]:
+        """The decoding options of a search that gives the candidates.
+
+        Args:
+            options: the others of the search.
+            top_beams: how many of them are chosen.
+        """
         self.sampled = options.sampling
         default = _NUM_SAMPLES if options.sampling else options.beam_size
-        count = self.count or max(default, options.top_beams)
+        count = self.count or max(default, top_beams)
         if count == 1:
             raise typer.BadParameter(
                 f"{self.flag} has one candidate to choose from; give --beam-size or "
                 f"--mbr-candidates"
+            )
+        if count < top_beams:
+            raise typer.BadParameter(
+                f"{self.flag} chooses --top-beams {top_beams} from "
+                f"--mbr-candidates {count}; give more candidates"
             )
         search = (
             {} if options.sampling else {"beam_size": max(count, options.beam_size)}

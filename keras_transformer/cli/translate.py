@@ -132,9 +132,12 @@ def translate(
             lacking={"attention": attention, "prefixes": prefixes is not None},
             decoding=decoding,
         )
-        top_beams = translator.decoding.updated(decoding).top_beams
         if reranking:
-            decoding |= reranking.candidates(translator.decoding.updated(decoding))
+            top_beams = decoding.pop("top_beams", None) or translator.decoding.top_beams
+            options_of_search = translator.decoding.updated(decoding)
+            decoding |= reranking.candidates(options_of_search, top_beams)
+        else:
+            top_beams = translator.decoding.updated(decoding).top_beams
         details["return_alignments"] &= translator.attends
         lines, ready = reading.incoming(opened, source)
         lines = reading.with_prefixes(reading.decoded(lines, source), prefixes)

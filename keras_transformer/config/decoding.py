@@ -29,6 +29,13 @@ _N_BEST = 4
 _NUM_SAMPLES = 32  # of which MBR chooses
 
 
+def _is_for(search: str, values: Mapping[str, Any]) -> bool:
+    """Whether an option of some kind of search does something in a certain one."""
+    if search == "sampling":
+        return bool(values["sampling"])
+    return search != "beam" or (values["beam_size"] > 1 and not values["sampling"])
+
+
 def n_best_size(beam_size: int) -> int:
     """The beam size of an n-best search; a greedy search is widened to a beam."""
     return beam_size if beam_size > 1 else _N_BEST
@@ -116,13 +123,14 @@ class DecodingOptions(pydantic.BaseModel, OptionTable):
             )
         if self.mbr is None and self.mbr_candidates is not None:
             yield "mbr_candidates needs mbr; set it to chrf or bleu"
-        changed = self.changed()
-        greedy = self.sampling or self.beam_size == 1
+        changed, values = self.changed(), self.model_dump()
         for name in changed:
-            needed = OPTIONS[name].search if OPTIONS[name].is_set_back else None
-            if needed == "sampling" and not self.sampling:
+            needed = OPTIONS[name].search
+            if not OPTIONS[name].is_set_back or _is_for(needed, values):
+                continue
+            if needed == "sampling":
                 yield f"{name} {changed[name]} needs sampling; turn it on"
-            if needed == "beam" and greedy:
+            else:
                 yield (
                     f"{name} {changed[name]} needs a beam search: a beam_size above 1, "
                     f"without sampling"
@@ -211,14 +219,22 @@ class DecodingOptions(pydantic.BaseModel, OptionTable):
     def updated(self, fields: Mapping[str, Any]) -> DecodingOptions:
         """These options with others in place of some.
 
-        None stands for no change, unless it is a value of the field.
+        None stands for no change, unless it is a value of the field. Where the others
+        ask for another search, options that it lacks have their default.
         """
         fields = {
             name: value
             for name, value in fields.items()
             if value is not None or name not in OPTIONS or OPTIONS[name].default is None
         }
-        return DecodingOptions.of({**self.model_dump(), **fields}) if fields else self
+        if not fields:
+            return self
+        values = {**self.model_dump(), **fields}
+        for name in self.changed().keys() - fields.keys():
+            option = OPTIONS[name]
+            if option.is_set_back and not _is_for(option.search, values):
+                values[name] = option.default
+        return DecodingOptions.of(values)
 
     def with_ids(
         self, ids_of: Callable[[Sequence[str | int]], list[int]]

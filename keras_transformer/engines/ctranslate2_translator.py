@@ -82,7 +82,12 @@ class CTranslate2Translator:
         self.known_words = contents.known_words
         self._extra_length = contents.description.limits.extra_length
         self._start_id = contents.description.ids.start
-        self._lines = SourceLines(self.tokenizer, self.target_tokenizer, self._config)
+        self._lines = SourceLines(
+            self.tokenizer,
+            self.target_tokenizer,
+            self._config,
+            contents.description.about.source_language,
+        )
         # Workers of one thread are faster than one worker of several.
         self._workers = num_threads()
         self._library = Library(folder, contents, workers=self._workers)

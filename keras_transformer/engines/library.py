@@ -8,6 +8,7 @@ import os
 import platform
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,8 @@ from keras_transformer.translation.hypothesis import Hypothesis
 
 #: Of a model whose sizes were checked, for what it may still lack.
 FAULTS = (IndexError, MemoryError, RuntimeError, ValueError)
+#: A score below it is one of tokens that the library was told not to write.
+_FORBIDDEN = -1e6
 
 
 class Library:
@@ -102,7 +105,10 @@ class Library:
             ModelError: where the model gives no numbers.
         """
         options = self._options(search, count)
-        options |= {"max_batch_size": batch_size, "return_attention": attention}
+        # In a beam search of several sources, the library gives the first token of one
+        # the attention of another.
+        size = 1 if attention and search.beam_size > 1 else batch_size
+        options |= {"max_batch_size": size, "return_attention": attention}
         cut = -1 if self._adds_end else None
         rows = [self._source.pieces(ids[:cut]) for ids in sources]
         prefixes = [
@@ -110,6 +116,10 @@ class Library:
         ]
 
         def translate(numbers: Sequence[int], limit: int) -> list[Any]:
+            if limit <= search.forced_end:  # the end alone, which the library refuses
+                alone = {"hypotheses": [[]], "scores": [0.0]}
+                ends = SimpleNamespace(**alone, attention=[[]] if attention else [])
+                return [ends] * len(numbers)
             return self._model.translate_batch(
                 [rows[number] for number in numbers],
                 target_prefix=[prefixes[n] for n in numbers] if any(prefixes) else None,
@@ -162,7 +172,7 @@ class Library:
         patience = 1
         if search.patience and width > 1:
             patience = max(math.ceil(search.patience * width), count) / width
-        suppressed = {*self._suppressed, *map(int, search.suppressed_tokens)}
+        suppressed = self._all_suppressed(search)
         return {
             "beam_size": width,
             # All that it keeps: they are ranked once more.
@@ -177,6 +187,9 @@ class Library:
             "return_scores": True,
         }
 
+    def _all_suppressed(self, search: DecodingOptions) -> set[int]:
+        return {*self._suppressed, *map(int, search.suppressed_tokens)}
+
     def _hypotheses(
         self,
         source: list[int],
@@ -186,6 +199,7 @@ class Library:
         search: DecodingOptions,
     ) -> list[Hypothesis]:
         attention = result.attention or [None] * len(result.hypotheses)
+        suppressed = self._all_suppressed(search)
         hypotheses = []
         for tokens, score, weights in zip(
             result.hypotheses, result.scores, attention, strict=True
@@ -197,6 +211,8 @@ class Library:
                 )
             ids = [self._ids[piece] for piece in tokens]
             text = ids if start is None else ids[1:]
+            if score < _FORBIDDEN or not suppressed.isdisjoint(text):
+                continue  # it has nothing else left
             finished = len(tokens) < limit
             has_ended = len(tokens) < limit - search.forced_end
             total = score * (len(tokens) + has_ended) ** _power(search)
@@ -209,8 +225,10 @@ class Library:
                 log_probability=total,
                 score=total / _penalty(len(ids), search),
                 finished=finished,
-                attention=weights and {"cross": _weights(weights, len(source))},
-                source_tokens=self._source.pieces(source) if weights else None,
+                attention=None
+                if weights is None
+                else {"cross": _weights(weights, len(source))},
+                source_tokens=None if weights is None else self._source.pieces(source),
             )
             hypotheses.append(hypothesis)
         return sorted(hypotheses, key=lambda found: -found.score)
@@ -234,6 +252,8 @@ def _weights(rows: list[list[float]], columns: int) -> np.ndarray:
 
     The library omits the weight of the end token: it is the remainder.
     """
+    if not rows:
+        return np.zeros((1, 1, 0, columns), np.float32)
     weights = np.asarray(rows, np.float32)[:, :columns]
     if weights.shape[1] < columns:
         rest = np.maximum(1 - weights.sum(1, keepdims=True), 0)

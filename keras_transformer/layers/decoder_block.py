@@ -10,6 +10,7 @@ from typing import Any
 
 import keras
 
+from keras_transformer.layers.call_arguments import by_name
 from keras_transformer.layers.ssru import SSRU
 from keras_transformer.layers.transformer_block import TransformerBlock
 from keras_transformer.tensors import Shape
@@ -162,17 +163,11 @@ class DecoderBlock(TransformerBlock):
             results += [*self_weights, cross_weights]
         return results[0] if len(results) == 1 else tuple(results)
 
-    def compute_output_spec(
-        self,
-        target: Tensor,
-        memory: Tensor,
-        *,
-        return_attention_weights: bool = False,
-        **kwargs: Any,
-    ) -> Any:
+    def compute_output_spec(self, *arguments: Any, **options: Any) -> Any:
+        kwargs = by_name(DecoderBlock.call, arguments, options)
+        target, memory = kwargs["target"], kwargs["memory"]
         if kwargs.get("cache") is not None or isinstance(memory, (tuple, list)):
-            kwargs["return_attention_weights"] = return_attention_weights
-            return keras.Operation.compute_output_spec(self, target, memory, **kwargs)
+            return keras.Operation.compute_output_spec(self, **kwargs)
         # Without tracing the call, which would be most of the time a model is built in.
         hidden = keras.KerasTensor(target.shape, dtype=self.compute_dtype)
         masks = {name: kwargs.get(name) for name in _MASKS}
@@ -197,7 +192,7 @@ class DecoderBlock(TransformerBlock):
             return_attention_weights=True,
         )
         found = hidden, *self_weights, cross_weights
-        return found if return_attention_weights else hidden
+        return found if kwargs.get("return_attention_weights") else hidden
 
     def _refuse_self_attention(
         self, attention_mask: Tensor | None, attention_bias: Tensor | None

@@ -9,6 +9,7 @@ from typing import Any
 
 import keras
 
+from keras_transformer.layers.call_arguments import by_name
 from keras_transformer.layers.transformer_block import TransformerBlock
 from keras_transformer.tensors import Shape
 from keras_transformer.tensors import Tensor
@@ -78,9 +79,10 @@ class EncoderBlock(TransformerBlock):
         hidden = self.apply_feed_forward(hidden, training)
         return (hidden, weights) if return_attention_weights else hidden
 
-    def compute_output_spec(
-        self, source: Tensor, *, return_attention_weights: bool = False, **kwargs: Any
-    ) -> Any:
+    def compute_output_spec(self, *arguments: Any, **options: Any) -> Any:
+        kwargs = by_name(EncoderBlock.call, arguments, options)
+        source = kwargs.pop("source")
+        return_attention_weights = kwargs.pop("return_attention_weights", False)
         kwargs["query_mask"] = kwargs.pop("source_mask", None)
         hidden = keras.KerasTensor(source.shape, dtype=self.compute_dtype)
         _, weights = self.self_attention.compute_output_spec(

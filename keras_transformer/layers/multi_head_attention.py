@@ -21,6 +21,7 @@ from keras_transformer.layers.attention import scaled_dot_product_attention
 from keras_transformer.layers.banded_attention import banded_attention
 from keras_transformer.layers.banded_attention import held_position
 from keras_transformer.layers.banded_attention import saves
+from keras_transformer.layers.call_arguments import by_name
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.initial_values import fresh
 from keras_transformer.layers.initial_values import given
@@ -426,20 +427,11 @@ class MultiHeadAttention(Kernels):
         scale = self._scale or 1.0 / math.sqrt(self.head_dim)
         return backends.kernel_attention(queries, keys, values, bias, causal, scale)
 
-    def compute_output_spec(
-        self,
-        query: Tensor,
-        value: Tensor | None = None,
-        key: Tensor | None = None,
-        *,
-        return_attention_weights: bool = False,
-        **kwargs: Any,
-    ) -> Any:
+    def compute_output_spec(self, *arguments: Any, **options: Any) -> Any:
+        kwargs = by_name(MultiHeadAttention.call, arguments, options)
         if any(kwargs.get(name) is not None for name in ("cache", "keys_values")):
-            kwargs["return_attention_weights"] = return_attention_weights
-            return keras.Operation.compute_output_spec(
-                self, query, value, key, **kwargs
-            )
+            return keras.Operation.compute_output_spec(self, **kwargs)
+        query, value, key = kwargs["query"], kwargs.get("value"), kwargs.get("key")
         if self.positional_encoding is not None or self.window is not None:
             self._require_self_attention(value, key, None)
         scores_shape = self.attention_weights_spec(query, value).shape
@@ -453,7 +445,7 @@ class MultiHeadAttention(Kernels):
         )
         shape = self.compute_output_shape(query.shape)
         output = keras.KerasTensor(shape, dtype=self.compute_dtype)
-        if not return_attention_weights:
+        if not kwargs.get("return_attention_weights"):
             return output
         return output, self.attention_weights_spec(query, value)
 

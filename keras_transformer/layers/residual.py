@@ -34,7 +34,7 @@ class Residual(keras.layers.Layer):
 
     Call arguments:
         stream: x, (B, T, D).
-        update: the sublayer's output, (B, T, D).
+        update: the sublayer's output, (B, T, D); without it, this is `enter`.
 
     Returns:
         (B, T, D). The normalization is computed in float32.
@@ -46,7 +46,8 @@ class Residual(keras.layers.Layer):
 
     >>> import keras
     >>> from keras_transformer.layers import Residual
-    >>> residual, stream = Residual(), keras.random.normal((3, 5, 16))
+    >>> stream = keras.random.normal((3, 5, 16))
+    >>> residual = Residual(normalize_first=True)
     >>> tuple(residual(stream, 2.0 * residual.enter(stream)).shape)
     (3, 5, 16)
 
@@ -83,15 +84,25 @@ class Residual(keras.layers.Layer):
         )
 
     def build(self, stream_shape: Shape, update_shape: Shape | None = None) -> None:
-        self.norm.build(stream_shape)
+        if not self.norm.built:
+            self.norm.build(stream_shape)
 
     def enter(self, stream: Tensor) -> Tensor:
         """The input of the sublayer, normalized under pre-norm: (B, T, D)."""
-        return self.norm(stream) if self.normalize_first else stream
+        if not self.normalize_first:
+            return stream
+        # In a functional model the operation has the name of this layer.
+        symbolic = isinstance(stream, keras.KerasTensor)
+        return self(stream) if symbolic else self.norm(stream)
 
     def call(
-        self, stream: Tensor, update: Tensor, training: bool | None = None
+        self,
+        stream: Tensor,
+        update: Tensor | None = None,
+        training: bool | None = None,
     ) -> Tensor:
+        if update is None:
+            return self.enter(stream)
         if self.dropout and training:
             update = self.update_dropout(update, training=True)
         if self.stream_scale != 1.0:

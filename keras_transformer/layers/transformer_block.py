@@ -175,6 +175,8 @@ class TransformerBlock(keras.layers.Layer):
         if name not in self._given_parts:
             setattr(self, name, self._attention(name, query_shape[-1]))
         attention = getattr(self, name)
+        if attention.built:  # a part that several blocks share
+            return
         if value_shape is None:
             attention.build(query_shape)
         else:
@@ -202,15 +204,17 @@ class TransformerBlock(keras.layers.Layer):
     def build_residual(self, name: str, shape: Shape) -> None:
         """The residual connection of a name, given or made, with its weights."""
         if name not in self._given_parts:
-            residual = Residual(
+            made = Residual(
                 self.normalize_first,
                 self.dropout,
                 self.layer_norm_epsilon,
                 dtype=float_policy(self.dtype_policy),
                 name=name,
             )
-            setattr(self, name, residual)
-        getattr(self, name).build(shape)
+            setattr(self, name, made)
+        residual = getattr(self, name)
+        if not residual.built:
+            residual.build(shape)
 
     def build_feed_forward(self, shape: Shape) -> None:
         """The feed-forward network and its residual connection, with their weights."""
@@ -222,7 +226,8 @@ class TransformerBlock(keras.layers.Layer):
                 dtype=self.dtype_policy,
                 name="feed_forward",
             )
-        self.feed_forward.build(shape)
+        if not self.feed_forward.built:
+            self.feed_forward.build(shape)
         self.build_residual("feed_forward_residual", shape)
 
     def attend(

@@ -9,6 +9,7 @@ from keras import ops
 
 from keras_transformer import backends
 from keras_transformer.losses.labels import check_labels
+from keras_transformer.losses.labels import nan_of_unknown
 from keras_transformer.losses.labels import rows_of_labels
 from keras_transformer.losses.labels import token_mask
 from keras_transformer.tensors import Tensor
@@ -54,8 +55,9 @@ def token_losses(
     """
     check_labels(labels, logits.shape[:-1])
     logits = ops.cast(logits, "float32")
-    rows = rows_of_labels(ops.cast(labels, "int32"), pad_id, logits.shape[-1])
-    score = label_scores(logits, rows)
+    labels = ops.cast(labels, "int32")
+    score = label_scores(logits, rows_of_labels(labels, logits.shape[-1]))
+    score = score + nan_of_unknown(labels, pad_id, logits.shape[-1])
     highest, log_normalizer = ops.max(logits, axis=-1), ops.logsumexp(logits, axis=-1)
     mean = ops.mean(logits, axis=-1) if label_smoothing else 0.0
     return token_terms(score, highest, log_normalizer, mean, label_smoothing)

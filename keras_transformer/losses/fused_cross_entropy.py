@@ -18,6 +18,7 @@ from keras import ops
 from keras_transformer import backends
 from keras_transformer.losses.cross_entropy import label_scores
 from keras_transformer.losses.cross_entropy import token_terms
+from keras_transformer.losses.labels import nan_of_unknown
 from keras_transformer.losses.labels import rows_of_labels
 from keras_transformer.losses.labels import token_mask
 from keras_transformer.tensors import Tensor
@@ -196,8 +197,9 @@ class FusedCrossEntropy:
         states, labels, weights = (
             ops.reshape(c, (-1, *c.shape[2:])) for c in (states, labels, weights)
         )
+        weights = weights + nan_of_unknown(labels, self.pad_id, vocabulary_size)
         weights = ops.expand_dims(weights, -1)  # (M, 1)
-        labels = rows_of_labels(labels, self.pad_id, vocabulary_size)
+        labels = rows_of_labels(labels, vocabulary_size)
         target = self._target(matrix, output.mean_row, labels)
         hidden_gradient = ops.reshape(states_gradient, ops.shape(states))
         hidden_gradient = hidden_gradient - ops.cast(weights, matrix.dtype) * target
@@ -254,9 +256,10 @@ class FusedCrossEntropy:
         highest = ops.squeeze(highest, -1)
         # The mean over the vocabulary, without another pass over the logits.
         mean = ops.sum(ops.cast(states, "float32") * output.mean_row, axis=-1)
-        rows = rows_of_labels(labels, self.pad_id, output.vocabulary_size)
+        rows = rows_of_labels(labels, output.vocabulary_size)
+        unknown = nan_of_unknown(labels, self.pad_id, output.vocabulary_size)
         losses, log_likelihoods, right = token_terms(
-            label_scores(logits, rows),
+            label_scores(logits, rows) + unknown,
             highest,
             highest + ops.log(total),
             mean + output.mean_bias,

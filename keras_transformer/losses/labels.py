@@ -5,6 +5,7 @@ B batch, T target positions, V vocabulary.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 from keras import ops
@@ -97,11 +98,24 @@ def shapes_differ(shape: Shape, expected: Shape) -> bool:
     return any(None not in pair and pair[0] != pair[1] for pair in pairs)
 
 
-def rows_of_labels(labels: Tensor, pad_id: int | None, vocabulary_size: int) -> Tensor:
-    """The row of each label: itself, or 0 for padding outside of the vocabulary.
+def rows_of_labels(labels: Tensor, vocabulary_size: int) -> Tensor:
+    """The row of each label: itself, or 0 for what is outside of the vocabulary.
 
-    An index outside of the vocabulary would be an error on PyTorch, and NaN on JAX.
+    An index outside of it would be an error or another row, depending on the backend.
     """
-    if pad_id is None or 0 <= pad_id < vocabulary_size:
-        return labels
-    return ops.where(ops.equal(labels, pad_id), 0, labels)
+    return ops.where(_is_known(labels, vocabulary_size), labels, 0)
+
+
+def nan_of_unknown(labels: Tensor, pad_id: int | None, vocabulary_size: int) -> Tensor:
+    """NaN at each label that is neither in the vocabulary nor padding, else 0.
+
+    Added to the score of a token, it is seen in the loss on every backend.
+    """
+    known = _is_known(labels, vocabulary_size)
+    if pad_id is not None and not 0 <= pad_id < vocabulary_size:
+        known = ops.logical_or(known, ops.equal(labels, pad_id))
+    return ops.where(known, 0.0, math.nan)
+
+
+def _is_known(labels: Tensor, vocabulary_size: int) -> Tensor:
+    return ops.logical_and(labels >= 0, labels < vocabulary_size)

@@ -51,10 +51,16 @@ class CheckedModel(keras.Model):
         Raises:
             InputError: where `TokenBatches` have other special ids than the model, or
                 data on the host hold ids outside of its vocabulary, are no dictionary,
-                lack labels, or have other shapes than they must.
+                lack labels, or have other shapes than they must, or `class_weight` is
+                given.
         """
         backends.note_work()
         self._refuse_int8()
+        if options.get("class_weight") is not None:
+            raise InputError(
+                "class_weight is for one label a row, and a row has one for each "
+                "position here; give sample_weight, (batch, positions)"
+            )
         checked = self._checked_data(supervised=True)
         x = checked.of(x, y, options.get("sample_weight"))
         if isinstance(validation_data, (tuple, list)) and len(validation_data) > 1:
@@ -129,7 +135,8 @@ class CheckedModel(keras.Model):
         own_loss = type(self).compute_loss.__module__.startswith(_PACKAGE)
         config = self.config
         loss: Any = self.loss if self.compiled else None
-        labels = isinstance(loss, LabelSmoothedCrossEntropy)
+        is_ours = isinstance(loss, LabelSmoothedCrossEntropy)
+        paddings = [loss.pad_id] if is_ours else [*self.counted_padding.values()]
         learned = getattr(config, "position", None) == "learned"
         sizes = {
             side: getattr(config, f"{side}_vocabulary_size")
@@ -138,10 +145,10 @@ class CheckedModel(keras.Model):
         return CheckedData(
             sizes,
             longest=config.longest_sequence if learned else None,
-            labels=labels,
-            pad_id=loss.pad_id if labels else None,
+            labels=bool(paddings),
+            pad_id=paddings[0] if paddings else None,
             special_ids=config.special_ids,
-            supervised=supervised and loss is not None and (labels or own_loss),
+            supervised=supervised and loss is not None and (is_ours or own_loss),
             counted=self.counted_padding,
             packs_rows=getattr(self, "packs_rows", False),
         )

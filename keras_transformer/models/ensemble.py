@@ -214,12 +214,17 @@ class Ensemble:
         return StepOutput(logits, caches, _mean_attention(weights))
 
     def _mean(self, logits: Any) -> Tensor:
-        logs = ops.stack(
-            [ops.log_softmax(member_logits, axis=-1) for member_logits in logits]
-        )
+        """Logits of the mean: those of the member, where all members are one.
+
+        What a softmax leaves open is the mean of the members' normalizers, since a
+        repetition penalty depends on the sign of a logit.
+        """
+        values = ops.stack(list(logits))
+        normalizers = ops.logsumexp(values, axis=-1, keepdims=True)
+        logs, shift = values - normalizers, ops.mean(normalizers, axis=0)
         if self.combination == "probabilities":
-            return ops.logsumexp(logs, axis=0) - ops.log(float(len(logits)))
-        return ops.log_softmax(ops.mean(logs, axis=0), axis=-1)
+            return ops.logsumexp(logs, axis=0) - ops.log(float(len(logits))) + shift
+        return ops.log_softmax(ops.mean(logs, axis=0), axis=-1) + shift
 
 
 def _mean_attention(weights: Any) -> list[Tensor]:

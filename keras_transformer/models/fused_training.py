@@ -252,13 +252,16 @@ class FusedTraining(CheckedModel):
         for metric in token_metrics:
             metric.take_pad_id(pad_id)
         self.counted_padding = {m.name: m.pad_id for m in token_metrics}
-        self._token_metrics = [
+        fed = [
             m
             for m in token_metrics
             if _is_ours(m, "update_state")
             if m.pad_id == pad_id
         ]
-        self._gradient_norms = [m for m in compiled if isinstance(m, GradientNorm)]
+        norms = [m for m in compiled if isinstance(m, GradientNorm)]
+        # Keras would count them among the metrics of the model once more.
+        self.__dict__["_token_metrics"] = fed
+        self.__dict__["_gradient_norms"] = norms
         others = [m for m in compiled if m not in [None, *self.fed_metrics]]
         hindrance = self._hindrance(loss, others, loss_weights) if fusing else None
         self._fused = fusing and hindrance is None

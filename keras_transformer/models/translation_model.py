@@ -21,6 +21,7 @@ from keras import ops
 from keras_transformer import backends
 from keras_transformer.config import TranslationConfig
 from keras_transformer.decoding.beam_groups import gather_all
+from keras_transformer.errors import InputError
 from keras_transformer.layers import TokenEmbedding
 from keras_transformer.layers.kernels import Kernels
 from keras_transformer.layers.kernels import check_mode
@@ -165,6 +166,12 @@ class TranslationModel(FusedTraining):
         _check_methods(type(self))
         if not isinstance(config, self.config_class):
             fields: Any = config
+            if not isinstance(fields, dict):
+                raise InputError(
+                    f"config must be a {self.config_class.__name__} or a dictionary, "
+                    f"got {config!r}; make one with "
+                    f"{self.config_class.__name__}.from_preset('tiny', ...)"
+                )
             config = self.config_class.from_dict(fields)
         policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
         _check_precision(policy)

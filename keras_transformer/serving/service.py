@@ -152,16 +152,19 @@ class Service:
 
         Empty where the model does not know its languages.
         """
-        source, target = self.languages
-        pairs = {source: [target]} if source and target else {}
+        served = self.languages
+        pairs = {served[0]: [served[1]]} if served[0] and served[1] else {}
         if (known := self.engine.languages) is not None:
             pairs = {
                 source: [
                     target
                     for target in known.target_languages
-                    if target != source and known.has_pair(source, target)
+                    if target != source
+                    and served[1] in (None, target)
+                    and known.has_pair(source, target)
                 ]
                 for source in known.source_languages
+                if served[0] in (None, source)
             }
         return [
             {"code": code, "name": code, "targets": targets}
@@ -179,7 +182,7 @@ class Service:
             "source_language": source,
             "target_language": target,
             "training_text": self.engine.about.training_text,
-            **_languages(self.engine),
+            **_languages(self.engine, source, target),
             "splits_sentences": can_split(),
             **self.engine.info(),
             **({"knows": known.summary, "examples": known.examples} if known else {}),
@@ -187,13 +190,15 @@ class Service:
         }
 
 
-def _languages(engine: Engine) -> dict[str, Any]:
+def _languages(
+    engine: Engine, source: str | None, target: str | None
+) -> dict[str, Any]:
     """The languages of a multilingual model, and those of who says none."""
     if (languages := engine.languages) is None:
         return {}
     return {
-        "source_language": languages.source,
-        "target_language": languages.target,
+        "source_language": source or languages.source,
+        "target_language": target or languages.target,
         "source_languages": languages.source_languages,
         "target_languages": languages.target_languages,
     }

@@ -33,6 +33,7 @@ class SourceLines:
         tokenizer: of the source.
         target_tokenizer: the tokenizer of the target, for prefixes.
         config: the config of the model.
+        language: the code of the language of sentences whose direction has none.
     """
 
     def __init__(
@@ -40,10 +41,12 @@ class SourceLines:
         tokenizer: Tokenizer,
         target_tokenizer: Tokenizer,
         config: TranslationConfig,
+        language: str | None = None,
     ) -> None:
         self._tokenizer = tokenizer
         self._target_tokenizer = target_tokenizer
         self._config = config
+        self._language = language
 
     def encode(
         self,
@@ -194,7 +197,8 @@ class SourceLines:
         cuts: list[str],
     ) -> Iterator[tuple[LinePart, list[int]]]:
         """The sentences of a line, each in the parts that `_parts` makes of it."""
-        for text, separator in split_sentences(line, direction.source_language):
+        language = direction.source_language or self._language
+        for text, separator in split_sentences(line, language):
             if self._tokenizer.is_empty(text):
                 continue
             (ids,) = self.encode([text], [number], [direction])

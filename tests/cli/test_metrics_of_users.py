@@ -71,7 +71,14 @@ def test_evaluate_on_noised_text_in_one_table(model, invoke, files, tmp_path):
     assert found[6].startswith("BLEU: nrefs:1|") and len(found) == 10
     assert (tmp_path / "written").read_text() == "A MAN\nTWO DOGS SLEEP\n"
     rows = json.loads(invoke("evaluate", model, *files, *options, "--json").stdout)
-    assert len(rows) == 20 and rows[-1]["source"] == "typos"
+    sources = ["plain", "upper", "title", "lower", "typos"]
+    assert [row["source"] for row in rows] == [s for s in sources for _ in range(4)]
+    shown = [
+        f"{row['score']:.2f}"
+        for row in rows
+        if row["source"] == "typos" and row["name"] != "equal"
+    ]
+    assert shown == [f"{score.score:.2f}" for score in scores]
 
 
 def test_score_by_a_judge_without_references(model, invoke, files):
@@ -100,6 +107,9 @@ def test_translate_chooses_by_a_metric(model, invoke):
     options = [*rerank, "--top-beams", 2, "--mbr-candidates", 6]
     found = invoke("translate", model, *options, input="a\nb\n").stdout.splitlines()
     assert found[:2] == ["1\t1\t6.000000\tA!!!!!", "1\t2\t5.000000\tA!!!!"]
+    options = [*rerank, "--top-beams", 6, "--mbr-candidates", 6]
+    found = invoke("translate", model, *options, input="a\nb\n").stdout.splitlines()
+    assert len(found) == 12  # the beam is as wide
     options = ["--mbr-metric", "named_metrics:equal", "--format", "jsonl"]
     (line,) = invoke("translate", model, *options, input="a\n").stdout.splitlines()
     (best,) = json.loads(line)["hypotheses"]
@@ -114,6 +124,10 @@ def test_translate_chooses_by_a_metric(model, invoke):
         (
             ["--rerank", "named_metrics:equal", "--beam-size", 1],
             "--rerank has one candidate to choose from",
+        ),
+        (
+            ["--rerank", "named_metrics:equal", "--top-beams=4", "--mbr-candidates=2"],
+            "--rerank chooses --top-beams 4 from --mbr-candidates 2; give more",
         ),
     ],
 )

@@ -96,3 +96,15 @@ def test_how_many_candidates_there_are():
     assert count(mbr="chrf", beam_size=6, mbr_candidates=5) == 5
     assert count(mbr="bleu", sampling=True) == 32
     assert count(mbr="bleu", sampling=True, top_beams=40) == 40
+
+
+def test_another_search_sets_back_what_it_lacks():
+    """What the model says for its own search, not what is given with it."""
+    own = DecodingOptions(beam_size=4, patience=2.0, coverage_penalty=0.2)
+    for changed in ({"beam_size": 1}, {"sampling": True}):
+        assert own.updated(changed) == DecodingOptions(**{"beam_size": 4} | changed)
+    sampling = DecodingOptions(sampling=True, top_k=5, temperature=0.7)
+    assert sampling.updated({"sampling": False}) == DecodingOptions()
+    assert own.updated({"beam_size": 2}).patience == 2.0
+    with pytest.raises(InputError, match=r"patience 3.0 needs a beam search"):
+        own.updated({"beam_size": 1, "patience": 3.0})

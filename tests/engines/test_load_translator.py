@@ -13,7 +13,9 @@ from typer.testing import CliRunner
 
 import keras_transformer as kt
 from keras_transformer.cli.main import application
+from keras_transformer.config.decoding import DecodingOptions
 from keras_transformer.config.languages import Languages
+from keras_transformer.config.languages import direction_of
 from keras_transformer.engines import EngineName
 from keras_transformer.engines import conversion
 from keras_transformer.errors import InputError
@@ -101,6 +103,25 @@ def test_sentences_of_a_line_are_translated_one_by_one(translator):
     assert found == "  ".join(GREEDY[:3])
 
 
+def test_sentences_end_as_in_the_language_that_the_model_tells(tmp_path, cache):
+    pytest.importorskip("sentencex", reason="needs sentencex")
+    folder = shutil.copytree(FOLDER, tmp_path / "model")
+    config = folder / "config.json"
+    content = json.loads(config.read_text())
+    content["about"] = {**content.get("about", {}), "source_language": "de"}
+    config.write_text(json.dumps(content))
+    line = "Er kommt am 3. Oktober. Sie kommt auch."
+    for kind in (kt.Translator.load, kt.CTranslate2Translator):
+        lines = kind(folder)._lines
+        directions = [direction_of(None, lines._config)]
+        options = DecodingOptions.of({})
+        ((first, second),), _ = lines.sentences(
+            [line], None, 1, options, directions, split=True
+        )
+        assert first[0].text == "Er kommt am 3. Oktober."
+        assert second[0].text == "Sie kommt auch."
+
+
 def test_several_hypotheses_are_ranked_by_our_scores(translator):
     ((first, second, third),) = translator.translate(
         SOURCES[1:2], top_beams=3, return_details=True
@@ -108,6 +129,50 @@ def test_several_hypotheses_are_ranked_by_our_scores(translator):
     assert first.score >= second.score >= third.score
     penalty = ((5 + len(second.ids)) / 6) ** 0.6
     assert second.score == pytest.approx(second.log_probability / penalty)
+
+
+def test_a_line_of_a_batch_has_its_own_attention(translator):
+    """Of which the library swaps that of the first token, in a beam search."""
+    asked = {"attention": True, "count": 1, "batch_size": 4}
+    search = translator.decoding.with_ids(translator.target_tokenizer.ids_of)
+    rows = [
+        [*ids, translator._config.end_id]
+        for ids in translator.tokenizer.encode(SOURCES[:4])
+    ]
+
+    def weights(sources):
+        count = len(sources)
+        limits, starts = [12] * count, [None] * count
+        found = translator._library.search(
+            sources, limits, search, starts=starts, **asked
+        )
+        return [row[0].attention["cross"] for row in found]
+
+    for together, row in zip(weights(rows), rows, strict=True):
+        np.testing.assert_allclose(together, weights([row])[0], atol=1e-5)
+
+
+def test_a_translation_of_no_token_has_no_attention(translator):
+    """What a limit of one token leaves where the end takes it."""
+    asked = {"max_length": 1, "forced_end": True, "return_details": True}
+    for extra in ({"beam_size": 1}, {"top_beams": 2}, {"return_alignments": True}):
+        for (found,) in translator.translate(SOURCES[:2], **asked, **extra):
+            assert (found.text, found.tokens) == ("", [])
+            assert found.ids == [translator._config.end_id]
+            assert found.log_probability == 0.0 and found.finished
+            assert found.alignment == ([] if "return_alignments" in extra else None)
+
+
+def test_what_is_forbidden_is_not_written_for_want_of_anything_else(translator):
+    size = translator.target_tokenizer.vocabulary_size
+    for beam_size in (1, 2):
+        with pytest.raises(InputError, match="the options forbid every token before a"):
+            translator.translate(
+                SOURCES[:1],
+                beam_size=beam_size,
+                suppressed_tokens=list(range(2, size)),
+                max_length=3,
+            )
 
 
 def test_a_conversion_is_kept_and_a_damaged_one_is_made_again(cache):

@@ -274,7 +274,9 @@ def test_an_empty_hypothesis_is_scored():
         ((["a"], [None]), {}, "references[0] is NoneType"),
         ((["a"], ["a"]), {"tokenize": "14a"}, "'14a' for BLEU; use one of"),
         ((["a"], ["a"]), {"metrics": ["meteor"]}, "'meteor'; use one of bleu, chrf"),
+        ((["a"], ["a"]), {"metrics": "bleu"}, "a list of names, got 'bleu'"),
         ((["a"], ["a"]), {"confidence": 1}, "confidence 1 is not"),
+        ((["a"], ["a"]), {"confidence": 0.95}, "confidence 0.95 is not a number of"),
         ((["a"], ["a"]), {"confidence": -5}, "confidence -5 is not"),
     ],
 )

@@ -178,6 +178,10 @@ def test_a_foreign_folder_given_as_a_model_names_the_command(folder, tmp_path):
     command = rf"keras-transformer import {folder} --output"
     with pytest.raises(InputError, match=rf"of the type 'marian'; run {command}"):
         kt.Translator.load(folder)
+    (folder / "model.bin").write_bytes(b"")
+    (folder / "config.json").write_text('{"add_source_eos": false}')
+    with pytest.raises(InputError, match=rf"of CTranslate2; give .* or run {command}"):
+        kt.Translator.load(folder)
     (folder / "config.json").unlink()
     with pytest.raises(InputError, match=rf"of another toolkit; run {command}"):
         kt.Translator.load(folder)

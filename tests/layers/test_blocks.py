@@ -1,5 +1,6 @@
 """Feed-forward, residual and the two blocks against the NumPy reference."""
 
+import keras
 import numpy as np
 import pytest
 from keras import ops
@@ -199,3 +200,57 @@ def test_a_convolution_that_sees_later_positions_takes_no_cache():
     layer(ops.zeros((1, 4, 8)))
     with pytest.raises(ValueError, match=r"is not causal.* takes no cache"):
         layer(ops.zeros((1, 1, 8)), cache=ops.zeros((1, 1, 2, 8)))
+
+
+def test_a_residual_normalizes_first_wherever_it_is_called():
+    """Eagerly, and twice in a functional model, whose operations have one name each."""
+    stream = ops.convert_to_tensor(SOURCE)
+    residuals = [Residual(normalize_first=True, name=f"residual_{n}") for n in "ab"]
+    hidden = inputs = keras.Input(SOURCE.shape[1:])
+    for residual in residuals:
+        update = 2.0 * residual.enter(hidden)
+        hidden = residual(hidden, update)
+    found = numpy(keras.Model(inputs, hidden)(stream))
+    for residual in residuals:
+        assert len(residual.weights) == 2
+        stream = residual(stream, 2.0 * residual.enter(stream))
+    np.testing.assert_allclose(found, numpy(stream), **CLOSE)
+    fresh, stream = Residual(normalize_first=True), ops.convert_to_tensor(SOURCE)
+    np.testing.assert_allclose(
+        numpy(fresh(stream, fresh.enter(stream))),
+        SOURCE + numpy_layers.layer_norm({"gamma": 1.0, "beta": 0.0}, SOURCE, 1e-6),
+        **CLOSE,
+    )
+
+
+def test_blocks_may_share_a_part():
+    """As in ALBERT; or have one that was called before."""
+    attention = layers.MultiHeadAttention(2, 4)
+    feed_forward = FeedForward(7)
+    feed_forward(SOURCE)
+    parts = {"self_attention": attention, "feed_forward": feed_forward}
+    first, second = (EncoderBlock(parts=parts) for _ in range(2))
+    weights = feed_forward.get_weights()
+    found = numpy(second(first(SOURCE)))
+    assert np.isfinite(found).all()
+    np.testing.assert_array_equal(feed_forward.get_weights()[0], weights[0])
+    assert first.self_attention is second.self_attention
+    model = keras.Sequential([keras.Input(SOURCE.shape[1:]), first, second])
+    shared = len(attention.weights) + len(feed_forward.weights)
+    assert len(model.weights) == shared + 2 * 2 * 2  # and four normalizations
+
+
+def test_arguments_need_no_name_in_a_functional_model():
+    target, memory = keras.Input(TARGET.shape[1:]), keras.Input(SOURCE.shape[1:])
+    mask = keras.Input((TARGET_LENGTH, TARGET_LENGTH), dtype="bool")
+    ones = np.tril(np.ones((BATCH, TARGET_LENGTH, TARGET_LENGTH), bool))
+    attention = layers.MultiHeadAttention(2, 4)
+    for layer, inputs, arrays in (
+        (EncoderBlock(7, 2), (target, mask), (TARGET, ones)),
+        (DecoderBlock(7, 2), (target, memory, mask), (TARGET, SOURCE, ones)),
+        (attention, (target, target, target, mask), (TARGET, TARGET, TARGET, ones)),
+    ):
+        model = keras.Model(list(dict.fromkeys(inputs)), layer(*inputs))
+        found = numpy(model([*{id(a): a for a in arrays}.values()]))
+        tensors = [ops.convert_to_tensor(array) for array in arrays]
+        np.testing.assert_allclose(found, numpy(layer(*tensors)), **CLOSE)

@@ -130,6 +130,24 @@ def test_smoothing_outside_its_range_is_refused(label_smoothing):
 # === Padding, weights and shapes ===
 
 
+@pytest.mark.parametrize("wrong", [-1, -100, VOCABULARY_SIZE])
+def test_a_label_that_is_neither_id_nor_padding_is_seen_in_the_loss(wrong):
+    """On every backend, also where it would be an index from the end."""
+    labels = LABELS.copy()
+    labels[0, 0] = wrong
+    tensors = ops.convert_to_tensor(labels), ops.convert_to_tensor(LOGITS)
+    losses = numpy(token_losses(tensors[1], tensors[0], 0.1, 0)[0])
+    assert np.isnan(losses[0, 0]) and np.isfinite(np.delete(losses.ravel(), 0)).all()
+    loss = LabelSmoothedCrossEntropy(0.1)
+    assert np.isnan(numpy(loss(*tensors)))
+    metric = NegativeLogLikelihood()
+    metric.update_state(*tensors)
+    assert np.isnan(numpy(metric.result()))
+    arrays = [ops.convert_to_tensor(array) for array in (HIDDEN, MATRIX, BIAS)]
+    fused, statistics = loss.fused(*arrays, tensors[0])
+    assert np.isnan(numpy(fused)) and np.isnan(numpy(statistics.log_likelihood))
+
+
 @pytest.mark.parametrize("pad_id", [-100, VOCABULARY_SIZE])
 @pytest.mark.parametrize(
     "weights", [None, WEIGHTS, WEIGHTS + 1.0], ids=["mean", "weights", "everywhere"]

@@ -7,6 +7,7 @@ import pytest
 from keras import ops
 
 import keras_transformer as kt
+from keras_transformer.errors import InputError
 from keras_transformer.models.translation_model import TranslationModel
 from reference import configs
 from reference import models
@@ -99,3 +100,8 @@ def test_each_weight_is_in_one_of_the_groups_that_freeze(name):
     assert not groups["encoder"] & groups["decoder"]
     assert all("_position/" in path for path in shared)
     np.testing.assert_array_less(0, [len(paths) for paths in groups.values()])
+
+
+def test_a_name_in_place_of_a_config_is_refused():
+    with pytest.raises(InputError, match=r"TransformerConfig\.from_preset"):
+        kt.Transformer("tiny")

@@ -108,6 +108,15 @@ def test_one_member_twice_is_that_member(found):
     np.testing.assert_allclose(scores, same_scores, rtol=1e-4)
 
 
+@pytest.mark.parametrize("combination", COMBINATIONS)
+def test_a_penalty_of_logits_is_the_same_of_one_member_twice(members, combination):
+    """It depends on their sign, which a softmax leaves open."""
+    twice = Ensemble(members[:1] * 2, combination)
+    inputs = {"source": SOURCE, "target": LABELS}
+    both = (backends.to_numpy(model(inputs)) for model in (members[0], twice))
+    np.testing.assert_allclose(*both, atol=1e-5)
+
+
 @pytest.mark.one_backend
 def test_the_shortest_limit_holds(members):
     assert Ensemble(members).config.longest_sequence == 9

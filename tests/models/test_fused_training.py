@@ -8,6 +8,7 @@ from keras import ops
 from keras_transformer import backends
 from keras_transformer.losses import LabelSmoothedCrossEntropy
 from keras_transformer.training import NegativeLogLikelihood
+from keras_transformer.training import TokenAccuracy
 from reference import models
 from reference.models import logits_of
 from reference.sizes import VOCABULARY_SIZE
@@ -180,6 +181,18 @@ def test_a_fresh_process_knows_the_metrics_of_a_file(tmp_path, run_python):
 
 
 @pytest.mark.one_backend
+def test_each_metric_is_evaluated_once():
+    model = small("paper")
+    mine = [NegativeLogLikelihood(), TokenAccuracy()]
+    kerass = keras.metrics.SparseCategoricalAccuracy()
+    model.compile("sgd", LabelSmoothedCrossEntropy(0.1), metrics=[*mine, kerass])
+    inputs = {"source": sources(), "target": targets()}
+    results = model.evaluate(inputs, targets(), verbose=0)
+    named = model.evaluate(inputs, targets(), verbose=0, return_dict=True)
+    assert named.keys() == {"loss", "nll", "token_accuracy", kerass.name}
+    assert results[0] == named["loss"] and sorted(results) == sorted(named.values())
+
+
 def test_other_losses_get_logits():
     model = small("paper")
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)

@@ -217,3 +217,18 @@ def test_a_loss_of_ones_own_may_do_without_labels():
 def test_a_call_refuses_a_list_of_inputs(model_of_module):
     with pytest.raises(ValueError, match="the inputs are of the type list"):
         model_of_module([SOURCE, TARGET])
+
+
+@pytest.mark.one_backend
+def test_labels_of_a_metric_are_ids_too_and_classes_have_no_weight():
+    model = small()
+    inputs, labels = spoiled("labels", -1)
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=-1)
+    metric = kt.training.NegativeLogLikelihood(pad_id=0)
+    model.compile("sgd", loss, metrics=[metric])
+    with pytest.raises(InputError, match="labels holds the id -1, outside of the vo"):
+        model.evaluate(inputs, labels, verbose=0)
+    model.compile("sgd", loss, metrics=[kt.training.NegativeLogLikelihood(pad_id=-1)])
+    model.evaluate(inputs, labels, verbose=0)
+    with pytest.raises(InputError, match="class_weight is for one label a row"):
+        model.fit(inputs, labels, class_weight={0: 2.0}, verbose=0)

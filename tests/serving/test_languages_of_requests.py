@@ -74,6 +74,17 @@ def test_a_language_that_is_missing_or_wrong_is_named(multilingual, codes, messa
     assert message in answer["error"]
 
 
+def test_who_asks_a_server_of_one_pair_is_told_that_pair(start_server):
+    server = start_server(Multilingual(), languages=("en", "fr"))
+    assert server.get("/languages")[1] == [
+        {"code": "en", "name": "en", "targets": ["fr"]}
+    ]
+    info = server.get("/info")[1]
+    assert (info["source_language"], info["target_language"]) == ("en", "fr")
+    assert server.post("/translate", {"text": "a", "target": "de"})[0] == 400
+    assert server.post("/translate", {"text": "a"})[1]["translations"] == ["A EN-FR"]
+
+
 def test_who_asks_is_told_the_languages(multilingual):
     info = multilingual.get("/info")[1]
     assert info["target_languages"] == ["en", "de", "fr"]

@@ -382,7 +382,10 @@ def _as_begun(
     """
     own = _keys(content, "model")
     origin = {k: v for k, v in before.plain()["model"].items() if k != _NEW}
-    return {**content, "model": {**origin, **own, "folder": folder}}
+    begun = {**content, "model": {**origin, **own, "folder": folder}}
+    if not own.get(_NEW) and not Path(folder).exists():
+        begun["tokenizer"] = before.plain()["tokenizer"]
+    return begun
 
 
 def _keys(content: Mapping[str, Any], section: str) -> dict[str, Any]:

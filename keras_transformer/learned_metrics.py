@@ -14,6 +14,7 @@ import numpy as np
 
 from keras_transformer.arguments import check_texts
 from keras_transformer.errors import InputError
+from keras_transformer.errors import out_of_memory
 from keras_transformer.evaluation import Score
 from keras_transformer.user_modules import named
 
@@ -172,10 +173,14 @@ def _values(
     try:
         returned: Any = metric(sources, hypotheses, references)
     except Exception as error:
-        place = traceback.extract_tb(error.__traceback__)[-1]
+        if out_of_memory(error):
+            raise
+        frames = traceback.extract_tb(error.__traceback__)
+        frames = frames[1:] or frames  # without this one
+        own = [frame for frame in frames if frame.filename == frames[0].filename]
         raise InputError(
-            f"the metric {path} failed in {place.filename}, line {place.lineno}: "
-            f"{type(error).__name__}: {error}; mend it there"
+            f"the metric {path} failed in {own[-1].filename}, line {own[-1].lineno}: "
+            f"{type(error).__name__}: {error}; mend the metric"
         ) from error
     try:
         values = np.asarray(returned, float)

@@ -33,6 +33,8 @@ def _is_for(search: str, values: Mapping[str, Any]) -> bool:
     """Whether an option of some kind of search does something in a certain one."""
     if search == "sampling":
         return bool(values["sampling"])
+    if search == "several":
+        return values["beam_size"] > 1 or values["sampling"]
     return search != "beam" or (values["beam_size"] > 1 and not values["sampling"])
 
 
@@ -130,7 +132,7 @@ class DecodingOptions(pydantic.BaseModel, OptionTable):
                 continue
             if needed == "sampling":
                 yield f"{name} {changed[name]} needs sampling; turn it on"
-            else:
+            if needed == "beam":
                 yield (
                     f"{name} {changed[name]} needs a beam search: a beam_size above 1, "
                     f"without sampling"
@@ -220,7 +222,8 @@ class DecodingOptions(pydantic.BaseModel, OptionTable):
         """These options with others in place of some.
 
         None stands for no change, unless it is a value of the field. Where the others
-        ask for another search, options that it lacks have their default.
+        ask for a search of another kind, options of these that it lacks (those of beams
+        or of samples, and in a greedy search n-best and MBR) have their default.
         """
         fields = {
             name: value
@@ -230,10 +233,12 @@ class DecodingOptions(pydantic.BaseModel, OptionTable):
         if not fields:
             return self
         values = {**self.model_dump(), **fields}
-        for name in self.changed().keys() - fields.keys():
+        for name in self.changed().keys() - fields.keys() - {"beam_size", "sampling"}:
             option = OPTIONS[name]
             if option.is_set_back and not _is_for(option.search, values):
                 values[name] = option.default
+        if "max_length" not in fields and values["rules"] == "default":
+            values["max_length"] = self.most_tokens  # in the count of these rules
         return DecodingOptions.of(values)
 
     def with_ids(

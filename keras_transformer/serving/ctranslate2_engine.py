@@ -115,7 +115,7 @@ class CTranslate2Engine:
         bounds = self._description.limits
         before, after = self._around
         encoded = self._encode(texts)
-        return self._library.search(
+        rows = self._library.search(
             [[*before, *ids, *after] for ids in encoded],
             [self._limit(len(ids), bounds) for ids in encoded],
             self._search.updated(
@@ -129,6 +129,12 @@ class CTranslate2Engine:
             attention=options.attention,
             batch_size=self._limits.batch_size,
         )
+        if not all(rows):
+            raise InputError(
+                "the options forbid every token before a translation can end; suppress "
+                "fewer, or allow repetitions"
+            )
+        return rows
 
     def _limit(self, count: int, bounds: export_folder.Bounds) -> int:
         """The maximum number of tokens of a translation of `count` source tokens."""

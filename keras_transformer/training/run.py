@@ -193,6 +193,8 @@ class Run:
 
     def train(self) -> list[Score] | None:
         """See the function `train`."""
+        if self.state.lacks_validation:
+            self._make_up_validation()
         if self.is_done():
             self.say(f"finished already: {self._why_done()}")
         else:
@@ -358,9 +360,21 @@ class Run:
                 self.say(f"warning: {warning}")
         return logs
 
+    def _make_up_validation(self) -> None:
+        logs = self._validate()
+        self.state.lacks_validation = False
+        snapshot = take_snapshot(self.model)
+        if self.log:
+            self.log.add(self.state.step, logs)
+            self._checkpoint(snapshot)
+
     def _keep_steps(self) -> None:
-        """Writes a checkpoint before an error of the validation ends the run."""
+        """Writes a checkpoint before an error of the validation ends the run.
+
+        The validation is made up for when the run goes on.
+        """
         if self.config.training.distribution == "none":  # others might not come here
+            self.state.lacks_validation = True
             self._checkpoint(take_snapshot(self.model))
             self.say(f"the steps until {self.state.step} are kept in {self.folder}")
 

@@ -42,6 +42,7 @@ class State:
             checkpoint of an earlier version.
         regular: the steps at which a regular checkpoint was due, oldest first, whether
             or not it could be written; None in a checkpoint of an earlier version.
+        lacks_validation: whether the validation of this step failed.
         files: `{name: SHA-256}` of further files of the run folder that a resumed
             training reads; None in a checkpoint of an earlier version.
     """
@@ -56,6 +57,7 @@ class State:
     is_cut: bool | None = None
     evaluation: dict[str, Any] | None = None
     regular: list[int] | None = None
+    lacks_validation: bool = False
     files: dict[str, str] | None = None
 
     @classmethod

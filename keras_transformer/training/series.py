@@ -57,12 +57,7 @@ _LINES_AT_ONCE = 512
 _VALIDATION = "validation"  # a column
 _DIGITS, _OWN_DIGITS = 2, 4
 #: Keys that may change when a run goes on, and make its model another one.
-_OF_WEIGHTS = (
-    "training.steps",
-    "training.patience",
-    "training.average_last",
-    "training.average_best",
-)
+_OF_WEIGHTS = ("training.steps", "training.average_last", "training.average_best")
 
 
 class Result(Documented):
@@ -124,7 +119,8 @@ def train_series(
                 f"{series.folder / one.name}"
             )
         digest = sha256_of_json(_comparable(config))
-        if result.config == digest and (config.output / "averaged").exists():
+        is_known = result.config in (digest, _former_digest(config))
+        if is_known and (config.output / "averaged").exists():
             check_corpus(config.output, Corpora(config.data))
             say("finished already")
             continue
@@ -262,10 +258,14 @@ def _check_origins(series: Series, results: Mapping[str, Result]) -> None:
             continue  # which is refused when its turn comes
         (before,) = (one for one in series.runs if one.name == later.after)
         config = series.config(before)
+        state = newest_state(config.output)
+        keys = [*_OF_WEIGHTS]
+        if state is not None and state.ended:  # by its patience
+            keys.append("training.patience")
         lines = [
             line
             for line in new_bookkeeping(begun_with(config), config)
-            if line.partition(":")[0] in _OF_WEIGHTS
+            if line.partition(":")[0] in keys
         ]
         if lines:
             raise InputError(
@@ -327,6 +327,12 @@ def _comparable(config: RunConfig) -> dict[str, object]:
     Texts, and the model that it began with, are known by their content.
     """
     return dict(sorted(without_places(config).items()))
+
+
+def _former_digest(config: RunConfig) -> str:
+    """The digest of a config in versions where it depended on places."""
+    content = config.plain()
+    return sha256_of_json({k: content[k] for k in content if k != "output"})
 
 
 def _result(

@@ -103,6 +103,15 @@ def test_another_search_sets_back_what_it_lacks():
     own = DecodingOptions(beam_size=4, patience=2.0, coverage_penalty=0.2)
     for changed in ({"beam_size": 1}, {"sampling": True}):
         assert own.updated(changed) == DecodingOptions(**{"beam_size": 4} | changed)
+    several = DecodingOptions(mbr="chrf", mbr_candidates=4, top_beams=2)
+    assert several.updated({"beam_size": 1}) == DecodingOptions(beam_size=1)
+    drawn = DecodingOptions(beam_size=1, sampling=True, top_beams=8)
+    assert drawn.updated({"sampling": False}) == DecodingOptions(beam_size=1)
+    # Those rules count the start token.
+    rules = DecodingOptions(rules="transformers", max_length=10)
+    greedy = DecodingOptions(beam_size=1, max_length=9)
+    assert rules.updated({"beam_size": 1}) == greedy
+    assert rules.updated({"beam_size": 1, "max_length": 7}).max_length == 7
     sampling = DecodingOptions(sampling=True, top_k=5, temperature=0.7)
     assert sampling.updated({"sampling": False}) == DecodingOptions()
     assert own.updated({"beam_size": 2}).patience == 2.0

@@ -1,5 +1,6 @@
 """Metrics of the user: what they get, what they may return, what ranks by them."""
 
+import json
 import sys
 import types
 
@@ -82,6 +83,19 @@ def test_a_metric_that_fails_says_where():
     def broken(sources, hypotheses, references):
         return {}["score"]
 
+    def within_a_library(sources, hypotheses, references):
+        return json.loads("{")
+
+    def without_memory(sources, hypotheses, references):
+        raise MemoryError
+
+    message = r"m:g failed in .*test_learned_metrics\.py, line \d+: JSONDecodeError: "
+    with pytest.raises(InputError, match=message):
+        learned_metrics.evaluate({"m:g": within_a_library}, ["a"], ["b"], ["c"])
+    with pytest.raises(InputError, match="m:len failed in"):
+        learned_metrics.evaluate({"m:len": len}, ["a"], ["b"], ["c"])
+    with pytest.raises(MemoryError):
+        learned_metrics.evaluate({"m:h": without_memory}, ["a"], ["b"], ["c"])
     message = r"m:f failed in .*test_learned_metrics\.py, line \d+: KeyError: 'score'"
     with pytest.raises(InputError, match=message):
         learned_metrics.evaluate({"m:f": broken}, SOURCES, HYPOTHESES, REFERENCES)

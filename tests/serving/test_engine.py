@@ -319,3 +319,7 @@ def test_an_export_to_ctranslate2_translates_the_same(translator, tmp_path):
     )
     (several,) = engine.translate(LINES[:1], Options(4, 3))
     assert len(several) == 3
+    everything = tuple(range(2, translator.target_tokenizer.vocabulary_size))
+    engine._search = engine._search.updated({"suppressed_tokens": everything})
+    with pytest.raises(InputError, match="the options forbid every token before a tr"):
+        engine.translate(LINES[:1], Options(1))

@@ -170,7 +170,14 @@ def test_the_config_of_a_run_folder_goes_on_in_that_folder(config_file, monkeypa
     monkeypatch.chdir(elsewhere)
     assert load_config("../second/config.yaml").output == Path("../second")
     assert load_config("../second/config.yaml", ["output=x"]).output == Path("x")
-    monkeypatch.chdir("../second")
+    monkeypatch.chdir(config_file.parent)
+    own = config_file.rename("config.yaml")  # of a project, not of a run
+    Path("checkpoints").mkdir()
+    train(load_config(own, ["training.steps=1", "output=checkpoints/first"]))
+    text = own.read_text()
+    assert load_config(own).output == Path("runs/config")
+    assert own.read_text() == text
+    monkeypatch.chdir("second")
     config = load_config("config.yaml")
     assert config.output == config_file.parent / "second"
     train(config)  # all steps are there

@@ -29,6 +29,7 @@ from keras_transformer.training import run as running
 from keras_transformer.training import run_folder
 from keras_transformer.training import run_opening
 from keras_transformer.training import train
+from keras_transformer.training.run_state import newest_state
 from keras_transformer.training.validation import Validation
 
 pytestmark = pytest.mark.one_backend
@@ -364,12 +365,12 @@ def test_a_trained_model_keeps_its_architecture(line, message, config_file, tmp_
 
 
 def test_a_metric_that_fails_takes_no_step_and_no_model(config_file, monkeypatch):
-    """At the first validation, and then at the test."""
+    """At the first validation, at the last one, and then at the test."""
     calls = []
 
     def failing(sources, hypotheses, references):
         calls.append(len(sources))
-        if len(calls) in (1, 3):
+        if len(calls) in (1, 3, 5):
             raise RuntimeError("no connection")
         return 0.5
 
@@ -383,12 +384,16 @@ def test_a_metric_that_fails_takes_no_step_and_no_model(config_file, monkeypatch
     config = load_config(config_file, [*options, "training.checkpoint_every=4"])
     message = r"metric named_metrics:failing failed in .*RuntimeError: no connection"
     folder = config_file.parent / "runs" / "small"
-    with pytest.raises(InputError, match=message):
-        train(config)
-    assert list(checkpoints.list_checkpoints(folder)) == [4]
-    with pytest.raises(InputError, match=message):
-        train(config)  # all steps, and the test fails
-    assert list(checkpoints.list_checkpoints(folder)) == [4, 6]
+    for kept, validated in (([4], []), ([4, 6], [4]), ([4, 6], [4, 6])):
+        with pytest.raises(InputError, match=message):
+            train(config)  # of which the third has all steps
+        assert list(checkpoints.list_checkpoints(folder)) == kept
+        state = newest_state(folder)
+        assert [step for step, _ in state.scores] == validated
+        if validated:
+            lines = [line["step"] for line in metrics(folder) if "val_bleu" in line]
+            assert lines == validated
+    assert (folder / "best").is_dir()
     tested = weights_of(folder / "averaged")
     assert len(train(config)) == 4
     assert_equal(weights_of(folder / "averaged"), tested)

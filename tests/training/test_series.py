@@ -14,6 +14,7 @@ from small_run import weights_of
 
 from keras_transformer.data.corpus import read_lines
 from keras_transformer.errors import InputError
+from keras_transformer.files.digest import sha256_of_json
 from keras_transformer.training import load_config
 from keras_transformer.training import run as running
 from keras_transformer.training import series as training_series
@@ -219,6 +220,10 @@ def test_a_stage_goes_on_from_the_one_it_names(write):
             r"stage b: training\.lora adapts a trained model to its own vocabulary",
         ),
         (
+            {"stages": [{"name": "a"}, {"name": "b", "model": 5}]},
+            "stage b: model: expected keys such as preset, got 5",
+        ),
+        (
             {"stages": [{"name": "a"}, {"name": "b", "output": "there"}]},
             "stage b: output is one folder for all stages",
         ),
@@ -297,6 +302,18 @@ def test_a_new_vocabulary_is_made_as_the_common_tokenizer(write):
     assert sizes == [270, 270]
     assert configs["b"].model["new_vocabulary"]
     assert "new_vocabulary" not in configs["c"].model
+    stages[2]["data"] = {"train": [{**tagged[0], "tag": "<other>"}]}
+    with pytest.raises(
+        InputError, match="stage c: the tag <other> of a corpus is none"
+    ):
+        load_runs(write(stages=stages))
+    del stages[2]["data"]
+    stages[2]["model"] = None  # as if it were left out
+    stages[1]["tokenizer"] = {"vocabulary_size": 280}
+    again = {"name": "d", "model": {"new_vocabulary": False, "hidden_dim": None}}
+    series = load_runs(write(stages=[*stages, again]))
+    assert series.configs()["b"].tokenizer.vocabulary_size == 280
+    assert not series.configs()["b"].tokenizer.split_digits
 
 
 @pytest.mark.no_backend
@@ -415,6 +432,24 @@ def test_stages_go_on_where_they_were_stopped(
     record.write_text(json.dumps(content))
     with pytest.raises(InputError, match="began with another model of both"):
         train_series(stopped)
+
+    # A version before knew finished runs by another digest.
+    content["tuned/seed-3"]["origin"] = results["tuned/seed-3"].origin
+    for one in stopped.runs:
+        config = stopped.config(one).plain()
+        former = sha256_of_json({k: config[k] for k in config if k != "output"})
+        content[one.name]["config"] = former
+    record.write_text(json.dumps(content))
+    patient = load_runs(path, [*options, "training.patience=9", "output=stopped"])
+    train_series(stopped)
+    assert not calls
+    train_series(patient)  # no run had ended early: none becomes another
+    calls.clear()
+    with pytest.raises(InputError, match=r"stopped/both was begun with another config"):
+        train_series(
+            load_runs(path, [*options, "model.hidden_dim=8", "output=stopped"])
+        )
+    calls.clear()
 
     # A series that has moved: what has finished is passed over.
     whole.folder.rename("moved")

@@ -320,12 +320,14 @@ class Document:
             about: what of the file it is, for messages.
         """
         of_run = is_of_run(self.path)
+        is_written = model_section.is_resolved(content.get("model"))
         context = {
             "folder": self.path.parent,
             "name": self.name,
             "imports": not of_run,
         }
-        if of_run and not any(text.startswith("output=") for text in self.overrides):
+        named = any(text.startswith("output=") for text in self.overrides)
+        if of_run and is_written and not named:
             # Wherever the command is given, and wherever the folder is now.
             content = {**content, "output": str(_run_folder_of(self.path))}
         try:

@@ -106,7 +106,7 @@ class Series:
         content = self._content(run)
         if run.after is not None:
             folder = (self.folder / run.after / "averaged").absolute()
-            content["model"] = {**content.get("model", {}), "folder": str(folder)}
+            content["model"] = {**_keys(content, "model"), "folder": str(folder)}
         return self.document.config(content, _about(run))
 
     def translations(self, run: SeriesRun) -> list[Translation]:
@@ -174,7 +174,7 @@ class Series:
             )
         own, trained = _keys(content, "model"), before.plain()["model"]
         for key, value in own.items():
-            is_known = key in (*before.model, "preset", "folder")
+            is_known = key in {*before.model, "preset", "folder"} - {_NEW}
             if is_known and not key.endswith("dropout") and value != trained.get(key):
                 raise InputError(
                     f"{where}model.{key} {value!r} is not that of the model, since "
@@ -200,7 +200,8 @@ class Series:
             return
         first = begins[owner.name]
         paths = first.tokenizer.path, first.tokenizer.source_path
-        if first.model.get("folder") or any(paths) or first.data.phrasebook:
+        begins = first.model.get("folder") and not first.model.get(_NEW)
+        if begins or any(paths) or first.data.phrasebook:
             return  # what it has is in files
         where = f"{self.document.where}: {_about(run)}"
         known = [corpus.tag for corpus in first.data.train or ()]
@@ -282,7 +283,8 @@ def load_runs(
     Args:
         path: see `load_config`.
         overrides: see `load_config`; of a series they are for each of its runs, but
-            those of `model` and `tokenizer` only for runs that begin from nothing.
+            those of `model` and `tokenizer` only for runs that begin from nothing, or
+            take the common tokenizer for a new vocabulary.
 
     Raises:
         InputError: naming file, key and what is expected.
@@ -362,9 +364,10 @@ def _content(
             f"stages; remove it there, and give it above stages"
         )
     if after is not None:
-        is_new = _keys(own, "model").get(_NEW)
-        trained = [key for key in _TRAINED if not (is_new and key == "tokenizer")]
-        base = {key: value for key, value in base.items() if key not in trained}
+        dropped = [*_TRAINED]
+        if _keys(own, "model").get(_NEW) and own.get("tokenizer") is None:
+            dropped.remove("tokenizer")  # which makes its vocabulary, too
+        base = {key: value for key, value in base.items() if key not in dropped}
     content = _merged(base, own)
     for text in document.overrides:
         section = text.partition("=")[0].partition(".")[0]
@@ -380,18 +383,26 @@ def _as_begun(
 
     As in a run folder whose `model.folder` is gone, the model section is whole.
     """
+    given = content.get("model")
+    if given is not None and not isinstance(given, Mapping):
+        return content  # which is refused
     own = _keys(content, "model")
-    origin = {k: v for k, v in before.plain()["model"].items() if k != _NEW}
-    begun = {**content, "model": {**origin, **own, "folder": folder}}
-    if not own.get(_NEW) and not Path(folder).exists():
-        begun["tokenizer"] = before.plain()["tokenizer"]
-    return begun
+    if Path(folder).exists():
+        return {**content, "model": {**own, "folder": folder}}
+    origin = before.plain()
+    begun = {k: v for k, v in origin["model"].items() if k != _NEW}
+    content = {**content, "model": {**begun, **own, "folder": folder}}
+    if not own.get(_NEW):
+        content["tokenizer"] = origin["tokenizer"]
+    return content
 
 
 def _keys(content: Mapping[str, Any], section: str) -> dict[str, Any]:
-    """The keys of a section, as far as it has some."""
+    """The keys of a section that have a value, as far as it has some."""
     keys = content.get(section)
-    return dict(keys) if isinstance(keys, Mapping) else {}
+    if not isinstance(keys, Mapping):
+        return {}
+    return {key: value for key, value in keys.items() if value is not None}
 
 
 def _before(

@@ -100,18 +100,16 @@ def translate_corpus(
     """
     try:
         _begin(folder, request, versions, say)
-        if (folder / MANIFEST).exists():
+        shards = range(request.num_shards)
+        is_whole = all(_is_written(folder, request, shard) for shard in shards)
+        if is_whole and (folder / MANIFEST).exists():
             say(f"{folder} is finished already: {request.num_lines:,} lines")
             return True
         number, of = part
         for shard, texts in enumerate(_shards(lines, request.shard_lines)):
             if shard % of == number - 1 and not _is_written(folder, request, shard):
                 _write_shard(folder, request, shard, texts, translate, say)
-        missing = [
-            shard
-            for shard in range(request.num_shards)
-            if not _is_written(folder, request, shard)
-        ]
+        missing = [s for s in shards if not _is_written(folder, request, s)]
         if missing:
             say(
                 f"{folder}: part {number} of {of} is finished; {len(missing)} of "
@@ -163,6 +161,15 @@ def _begin(
             f"{folder} was begun with another request ({'; '.join(differences)}); "
             f"choose another output, or go back to that"
         )
+    if begun.options != request.options:
+        new = request.options.get("batch_size")
+        if begun.options.get("batch_size") != new:
+            say(
+                f"warning: {folder} goes on with batches of {new} lines: some may be "
+                f"translated otherwise, by rounding"
+            )
+        fields = {**dataclasses.asdict(request), "versions": old_versions}
+        write_whole(path, _json(fields))
     if old_versions != versions:
         say(
             f"warning: {folder} was begun with {_named(old_versions)}, and goes on "
@@ -171,7 +178,11 @@ def _begin(
 
 
 def _differences(before: Request, now: Request) -> list[str]:
-    """What differs, wherever models and texts are now."""
+    """What differs, wherever models and texts are now.
+
+    Batches may be smaller after an error of memory, and what is done with long lines
+    may be said after the error that asks for it: none of them was translated.
+    """
     lines = []
     for name in ("input_side", "num_lines", "shard_lines"):
         old, new = getattr(before, name), getattr(now, name)
@@ -183,7 +194,8 @@ def _differences(before: Request, now: Request) -> list[str]:
             lines.append(f"other {name}")
     for name in {**before.options, **now.options}:
         old, new = (r.options.get(name) for r in (before, now))
-        if old != new:
+        is_free = name == "batch_size" or (name, old) == ("long_lines", "error")
+        if old != new and not is_free:
             lines.append(f"{name}: {old} -> {new}")
     return lines
 
@@ -203,8 +215,9 @@ def _name(side: str, shard: int) -> str:
 
 
 def _is_written(folder: Path, request: Request, shard: int) -> bool:
-    """Whether the translation is there, which is written after its input."""
-    return (folder / _name(request.output_side, shard)).exists()
+    """Whether the lines and their translations are there."""
+    sides = request.input_side, request.output_side
+    return all((folder / _name(side, shard)).exists() for side in sides)
 
 
 def _write_shard(

@@ -51,6 +51,7 @@ class AheadBatches(keras.utils.PyDataset):
         super().__init__(workers=0)
         self.batches = batches
         self.special_ids = batches.special_ids
+        self.adds_source_end = getattr(batches, "adds_source_end", None)
         self.is_packed = batches.is_packed
         self.depth = depth
         self.shapes: dict[int, tuple[Any, ...]] = {}

@@ -6,6 +6,7 @@ B batch, T target positions, S source positions.
 from __future__ import annotations
 
 import copy
+import itertools
 from collections.abc import Iterator
 from collections.abc import Sequence
 
@@ -115,6 +116,8 @@ class TokenBatches(keras.utils.PyDataset):
             of the two above.
         batch_source_tokens: the maximum number of source positions of a batch, padding
             included; None for `batch_tokens`.
+        max_positions: the positions of a model that has learned them, beyond which S
+            and T are not rounded up.
         rule: the version of the batch plan. 2, or 1 for runs that earlier versions
             began: rule 1 rounds the planned rows to a multiple of `rows_multiple_of`,
             and does not bound the source by default.
@@ -124,8 +127,8 @@ class TokenBatches(keras.utils.PyDataset):
             them with its config before it trains.
         is_packed: whether a row may hold several pairs, see `PackedBatches`.
         epoch: the number of the epoch that starts at index 0, from 0; may be set. The
-            end of an epoch increases it by one, and so does the start of `fit`, because
-            Keras also calls `on_epoch_end` there.
+            end of an epoch increases it by one, and so does the start of the first
+            `fit`, because Keras also calls `on_epoch_end` there.
         shapes: (rows, S, T) of each bucket, the longest first.
         num_tokens: target tokens of an epoch, end tokens included, in the plain
             segmentation; the mean where epochs differ because of `shares`.
@@ -169,6 +172,7 @@ class TokenBatches(keras.utils.PyDataset):
         augment: Augmentation | None = None,
         span_corruption: SpanCorruption | None = None,
         batch_source_tokens: int | None = None,
+        max_positions: int | None = None,
         rule: int = RULE,
     ) -> None:
         super().__init__(workers=0)
@@ -189,6 +193,7 @@ class TokenBatches(keras.utils.PyDataset):
         self.seed = seed
         self.rows_multiple_of = rows_multiple_of
         self.sizes_multiple_of = sizes_multiple_of
+        self.max_positions = max_positions
         self.rule = rule
         ids = _special_ids(pairs, pad_id=pad_id, start_id=start_id, end_id=end_id)
         self.special_ids, self.pad_id = ids, ids["pad_id"]
@@ -201,6 +206,7 @@ class TokenBatches(keras.utils.PyDataset):
         self.augment = augment
         self.span_corruption = span_corruption
         self.epoch = 0
+        self._begun: bool | None = None  # an epoch, by Keras; None before the first
         self._part = (0, 1)
         lengths = pairs.source.lengths, pairs.target.lengths
         if bpe_dropout is not None:
@@ -241,6 +247,11 @@ class TokenBatches(keras.utils.PyDataset):
             tokens = len(pairs.target.ids) + len(rows) * self._added
             pairs = pairs.take(np.arange(len(rows))[part_rows])
         return self._batch(pairs, (B // parts, S, T), tokens)
+
+    @property
+    def adds_source_end(self) -> bool | None:
+        """Whether `end_id` is put behind each source; None where pairs are whole."""
+        return None if self.pairs.is_whole else self.source_end
 
     @property
     def _is_plain(self) -> bool:
@@ -296,8 +307,16 @@ class TokenBatches(keras.utils.PyDataset):
         first, end = self._plan.cuts[batch : batch + 2]
         return epoch, batch, slots[first:end], self.shapes[self._plan.buckets[batch]]
 
+    def on_epoch_begin(self) -> None:
+        self._begun = True
+
     def on_epoch_end(self) -> None:
-        self.epoch += 1
+        # Keras also calls it when `fit` begins. A second `fit` goes on where the first
+        # one ended, so that shares are seen whole.
+        if self._begun is not False:
+            self.epoch += 1
+        if self._begun:
+            self._begun = False
 
     def part(self, index: int, count: int) -> TokenBatches:
         """The rows of each batch that belong to part `index` of `count` equal parts.
@@ -332,7 +351,7 @@ class TokenBatches(keras.utils.PyDataset):
 
         For training by steps, and for resuming in the middle of an epoch:
         `fit(batches.from_step(done), steps_per_epoch=..., shuffle=False)` continues
-        with the next step across Keras' epochs.
+        with the next step across Keras' epochs. A loop of one's own iterates over it.
 
         Args:
             step: the step of the first batch.
@@ -358,6 +377,7 @@ class TokenBatches(keras.utils.PyDataset):
             self.rows_multiple_of if self.rule == 1 else 1,
             batch_source_tokens,
             self.sizes_multiple_of,
+            self.max_positions,
         )
 
     def _batch(self, pairs: EncodedPairs, shape: Shape, tokens: int) -> Batch:
@@ -447,6 +467,7 @@ class _Endless(keras.utils.PyDataset):
         super().__init__(workers=0)
         self.batches = batches
         self.special_ids = batches.special_ids
+        self.adds_source_end = batches.adds_source_end
         self.is_packed = batches.is_packed
         self.step = step
         self.begun = False
@@ -456,6 +477,10 @@ class _Endless(keras.utils.PyDataset):
         # batches of an epoch serve that.
         epoch = self.step - self.step % len(self.batches)
         return self.batches[(self.step if self.begun else epoch) + index]
+
+    def __iter__(self) -> Iterator[Batch]:
+        """The batches from the step on, for a loop of one's own."""
+        return map(self.batches.__getitem__, itertools.count(self.step))
 
     def on_epoch_begin(self) -> None:
         self.begun = True

@@ -61,6 +61,7 @@ def plan_batches(
     rows_multiple_of: int = 1,
     batch_source_tokens: int | None = None,
     sizes_multiple_of: int = 1,
+    max_positions: int | None = None,
 ) -> BatchPlan:
     """Cuts the pairs, sorted by length, into buckets and these into batches.
 
@@ -80,6 +81,7 @@ def plan_batches(
         np.maximum.reduceat(target_lengths[ascending], starts),
         max_buckets,
         sizes_multiple_of,
+        max_positions,
     )
     # From here on the longest bucket comes first, so that it can take shorter pairs.
     strata = [
@@ -154,6 +156,7 @@ def _buckets(
     targets: np.ndarray,
     max_buckets: int,
     sizes_multiple_of: int,
+    max_positions: int | None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Buckets with the least padding, for pairs sorted by length.
 
@@ -166,14 +169,18 @@ def _buckets(
         targets: the longest target of each length.
         max_buckets: the maximum number of buckets.
         sizes_multiple_of: of which number S and T are multiples.
+        max_positions: up to which S and T are rounded up; None for any number.
 
     Returns:
         For each bucket its end in the sorted pairs, S and T.
     """
-    sources, targets = (
-        -(-np.maximum.accumulate(lengths) // sizes_multiple_of) * sizes_multiple_of
-        for lengths in (sources, targets)
-    )
+    longest = [np.maximum.accumulate(lengths) for lengths in (sources, targets)]
+    sources, targets = (-(-n // sizes_multiple_of) * sizes_multiple_of for n in longest)
+    if max_positions is not None:
+        sources, targets = (
+            np.maximum(np.minimum(rounded, max_positions), exact)
+            for rounded, exact in zip((sources, targets), longest, strict=True)
+        )
     starts, ends = ends[:-1], ends[1:]
     cost = (ends - starts[:, None]) * (sources + targets).astype(float)
     cost[np.tril_indices(len(ends), -1)] = np.inf

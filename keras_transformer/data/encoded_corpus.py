@@ -173,16 +173,16 @@ def _settings(
 def _own_code(tokenizer: Tokenizer) -> str | None:
     """The digest of the code of a tokenizer class of the user's; None of this package.
 
-    Of the whole module: the class may call what stands beside it.
+    Of the whole modules of the class and its bases, which may call what stands beside.
     """
-    module = sys.modules[type(tokenizer).__module__]
-    if module.__name__.partition(".")[0] == __name__.partition(".")[0]:
-        return None
-    try:
-        code = inspect.getsource(module)
-    except (OSError, TypeError):  # typed into a terminal
-        return None
-    return hashlib.sha256(code.encode()).hexdigest()
+    known = {__name__.partition(".")[0], *sys.stdlib_module_names}
+    names = [kind.__module__ for kind in type(tokenizer).__mro__]
+    own = [name for name in names if name.partition(".")[0] not in known - {"__main__"}]
+    codes = []
+    for name in dict.fromkeys(own):
+        with contextlib.suppress(OSError, TypeError):  # typed into a terminal
+            codes.append(inspect.getsource(sys.modules[name]))
+    return hashlib.sha256("".join(codes).encode()).hexdigest() if codes else None
 
 
 def _open(

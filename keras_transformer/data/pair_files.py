@@ -130,6 +130,12 @@ def _rows(reader: LineReader) -> Iterator[tuple[int, list[str]]]:
         except StopIteration:
             return
         except csv.Error as error:
+            if "field limit" in str(error):
+                raise InputError(
+                    f"{reader.path}, line {first}: a cell has more than "
+                    f"{csv.field_size_limit():,} characters; shorten it, check that "
+                    f"each quote is closed, or give the texts as TSV"
+                ) from None
             raise InputError(
                 f"{reader.path}, line {first}: {error}; fix its quotes: a quote "
                 "inside a cell is written twice"

@@ -35,7 +35,8 @@ _BEGINNINGS = {
     "gzip": re.compile(rb"\x1f\x8b"),
     "bzip2": re.compile(rb"BZh[1-9](1AY&SY|\x17rE8P\x90)"),
     "xz": re.compile(rb"\xfd7zXZ\x00"),
-    "zstd": re.compile(rb"\x28\xb5\x2f\xfd"),
+    # Of a frame, or of one that is to be skipped.
+    "zstd": re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18"),
 }
 #: Number of bytes that distinguish them.
 LONGEST_BEGINNING = 10

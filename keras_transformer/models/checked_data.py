@@ -90,6 +90,7 @@ class CheckedData:
         supervised: whether there must be labels.
         pad_id: the label that may lie outside of the vocabulary.
         special_ids: those of the model's config, which `TokenBatches` must share.
+        source_end: in the same way.
         packs_rows: whether the model reads packed rows.
         counted: `{name: pad_id}` of the metrics of tokens, which `TokenBatches` must
             share, too.
@@ -104,6 +105,7 @@ class CheckedData:
         labels: bool,
         pad_id: int | None,
         special_ids: dict[str, int],
+        source_end: bool = True,
         supervised: bool = False,
         counted: Mapping[str, int] | None = None,
         packs_rows: bool = False,
@@ -114,6 +116,7 @@ class CheckedData:
         self.supervised = supervised
         self.pad_id = pad_id
         self.special_ids = special_ids
+        self.source_end = source_end
         self.counted = counted or {}
         self.packs_rows = packs_rows
         # On TensorFlow, Keras raises another one in its place.
@@ -227,6 +230,13 @@ class CheckedData:
                 f"the batches have {theirs}, but the model's config has "
                 f"{self.special_ids}; create TokenBatches with "
                 "**model.config.special_ids"
+            )
+        ends = getattr(batches, "adds_source_end", None)
+        if ends is not None and ends != self.source_end:
+            raise InputError(
+                f"the batches have source_end {ends}, but the model's config has "
+                f"{self.source_end}; create TokenBatches with "
+                f"source_end=model.config.source_end"
             )
         for name, pad_id in self.counted.items():
             if pad_id != theirs["pad_id"]:

@@ -148,6 +148,7 @@ class CheckedModel(keras.Model):
             labels=bool(paddings),
             pad_id=paddings[0] if paddings else None,
             special_ids=config.special_ids,
+            source_end=getattr(config, "source_end", True),
             supervised=supervised and loss is not None and (is_ours or own_loss),
             counted=self.counted_padding,
             packs_rows=getattr(self, "packs_rows", False),

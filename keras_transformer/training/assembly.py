@@ -91,6 +91,7 @@ def build_parts(
         "rows_multiple_of": distribution.num_replicas * training.micro_batches,
         "source_end": config.model["source_end"],
         "sizes_multiple_of": batch_rule.sizes_multiple_of(config.output),
+        "max_positions": config.longest,
         "rule": rule,
         "augment": text.augment,
         "span_corruption": text.span_corruption,
@@ -270,6 +271,7 @@ def _validation(
             source_end=config.model["source_end"],
             batch_source_tokens=config.data.batch_source_tokens,
             sizes_multiple_of=batch_rule.sizes_multiple_of(config.output),
+            max_positions=config.longest,
             rule=batch_rule.batch_rule(config.output),
             **common_special_ids(tokenizers),
         )

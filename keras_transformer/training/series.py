@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import json
 import statistics
@@ -203,6 +204,8 @@ def translate(
     part = output.with_name(f"{output.name}.{digest[:16]}.part")
     done = _lines_of(part)[: len(lines)]
     translator = Translator.load(model)
+    with _about(translation.text):
+        translator.check(lines, **codes)
     following = iter(lines[len(done) :])
     say(
         f"translating {translation.text} by {translation.by}, from line {len(done) + 1}"
@@ -218,6 +221,15 @@ def translate(
     write(output, "".join(f"{line}\n" for line in done))
     write(record, f"{digest}\n")
     part.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _about(text: Path) -> Iterator[None]:
+    """Adds the name of a text to its faults."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{text}: {error}") from None
 
 
 def _check_texts(series: Series) -> None:

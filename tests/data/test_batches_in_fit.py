@@ -56,6 +56,38 @@ def test_fit_learns_from_an_epoch():
     assert np.isfinite(history["val_loss"]).all()
 
 
+def test_one_fit_after_another_sees_what_one_of_as_many_epochs_sees():
+    """With a share, of which each epoch has another half."""
+    pairs = random_pairs(40)
+    seen = []
+    for fits, epochs in ((1, 4), (4, 1), (2, 2)):
+        batches = TokenBatches(pairs, 4096, max_buckets=1, shares=[(40, 0.5)])
+        epochs_seen = []
+        note = keras.callbacks.LambdaCallback(
+            on_epoch_begin=lambda *_, batches=batches, seen=epochs_seen: seen.append(
+                batches.epoch
+            )
+        )
+        model = toy_model()
+        for _ in range(fits):
+            model.fit(batches, epochs=epochs, verbose=0, callbacks=[note])
+        seen.append(epochs_seen)
+    assert seen == [[1, 2, 3, 4]] * 3
+    batches = TokenBatches(pairs, 4096)
+    for epoch in range(3):  # in a loop of one's own
+        assert batches.epoch == epoch
+        batches.on_epoch_end()
+
+
+@no_backend
+def test_a_loop_of_ones_own_goes_on_from_a_step():
+    batches = TokenBatches(random_pairs(300), 512, max_buckets=2)
+    step = len(batches) + 3
+    for found, index in zip(batches.from_step(step), range(4), strict=False):
+        right = batches[step + index]
+        np.testing.assert_array_equal(found[0]["source"], right[0]["source"])
+
+
 def test_fit_by_steps_sees_every_batch_in_order_and_can_be_resumed():
     """Windows of steps that do not divide the epoch, against one step at a time."""
     keras.utils.set_random_seed(1)

@@ -157,6 +157,23 @@ def test_sizes_are_multiples_of_what_a_gpu_prefers(max_buckets):
     assert seen == batches.num_tokens
 
 
+def test_sizes_are_not_rounded_up_beyond_the_positions_of_a_model():
+    pairs = random_pairs(4000)
+    plain = TokenBatches(pairs, 3000)
+    longest = max(max(S, T) for _, S, T in plain.shapes)
+    multiple = next(n for n in (5, 7, 9, 11) if longest % n not in (0, n - 1))
+    rounded = TokenBatches(pairs, 3000, sizes_multiple_of=multiple)
+    assert max(max(S, T) for _, S, T in rounded.shapes) > longest + 1
+    options = {"sizes_multiple_of": multiple, "max_positions": longest + 1}
+    batches = TokenBatches(pairs, 3000, **options)
+    sizes = {size for _, S, T in batches.shapes for size in (S, T)}
+    assert max(sizes) == longest + 1
+    assert {size % multiple for size in sizes - {longest + 1}} <= {0}
+    assert batches.num_tokens == plain.num_tokens
+    fewer = TokenBatches(pairs, 3000, sizes_multiple_of=multiple, max_positions=3)
+    assert max(max(S, T) for _, S, T in fewer.shapes) == longest
+
+
 def test_the_source_of_a_batch_is_bounded_as_the_target_is():
     pairs = long_sources(2000)
     for options, bound in (({}, 512), ({"batch_source_tokens": 2000}, 2000)):

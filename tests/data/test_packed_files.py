@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import lzma
+import struct
 import tracemalloc
 import zlib
 
@@ -55,6 +56,13 @@ def test_each_form_is_known_by_its_content(pack, path):
         while reader.read(1):
             pass
     assert reader.record() == record_of(path)
+
+
+def test_zstd_may_begin_with_a_frame_to_be_skipped(path):
+    """As the program pzstd writes it."""
+    skippable = struct.pack("<II", 0x184D2A50, 4) + b"abcd"
+    path.write_bytes(skippable + zstd(b"a\nb\n"))
+    assert read_lines(path) == ["a", "b"]
 
 
 def test_what_is_cut_off_or_damaged_is_refused(pack, path):

@@ -139,7 +139,9 @@ def test_faults_of_csv_are_named(read, monkeypatch):
     assert "line 8: expected 2 columns, found 1" in message
     refused(read, "line 3: .*; fix its quotes", f'{head}a,b\na,"b', "csv")
     refused(read, "line 2: .*; fix its quotes", f'{head}a,"b"c\n', "csv")
-    refused(read, "line 2: field larger than", head + 'a,"' + "b\n" * 99_999, "csv")
+    message = r"line 2: a cell has more than 131,072 characters; .* quote is closed"
+    refused(read, message, head + 'a,"' + "b\n" * 99_999, "csv")
+    refused(read, message, f"{head}{'a' * 131_073},b\n", "csv")
     monkeypatch.setattr(pair_files, "LONGEST_LINE", 1000)
     assert len(read(head + "a,b\n" * 9999, "csv")) == 9999
     refused(read, r"longer than 16 MiB", head + '"a\n",' * 1000, "csv")

@@ -50,6 +50,21 @@ def test_batches_of_other_special_ids_are_refused(pairs):
         model.fit(right, validation_data=batches, verbose=0)
 
 
+@pytest.mark.one_backend
+def test_batches_with_another_end_of_the_source_are_refused(pairs):
+    model = compiled(**IDS, source_end=False)
+    ids = model.config.special_ids
+    wrong = kt.data.TokenBatches(pairs, 16, **ids)
+    for data in (wrong, wrong.from_step(0)):
+        with pytest.raises(InputError, match=r"source_end True, but .* has False; cre"):
+            model.fit(data, steps_per_epoch=1, verbose=0)
+    model.fit(kt.data.TokenBatches(pairs, 16, source_end=False, **ids), verbose=0)
+    with pytest.raises(InputError, match=r"source_end False, but .* has True"):
+        compiled(**IDS).fit(
+            kt.data.TokenBatches(pairs, 16, source_end=False, **ids), verbose=0
+        )
+
+
 def test_loss_and_metrics_count_what_is_no_padding_of_the_model(pairs):
     """The same text under two numberings of the ids has the same likelihood."""
     found = []

@@ -139,7 +139,18 @@ def test_a_text_is_encoded_again_when_the_code_of_the_class_changes(module, tmp_
     linecache.checkcache()
     importlib.reload(module)
     assert encoded() == ["EIN HAUS"]
-    assert len([path for path in (tmp_path / "cache").iterdir() if path.is_dir()]) == 2
+    derived = f"from {NAME} import LowerCased\nclass Derived(LowerCased): pass\n"
+    (tmp_path / "modules" / "derived_tokenizers.py").write_text(derived)
+    derived = importlib.import_module("derived_tokenizers")
+    derived.Derived.train(LINES, 340).save(tmp_path / "a.model")
+    assert encoded() == ["EIN HAUS"]
+    (tmp_path / "modules" / f"{NAME}.py").write_text(MODULE)
+    linecache.checkcache()
+    importlib.reload(module)
+    importlib.reload(derived)
+    assert encoded() == ["ein haus"]  # by the code of a base in another module
+    del sys.modules["derived_tokenizers"]
+    assert len([path for path in (tmp_path / "cache").iterdir() if path.is_dir()]) == 4
 
 
 @pytest.mark.no_backend

@@ -350,6 +350,11 @@ def test_bad_overrides_are_refused(override, message, load):
             DATA + "model: {position: learned, max_sequence_length: 100}",
             "data.max_length 128 is more than the 100 positions",
         ),
+        (
+            "data: {phrasebook: en-de, max_length: 90, packing: 128}\n"
+            "model: {position: learned, max_sequence_length: 100}",
+            "data.packing 128 is more than the 100 positions",
+        ),
     ],
 )
 def test_each_fault_is_one_sentence_with_file_and_key(text, message, load):

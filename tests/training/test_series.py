@@ -544,6 +544,10 @@ def test_a_translation_goes_on_where_it_was_stopped(run, monkeypatch, tmp_path):
         def load(cls, folder):
             return cls()
 
+        def check(self, lines):
+            if any("too long" in line for line in lines):
+                raise InputError("line 1 is too long")
+
         def translate(self, lines, first_line, **languages):
             assert not languages
             calls.append(first_line)
@@ -565,6 +569,14 @@ def test_a_translation_goes_on_where_it_was_stopped(run, monkeypatch, tmp_path):
     weights.write_bytes(weights.read_bytes() + b"x")
     training_series.translate(series, translation, lambda text: None)
     assert calls == [1, 26, 26, 51, 1, 26, 51]
+
+    text = translation.text.read_text(encoding="utf-8")
+    translation.text.write_text(f"too long {text}", encoding="utf-8")
+    before = list(calls)
+    with pytest.raises(InputError, match=r"train\.en: line 1 is too long"):
+        training_series.translate(series, translation, lambda text: None)
+    assert calls == before  # before any line is translated
+    translation.text.write_text(text, encoding="utf-8")
 
     # Another text of as many lines, while a translation of the first is half done.
     translation.output.unlink()

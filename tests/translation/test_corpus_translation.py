@@ -120,6 +120,42 @@ def test_another_request_is_refused(whole, changes, message):
         run(whole, request=dataclasses.replace(REQUEST, **changes))
 
 
+def test_what_an_error_asks_for_is_the_same_request(whole, tmp_path):
+    """Smaller batches where memory ended, and a word on lines that are too long."""
+    options = {"beam_size": 4, "batch_size": 64, "long_lines": "error"}
+    begun = dataclasses.replace(REQUEST, options=options)
+
+    def stopped(lines, first_line):
+        if first_line == 4:
+            raise InputError("line 4 has 99 tokens")
+        return upper(lines, first_line)
+
+    with pytest.raises(InputError, match="line 4"):
+        run(tmp_path / "begun", stopped, begun)
+    changed = {**options, "batch_size": 8, "long_lines": "split"}
+    now = dataclasses.replace(REQUEST, options=changed)
+    done, said = run(tmp_path / "begun", request=now)
+    assert done and "goes on with batches of 8 lines" in said[0]
+    texts = {name: text for name, text in contents(whole).items() if "txt" in name}
+    assert texts.items() <= contents(tmp_path / "begun").items()
+    with pytest.raises(InputError, match="long_lines: split -> truncate"):
+        run(
+            tmp_path / "begun",
+            request=dataclasses.replace(
+                REQUEST, options={**changed, "long_lines": "truncate"}
+            ),
+        )
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_a_file_that_is_gone_is_written_again(whole, side):
+    before = contents(whole)
+    (whole / f"{side}-00002.txt").unlink()
+    done, said = run(whole)
+    assert done and said[-1].endswith("7 lines in 3 shards")
+    assert contents(whole) == before
+
+
 def test_moved_models_and_texts_are_the_same_request(whole):
     moved = dataclasses.replace(
         REQUEST, models={"n": "1" * 64}, inputs={"other": "2" * 64}

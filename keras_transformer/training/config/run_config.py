@@ -63,7 +63,7 @@ _TEXTS = re.compile(
 #: depends on it.
 _BOOKKEEPING = re.compile(
     r"training\.(keep_\w+|\w+_every|patience|average_\w+|remat|callbacks)"
-    r"|evaluation\..*"
+    r"|evaluation\..*|decoding\.long_lines"
 )
 
 
@@ -172,12 +172,14 @@ class RunConfig(Section):
         if not model.get("folder"):
             self.data.check_languages()
         rows = self.longest
-        if rows is not None and self.data.max_length > rows:
-            raise ValueError(
-                f"data.max_length {self.data.max_length} is more than the {rows} "
-                f"positions of model.max_sequence_length and model.position_offset; "
-                f"lower it, or raise model.max_sequence_length"
-            )
+        for key in ("max_length", "packing"):
+            length = getattr(self.data, key)
+            if rows is not None and length is not None and length > rows:
+                raise ValueError(
+                    f"data.{key} {length} is more than the {rows} positions of "
+                    f"model.max_sequence_length and model.position_offset; lower it, "
+                    f"or raise model.max_sequence_length"
+                )
         if self.data.validation is None and self.data.phrasebook is None:
             for key in ("patience", "keep_best", "average_best"):
                 if getattr(self.training, key):

@@ -1,8 +1,9 @@
 """Exit codes of commands, and the one-line error message of a failure.
 
-0 success; 2 bad input or arguments; 1 an internal error; 130 ctrl-C; 143 SIGTERM; 129 a
-training whose terminal closed; 141, without a message, a command whose output nobody
-reads any more, as in `keras-transformer info MODEL | head -1`.
+0 success; 2 bad input or arguments, or an error in code of the user's; 1 an internal
+error; 130 ctrl-C; 143 SIGTERM; 129 a training whose terminal closed; 141, without a
+message, a command whose output nobody reads any more, as in `keras-transformer info
+MODEL | head -1`.
 """
 
 import contextlib
@@ -10,8 +11,11 @@ import errno
 import os
 import signal
 import sys
+import sysconfig
 import traceback
 from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
 
 from keras_transformer.control_characters import escaped
 from keras_transformer.errors import InputError
@@ -68,7 +72,26 @@ def _exit(code: int, message: str) -> None:
 
 def _exit_as_fault() -> None:
     traceback.print_exc()
+    if place := _place_of_user(sys.exc_info()[2]):
+        _exit(2, f"the code in {place} failed, as the lines above say; mend it there")
     _exit(1, "this is a bug in keras-transformer; please report the lines above")
+
+
+def _place_of_user(frames: TracebackType | None) -> str | None:
+    """File and line of the user's code in which an error arose, if it did there.
+
+    What libraries do on behalf of somebody is theirs who called them.
+    """
+    libraries = {Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib")}
+    package = Path(__file__).parents[1]
+    for frame in reversed(traceback.extract_tb(frames)):
+        path = Path(frame.filename)
+        if path.is_relative_to(package):
+            return None
+        is_file = path.suffix == ".py" and path.exists()
+        if is_file and not any(path.is_relative_to(folder) for folder in libraries):
+            return f"{frame.filename}, line {frame.lineno},"
+    return None
 
 
 def _discard_output() -> None:

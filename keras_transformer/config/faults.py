@@ -63,16 +63,17 @@ def first_fault(
     if fault["type"] == "missing":
         return f"{path} is missing"
     if fault["type"] == "model_type":
-        return f"{path}: expected keys with values, got {_shown(fault['input'])}"
+        return f"{path}: expected keys with values, got {shown(fault['input'])}"
     if fault["type"] == "value_error":
         return f"{path}: {fault['ctx']['error']}".removeprefix(": ")
     # Of a value that may be of several types, each has its fault.
     also = [_said(f) for f in faults if _place(f["loc"], model)[0] == keys]
     expected = " or ".join(also).replace(" or Input should be", " or")
-    return f"{path}: {expected}, got {_shown(fault['input'])}"
+    return f"{path}: {expected}, got {shown(fault['input'])}"
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
+    """A value for a message, cut where it is long."""
     text = repr(value)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 

@@ -191,7 +191,13 @@ class Signatures:
         ids = tokenizer.tokenize(text)
         # What the tokenizer's own normalization leaves, as `Tokenizer.is_empty` has it.
         kept = tokenizer.detokenize(ids)
-        blank = tf.strings.regex_full_match(kept, f"[{_white_space()}{_NOTHING}]*")
+        form = f"[{_white_space()}{_NOTHING}]*"
+        blank = tf.logical_or(
+            tf.strings.regex_full_match(kept, form),
+            tf.strings.regex_full_match(
+                text, form
+            ),  # unknown, it comes back as another
+        )
         if self._prefix:
             ids = tokenizer.tokenize(tf.strings.join([self._prefix, text]))
         lengths = tf.where(blank, 0, tf.cast(ids.row_lengths(), tf.int32))

@@ -161,6 +161,7 @@ def _own_config(translator: Translator, options: DecodingOptions) -> dict[str, A
         "decoding": options.changed(),
         "languages": None if languages is None else languages.model_dump(),
         "known_words": None if known_words is None else KNOWN_WORDS,
+        "about": translator.about.model_dump(exclude_none=True),
     }
 
 
@@ -230,6 +231,12 @@ def _differences(
             "texts of transformers begin with the piece of forced_start, unless it is "
             "a control symbol"
         )
+    ids = layout.config.special_ids
+    if options.repetition_penalty != 1.0 and ids["start_id"] == ids["end_id"]:
+        yield (
+            "the repetition penalty of transformers counts the start token, which is "
+            "the end token here, as one that has come: translations may end later"
+        )
     if options.beam_size == 1:
         return
     if options.normalization == "gnmt":
@@ -248,6 +255,11 @@ def _differences(
 def _notes(translator: Translator, direction: Direction) -> Iterator[str]:
     """What a user of the folder does otherwise."""
     languages = translator.languages
+    if translator.decoding.long_lines == "truncate":
+        yield (
+            "a line that is too long is cut where the tokenizer is given "
+            "`truncation=True`, not by itself"
+        )
     if not files.has_marian_tokenizer(languages):
         yield (
             f"the tokenizer takes each text as one in {direction.source_language}, "

@@ -110,6 +110,7 @@ def convert(
             model.decoding,
             model.known_words,
             model.languages,
+            model.about,
         )
         model_folder.write(folder, contents, import_card(report))
     return report

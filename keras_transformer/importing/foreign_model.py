@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from keras_transformer.config import TransformerConfig
+from keras_transformer.config.about import About
 from keras_transformer.config.decoding import DecodingOptions
 from keras_transformer.config.languages import Languages
 from keras_transformer.data.known_words import KnownWords
@@ -97,6 +98,7 @@ class ForeignModel:
         languages: the languages section of the model folder; None where the model
             knows one direction only.
         known_words: all that the model has learned, where the files say it.
+        about: what an export of this package tells of its model.
         licence: as far as the files say it.
         left_out: sentences about what is in the files and is not taken over.
         ignorable: names of tensors that are not used and need not be, as `fnmatch`
@@ -113,6 +115,7 @@ class ForeignModel:
     decoding: DecodingOptions
     languages: Languages | None = None
     known_words: KnownWords | None = None
+    about: About = dataclasses.field(default_factory=About)
     licence: str | None = None
     left_out: tuple[str, ...] = ()
     ignorable: tuple[str, ...] = ()

@@ -172,6 +172,13 @@ def options_of_generation_config(
                 "repetition_penalty: a beam search there changes log-probabilities, "
                 "here logits"
             )
+        start = (config or {}).get("decoder_start_token_id")
+        start = given.get("decoder_start_token_id", start)
+        if start == (given.get("eos_token_id") if end_id is None else end_id):
+            notes.append(
+                "repetition_penalty: there it counts the start token, which is the end "
+                "token, as one that has come; here translations may end sooner"
+            )
     options |= _forbidden(values, given, pad_id, notes)
     options |= _forced(values, given, end_id, notes)
     notes += _lost(given)

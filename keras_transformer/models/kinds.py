@@ -96,7 +96,8 @@ def refuse_unrestorable(model: Any, what: str) -> None:
     if unnamed := sorted(plain_weights(model).keys() - names):
         raise InputError(
             f"{what} weights by name, and {unnamed[0]!r} of {name} has another name in "
-            f"each model; give its layer a name, {instead}"
+            f"each model; give the weight (add_weight(name=...)) and its layer names, "
+            f"{instead}"
         )
 
 

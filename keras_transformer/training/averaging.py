@@ -118,6 +118,14 @@ def _paths_to_average(
         checkpoints = regular_checkpoints(run_folder, state, interval)
         if best is not None:
             checkpoints = scored_checkpoints(run_folder, state)
+            lost = [s for s in best_steps(scores, best) if s not in checkpoints]
+            if lost and 1 <= best <= len(scores):
+                raise InputError(
+                    f"of the {best} best validations of {run_folder}, the checkpoints "
+                    f"of steps {_listed(sorted(lost))} were not kept; set "
+                    f"training.keep_best {best} before training, or use "
+                    f"{run_folder / 'best'}, the model of the best one"
+                )
     option, count, kind = "last", last, ""
     if best is not None:
         option, count, kind = "best", best, " with a validation"

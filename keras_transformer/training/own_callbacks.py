@@ -27,8 +27,15 @@ def factories(config: RunConfig) -> dict[str, Callable[[RunConfig], Any]]:
     Raises:
         InputError: where there is no such module or function.
     """
-    paths = config.training.callbacks
-    return {path: named_function(path, _KEY, "a callback") for path in paths}
+    found = {}
+    for path in config.training.callbacks:
+        found[path] = named_function(path, _KEY, "a callback")
+        if isinstance(found[path], type):
+            raise InputError(
+                f"{_KEY}: {path} is a class; name a function that takes the run's "
+                f"config and returns a callback of this class"
+            )
+    return found
 
 
 def made(

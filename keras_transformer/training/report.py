@@ -120,7 +120,7 @@ def model_card(
         known_words: the `KnownWords` of the model, if known.
         weights: what the weights are, such as the mean of which steps.
     """
-    scores = "\n".join(f"* {line}" for line in lines) or "* not scored"
+    scores = "\n".join(f"* {line}" for line in lines) or "* no test text (data.test)"
     facts = known_words.info() if known_words else {}
     words = "".join(f"* {name}: {fact}\n" for name, fact in facts.items())
     words = f"## Words\n\n{words}\n" if words else ""

@@ -199,6 +199,9 @@ class Run:
             self.say(f"finished already: {self._why_done()}")
         else:
             self._train()
+        metric = self.config.training.best_metric
+        if warning := advice.of_the_end(self.state.scores, metric):
+            self.say(f"warning: {warning}")
         return self._finish(self.config.training)
 
     def _train(self) -> None:

@@ -134,7 +134,7 @@ class AttentionMaps:
     def _check(self, kind: str) -> None:
         if kind not in self.weights:
             raise InputError(
-                f"this model has no attention of the kind {kind!r}; choose one of "
+                f"this model has no attention of the kind {str(kind)!r}; choose one of "
                 f"{', '.join(self.weights)}"
             )
 

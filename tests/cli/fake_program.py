@@ -1,7 +1,7 @@
 """The program with a model that upper-cases, in place of a real one.
 
-Some lines make it misbehave: `fault` raises an error of ours, `bad` an `InputError`,
-`long` warns, `wait` sleeps, `cut` is cut off.
+Some lines make it misbehave: `fault` raises an error of ours, `mistake` one of the
+user's code, `bad` an `InputError`, `long` warns, `wait` sleeps, `cut` is cut off.
 """
 
 import dataclasses
@@ -10,6 +10,7 @@ import time
 import types
 import warnings
 
+import keras_transformer as package
 from keras_transformer.errors import InputError
 
 
@@ -67,8 +68,11 @@ class Translator:
     def translate(self, lines, *, return_details=False, first_line=1, **options):
         self.calls.append(list(lines))
         self.options = options
-        if "fault" in lines:
-            raise RuntimeError("a fault")
+        if "fault" in lines:  # as if in a file of the package
+            code = compile("raise RuntimeError('a fault')", package.__file__, "exec")
+            exec(code)
+        if "mistake" in lines:
+            raise RuntimeError("a mistake of the user")
         if "bad" in lines:
             raise InputError(f"line {lines.index('bad') + first_line} is bad")
         if "long" in lines:

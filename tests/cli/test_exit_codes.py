@@ -1,6 +1,7 @@
 """How the program ends: 0, 1, 2, 130 and 143."""
 
 import json
+import re
 import signal
 import time
 
@@ -102,6 +103,19 @@ def test_a_fault_of_ours_is_1_and_asks_for_a_report(model, start):
     assert b"Traceback" in error and b"RuntimeError: a fault" in error
     assert error.endswith(
         b"error: this is a bug in keras-transformer; please report the lines above\n"
+    )
+
+
+def test_a_mistake_in_code_of_the_user_is_2_and_says_where(model, start):
+    process = start("translate", model)
+    output, error = process.communicate(b"mistake\n")
+    assert (process.returncode, output) == (2, b"")
+    assert b"Traceback" in error and b"RuntimeError: a mistake of the user" in error
+    *_, last = error.decode().splitlines()
+    assert re.fullmatch(
+        r"error: the code in \S*fake_program\.py, line \d+, failed, as the lines above "
+        r"say; mend it there",
+        last,
     )
 
 

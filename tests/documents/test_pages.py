@@ -20,7 +20,6 @@ import typer
 import yaml
 from typer.testing import CliRunner
 
-import keras_transformer as kt
 from keras_transformer.cli.main import application
 from keras_transformer.config import TransformerConfig
 from keras_transformer.training import load_config
@@ -331,7 +330,7 @@ def test_the_code_of_a_page_runs(page, run, monkeypatch):
     What exports through TensorFlow does so in a test of its own.
     """
     monkeypatch.chdir(run)
-    names = {"kt": kt}
+    names = {}
     for _, note, name, code in blocks({"python", "bash", ""}, [page]):
         if note:
             continue

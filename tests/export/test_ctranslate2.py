@@ -10,12 +10,15 @@ import numpy as np
 import pytest
 from keras import ops
 
+import keras_transformer as kt
 from keras_transformer.config import UNKNOWN_ID
+from keras_transformer.config.about import About
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.errors import InputError
 from keras_transformer.export import ctranslate2
 from keras_transformer.export.ctranslate2_spec import check_config
 from keras_transformer.export.ctranslate2_spec import specification
+from keras_transformer.importing import convert
 from keras_transformer.models.scoring import score
 from keras_transformer.models.search import search
 from keras_transformer.models.weights import weight_values
@@ -194,6 +197,38 @@ sys.path.insert(0, {str(folder)!r})
 runpy.run_path({str(folder / "translate.py")!r}, run_name="__main__")
 """
     assert run_python(code, block=BLOCKED).split("\n")[:-1] == lines("greedy")
+
+
+def test_what_it_says_of_its_model_comes_back(translator, tmp_path):
+    own = kt.Translator(
+        translator.model,
+        translator.tokenizer,
+        translator.target_tokenizer,
+        about=About(name="a name", source_language="de"),
+    )
+    options = {"suppressed_tokens": (7, 9), "beam_size": 3}
+    ctranslate2.export(own, tmp_path / "export", **options)
+    convert(tmp_path / "export", tmp_path / "model")
+    found = kt.Translator.load(tmp_path / "model")
+    assert found.decoding.suppressed_tokens == (7, 9)
+    assert found.decoding.beam_size == 3
+    assert (found.about.name, found.about.source_language) == ("a name", "de")
+    assert found.known_words == translator.known_words
+
+
+def test_the_program_ends_where_a_limit_leaves_the_end_alone(
+    translator, tmp_path, run_python
+):
+    options = {"beam_size": 1, "max_length": 1, "forced_end": True}
+    folder = ctranslate2.export(translator, tmp_path / "export", **options)
+    code = f"""
+import json, sys
+sys.path.insert(0, {str(folder)!r})
+from translate import Translator
+print(json.dumps(Translator({str(folder)!r}, threads=1).translate(["a b", "c"])))
+"""
+    printed = run_python(code, block=BLOCKED)
+    assert json.loads(printed.splitlines()[-1]) == ["", ""]
 
 
 def test_the_card_says_how_to_use_it(folder):

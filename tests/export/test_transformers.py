@@ -6,6 +6,8 @@ import warnings
 import pytest
 
 import keras_transformer as kt
+from keras_transformer.config.decoding import DecodingOptions
+from keras_transformer.config.transformers_layout import Layout
 from keras_transformer.errors import InputError
 from keras_transformer.export import transformers
 from keras_transformer.importing import convert
@@ -108,6 +110,31 @@ def test_options_known_words_and_tokenizers_come_back(translator, exported, tmp_
     assert found.decoding.changed() == {"beam_size": 3, "normalization": "average"}
     assert found.tokenizer.model == translator.tokenizer.model
     assert found.model.config == translator.model.config
+    about = kt.config.about.About(name="a name", source_language="de")
+    told = kt.Translator(
+        translator.model,
+        translator.tokenizer,
+        about=about,
+        long_lines="truncate",
+        max_source_length=9,
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        folder = transformers.export(told, tmp_path / "exported", beam_size=1)
+    assert "`truncation=True`" in (folder / "README.md").read_text()
+    convert(tmp_path / "exported", tmp_path / "returned")
+    assert kt.Translator.load(tmp_path / "returned").about == about
+
+
+@pytest.mark.parametrize(("start_id", "count"), [(2, 1), (1, 0)])
+def test_a_penalty_that_counts_the_start_token_there_is_told(start_id, count):
+    """Where that is the end token, as of BART."""
+    config = kt.TransformerConfig.from_preset(
+        "tiny", vocabulary_size=270, start_id=start_id
+    )
+    options = DecodingOptions(beam_size=1, repetition_penalty=1.5)
+    notes = [*transformers._differences(Layout(config), options, None)]
+    assert sum("counts the start token, which is the end" in n for n in notes) == count
 
 
 #: What `config.json` may say, and the message.

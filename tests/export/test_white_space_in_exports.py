@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import keras
 import pytest
@@ -12,6 +13,7 @@ from reference.fixture_folder import ON_TENSORFLOW
 
 pytestmark = ON_TENSORFLOW
 
+PRETRAINED = Path(__file__).parents[2] / "tutorials" / "pretrained" / "en-de"
 NOTHING = ["\u200b", "\ufeff", "\xad", "\u200e \u2060", "\u200d", "\u200b\0", " \xa0"]
 SAME = ["a fox", " a fox", "a\xa0fox", "a  f\xadox\u200b", "\ufeffa\tfox "]
 
@@ -48,6 +50,22 @@ def test_saved_model(translator, expected):
     answer = functions["serving_default"](text=tf.constant(NOTHING + SAME))
     assert [text.decode() for text in answer["translation"].numpy()] == expected
     assert not answer["truncated"].numpy().any()
+
+
+def test_saved_model_of_a_tokenizer_without_bytes(tmp_path):
+    """Whose unknown letters come back as a mark, as those of most imported models."""
+    import tensorflow as tf
+
+    from keras_transformer.export.signatures import Signatures
+
+    kt.importing.convert(PRETRAINED, tmp_path / "model")
+    translator = kt.Translator.load(tmp_path / "model")
+    lines = ["\u200d", "\0", " \u200c", "a\u200d", ""]
+    functions = Signatures(translator, translator.decoding).functions()
+    answer = functions["serving_default"](text=tf.constant(lines))
+    found = [text.decode() for text in answer["translation"].numpy()]
+    assert found == translator.translate(lines)
+    assert found[:3] == ["", "", ""]
 
 
 def test_program_of_an_export(translator, expected, tmp_path):

@@ -57,6 +57,11 @@ TABLE = [
         AVERAGE | {"repetition_penalty": 1.2, "beam_size": 2},
         ["repetition_penalty"],
     ),
+    (
+        {"repetition_penalty": 1.2, "decoder_start_token_id": 2},
+        AVERAGE | {"repetition_penalty": 1.2},
+        ["repetition_penalty: there it counts the start token"],
+    ),
     ({"bad_words_ids": [[7], [1], [4]]}, AVERAGE | {"suppressed_tokens": (4, 7)}, []),
     (
         {"bad_words_ids": [[7, 8], [4]], "renormalize_logits": True},

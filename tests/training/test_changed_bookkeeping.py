@@ -60,6 +60,21 @@ def test_the_best_checkpoint_may_be_that_of_a_former_end(config_file, monkeypatc
     assert average(grown, 2, "last") == [2, 4]
 
 
+def test_the_best_of_checkpoints_that_were_not_kept_is_refused(config_file, capsys):
+    """The best of the others would be a worse model."""
+    with pytest.MonkeyPatch.context() as patch:
+        scores = iter([50.0, 20.0, 44.0])
+        patch.setattr(Validation, "score", lambda *_: next(scores))
+        every = ("training.validate_every=2", "training.keep_checkpoints=1")
+        folder = run(config_file, "run", *every)
+    assert kept(folder) == [6] and (folder / "best").is_dir()
+    said = capsys.readouterr().err
+    assert "val_bleu is 44 at step 6 and was 50 at step 2, of which best/ has" in said
+    with pytest.raises(InputError, match=r"checkpoints of steps 2 were not kept; set"):
+        average(folder, 1, "best", best=1)
+    assert average(folder, 1, "last") == [6]
+
+
 def test_other_intervals_change_no_weight_and_lose_no_checkpoint(
     config_file, capsys, monkeypatch
 ):

@@ -107,6 +107,7 @@ def test_a_config_names_them(config_file, monkeypatch, capsys):
     for name, message in {
         "missing": r"named_callbacks.py\) has no missing; check the name",
         "number": "named_callbacks:number is int, not a function; name a function",
+        "Named": "named_callbacks:Named is a class; name a function that takes the run",
         "wrong": "named_callbacks:wrong returned str, which is no keras.callbacks",
     }.items():
         config = load_config(config_file, [key.format(name), "output=runs/wrong"])

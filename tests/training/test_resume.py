@@ -170,6 +170,8 @@ def test_the_config_of_a_run_folder_goes_on_in_that_folder(config_file, monkeypa
     monkeypatch.chdir(elsewhere)
     assert load_config("../second/config.yaml").output == Path("../second")
     assert load_config("../second/config.yaml", ["output=x"]).output == Path("x")
+    with pytest.raises(InputError, match=r"second is a folder; .*second/config\.yaml"):
+        load_config("../second")
     monkeypatch.chdir(config_file.parent)
     own = config_file.rename("config.yaml")  # of a project, not of a run
     Path("checkpoints").mkdir()

@@ -215,6 +215,7 @@ def test_bad_overrides_are_refused(override, message, load):
     [
         ("", "data: give train, a list of corpora, or phrasebook"),
         ("- 1", "expected keys such as data and training, got [1]"),
+        ("Ein Text. " * 99, f"got '{'Ein Text. ' * 5}"),
         (DATA + "trainin: {}", "unknown key trainin; did you mean 'training'?"),
         (DATA + "training: {step: 5}", "unknown key training.step; did you mean 'st"),
         (DATA + "training: 5", "training: expected keys with values, got 5"),

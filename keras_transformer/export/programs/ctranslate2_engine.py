@@ -19,6 +19,7 @@ import platform
 from collections.abc import Mapping
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from typing import NamedTuple
 
@@ -82,6 +83,9 @@ class Engine:
         longest = max(limits, default=0)
 
         def translate(rows: list[list[str]], limit: int) -> list[Any]:
+            if limit <= options["forced_end"]:  # the end alone, which it refuses
+                ends = SimpleNamespace(hypotheses=[[]], scores=[0.0])
+                return [ends] * len(rows)
             return self.translator.translate_batch(
                 rows,
                 target_prefix=self.start and [self.start] * len(rows),

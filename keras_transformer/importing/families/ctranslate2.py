@@ -10,9 +10,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from keras_transformer.config import TransformerConfig
+from keras_transformer.config.about import About
 from keras_transformer.config.decoding import DecodingOptions
 from keras_transformer.config.languages import Languages
 from keras_transformer.control_characters import escaped
+from keras_transformer.data.known_words import KNOWN_WORDS
+from keras_transformer.data.known_words import KnownWords
 from keras_transformer.errors import InputError
 from keras_transformer.files.plain_file import plain_file
 from keras_transformer.importing.argos import METADATA
@@ -152,6 +155,8 @@ def read(source: Source, tensors: TensorFile) -> ForeignModel:
         target_tokenizer=tokenizers[1],
         decoding=decoding,
         languages=languages,
+        known_words=own.get("known_words"),
+        about=own.get("about", About()),
         left_out=left_out,
         ignorable=(
             *_IGNORABLE,
@@ -285,6 +290,9 @@ def _decoding(
             source, config, languages, longest=config.max_sequence_length
         )
     options = dict(own.get("search") or (_ARGOS_SEARCH if is_package else _SEARCH))
+    forbidden = {*own.get("suppressed", ())} - {*config.suppressed_ids}
+    if forbidden:
+        options["suppressed_tokens"] = tuple(sorted(forbidden))
     notes = ["replace_unknowns of Argos Translate"] if is_package else []
     for key, value in source.config.items():
         if key in _OPTIONS:
@@ -317,9 +325,23 @@ def _own_description(source: Source) -> dict[str, Any]:
             f"nothing, but take the model folder that it was exported from"
         )
     ids, search = content.get("ids"), content.get("search")
-    pad = ids.get("pad") if isinstance(ids, dict) else None
+    ids = ids if isinstance(ids, dict) else {}
+    pad, suppressed = ids.get("pad"), ids.get("suppressed", ())
     if not isinstance(pad, int) or pad < 0 or not isinstance(search, dict):
         raise InputError(
             f"{path} lacks ids or search; export the model again, with this version"
         )
-    return {"pad": pad, "search": search, "source_end": content.get("source_end", True)}
+    if not isinstance(suppressed, list | tuple) or not all(
+        isinstance(number, int) for number in suppressed
+    ):
+        raise InputError(f"{path}: ids.suppressed are no ids; export the model again")
+    files = content.get("files")
+    has_words = isinstance(files, dict) and files.get("known_words") == KNOWN_WORDS
+    return {
+        "pad": pad,
+        "search": search,
+        "suppressed": suppressed,
+        "source_end": content.get("source_end", True),
+        "about": About.of(content.get("about") or {}, f"{path}: about"),
+        "known_words": KnownWords.load(source.folder) if has_words else None,
+    }

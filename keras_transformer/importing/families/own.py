@@ -10,6 +10,7 @@ import functools
 from typing import Any
 
 from keras_transformer.config import TransformerConfig
+from keras_transformer.config.about import About
 from keras_transformer.config.decoding import DecodingOptions
 from keras_transformer.config.languages import Languages
 from keras_transformer.config.transformers_layout import OWN_KEY
@@ -58,6 +59,7 @@ def read(source: Source, tensors: TensorFile) -> ForeignModel:
         decoding = DecodingOptions.of(own.get("decoding") or {}, "decoding")
         languages = own.get("languages")
         languages = None if languages is None else Languages.of(languages)
+        about = About.of(own.get("about") or {})  # exports of before have none
     except (InputError, TypeError) as error:
         raise InputError(f"{path}: {OWN_KEY}: {error}") from None
     config = layout.config
@@ -89,6 +91,7 @@ def read(source: Source, tensors: TensorFile) -> ForeignModel:
         decoding=decoding,
         languages=languages,
         known_words=KnownWords.load(source.folder) if known_words else None,
+        about=about,
         ignorable=(*zeros, *(() if _is_learned(config) else (_SINUSOIDS,))),
         equal=tuple(
             place.tensors + place.others

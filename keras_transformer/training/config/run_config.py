@@ -20,6 +20,7 @@ from keras_transformer.config import TranslationConfig
 from keras_transformer.config.about import About
 from keras_transformer.config.decoding import DecodingOptions
 from keras_transformer.config.faults import first_fault
+from keras_transformer.config.faults import shown
 from keras_transformer.data.columns import FORMATS
 from keras_transformer.decoding_options import OPTIONS
 from keras_transformer.errors import InputError
@@ -361,7 +362,8 @@ def read_document(path: str | Path | None, overrides: Sequence[str] = ()) -> Doc
     content = {} if content is None else content
     if not isinstance(content, dict):
         raise InputError(
-            f"{where}: expected keys such as data and training, got {content!r}"
+            f"{where}: expected keys such as data and training, got "
+            f"{shown(content)}; give a config (YAML), which names the texts"
         )
     for text in overrides:
         override(content, text)
@@ -523,6 +525,11 @@ def _flat(content: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]
 
 
 def _read(path: Path) -> str:
+    if (path / "config.yaml").is_file():
+        raise InputError(
+            f"{path} is a folder; give the config file of the run, or, to go on with "
+            f"it, {path / 'config.yaml'}"
+        )
     try:
         with path.open("rb") as file:  # no more of it than is parsed
             content = file.read(4 * strict_yaml.MOST_CHARACTERS + 1)

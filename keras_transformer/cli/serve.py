@@ -10,6 +10,7 @@ import typer
 from keras_transformer.cli import backend
 from keras_transformer.cli import model_folder
 from keras_transformer.cli import options
+from keras_transformer.cli import progress
 from keras_transformer.cli.decoding_flags import with_decoding_flags
 from keras_transformer.engines import EngineName
 from keras_transformer.errors import InputError
@@ -156,4 +157,9 @@ def serve(
         languages=pair,
         warm_up_tokens=warm_up,
     )
+    if loaded.languages is None and not all(service.languages):
+        progress.say(
+            "the model names no languages, so that those of requests are not checked; "
+            "--languages en-de would"
+        )
     run(service, host, port, key, access_log=access_log)

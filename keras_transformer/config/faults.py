@@ -82,7 +82,7 @@ def _said(fault: Any) -> str:
     """The sentence of a fault, without pydantic's prefix."""
     if fault["type"] == "value_error":
         return str(fault["ctx"]["error"])
-    return fault["msg"]
+    return fault["msg"].replace("a valid tuple", "a list")  # as YAML calls it
 
 
 def suggestion(

@@ -154,8 +154,9 @@ def served(monkeypatch):
 
 
 def test_serve_keeps_to_this_machine_unless_told_otherwise(model, invoke, served):
-    invoke("serve", model)
+    result = invoke("serve", model)
     ((service, host, port, key, access_log),) = served
+    assert "names no languages, so that those of requests are not" in result.stderr
     assert (host, port, key, access_log) == ("127.0.0.1", 8501, None, False)
     assert service.engine.loaded[1] == Limits()
     assert service.name == model.name

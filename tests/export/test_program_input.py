@@ -27,7 +27,11 @@ class Engine:
         self.graphs = description.get("graphs", {})
 
     def search(self, sources, limits, **options):
-        return [[SimpleNamespace(ids=ids, score=0.0)] for ids in sources]
+        count = options["options"]["top_beams"]
+        return [
+            [SimpleNamespace(ids=ids, score=-0.5 - rank) for rank in range(count)]
+            for ids in sources
+        ]
 """
 DESCRIPTION = {
     "files": {
@@ -61,9 +65,9 @@ def describe(folder, **changes):
     (folder / "model.json").write_text(json.dumps({**DESCRIPTION, **changes}))
 
 
-def translate(folder, text):
+def translate(folder, text, *arguments):
     return subprocess.run(
-        [sys.executable, folder / "translate.py"],
+        [sys.executable, folder / "translate.py", *arguments],
         input=text,
         capture_output=True,
         check=False,
@@ -76,6 +80,30 @@ def test_a_byte_order_mark_is_no_part_of_the_text(folder):
     assert (found.returncode, found.stderr) == (0, b"")
     assert found.stdout.decode() == "a b\n\ufeffc\n\nä\n".replace("\r", "")
     assert translate(folder, lines).stdout == found.stdout
+
+
+def test_several_hypotheses_have_a_line_each(folder):
+    search = {**DESCRIPTION["search"], "beam_size": 3, "top_beams": 2}
+    describe(folder, search=search)
+    found = translate(folder, b"a b\n\n").stdout.decode().splitlines()
+    assert found == ["1\t1\t-0.500000\ta b", "1\t2\t-1.500000\ta b", "2\t1\t0.000000\t"]
+    assert translate(folder, b"a b\n", "--beam-size", "1").stdout == b"a b\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--beam-size", "0"], "beam_size must be at least 1"),
+        (["--beam-size", "-1"], "beam_size must be at least 1"),
+        (["--batch-size", "0"], "batch_size must be at least 1"),
+        (["--length-penalty", "nan"], "length_penalty must be a number from 0"),
+        (["--length-penalty=-1"], "length_penalty must be a number from 0"),
+    ],
+)
+def test_a_number_that_is_none_is_one_line(folder, arguments, message):
+    found = translate(folder, b"a b\n", *arguments)
+    assert (found.returncode, found.stdout) == (1, b"")
+    assert found.stderr.decode() == f"error: {message}\n"
 
 
 @pytest.mark.parametrize("part", ["source_tokenizer", "target_tokenizer", "graph"])

@@ -219,6 +219,7 @@ def test_bad_overrides_are_refused(override, message, load):
         (DATA + "trainin: {}", "unknown key trainin; did you mean 'training'?"),
         (DATA + "training: {step: 5}", "unknown key training.step; did you mean 'st"),
         (DATA + "training: 5", "training: expected keys with values, got 5"),
+        (DATA + "training: {callbacks: 'm:f'}", "callbacks: Input should be a list"),
         (DATA + "training: {steps: '5'}", "training.steps: Input should be a valid in"),
         (DATA + "training: {steps: 5.0}", "valid integer, got 5.0"),
         (DATA + "training: {steps: true}", "valid integer, got True"),

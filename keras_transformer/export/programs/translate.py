@@ -2,6 +2,9 @@
 
     python translate.py [--beam-size 4] [--scores] < source.txt > target.txt
 
+Where `top_beams` in `model.json` is above 1, a line for each hypothesis: number of the
+source line, rank, score and translation, with tabs between.
+
 It needs numpy, sentencepiece (unless `listed_pieces.py` is there) and what `engine.py`
 imports, and no part of the toolkit that trained the model. `model.json` says what
 happens here in words.
@@ -96,6 +99,8 @@ class Translator:
             top_beams: how many hypotheses, at most `beam_size`.
         """
         options = self._options(beam_size, length_penalty, top_beams)
+        if batch_size < 1:
+            raise ValueError("batch_size must be at least 1")
         filled = [n for n, line in enumerate(lines) if not self._is_empty(line)]
         sources = [self._encode(lines[number], number + 1) for number in filled]
         hypotheses: list[list[Any]] = [[] for _ in lines]
@@ -145,6 +150,10 @@ class Translator:
             options["beam_size"] = beam_size
         if length_penalty is not None:
             options["length_penalty"] = length_penalty
+        if options["beam_size"] < 1:
+            raise ValueError("beam_size must be at least 1")
+        if not 0 <= options["length_penalty"] < float("inf"):
+            raise ValueError("length_penalty must be a number from 0")
         if options["beam_size"] == 1:
             options |= {name: DEFAULTS[name] for name in _OF_BEAMS}
         if top_beams is not None:
@@ -255,10 +264,16 @@ def main() -> None:
         arguments.length_penalty,
         arguments.batch_size,
     )
-    for hypotheses in rows:
-        text = translator.text(hypotheses[0]) if hypotheses else ""
-        score = hypotheses[0].score if hypotheses else 0.0
-        print(f"{score:.6f}\t{text}" if arguments.scores else text)
+    top_beams = translator.description["search"].get("top_beams", 1)
+    several = top_beams > 1 and arguments.beam_size != 1
+    for number, hypotheses in enumerate(rows, 1):
+        found = [(h.score, translator.text(h)) for h in hypotheses] or [(0.0, "")]
+        for rank, (score, text) in enumerate(found, 1):
+            if several:
+                print(f"{number}\t{rank}\t{score:.6f}\t{text}")
+            else:
+                print(f"{score:.6f}\t{text}" if arguments.scores else text)
+                break
 
 
 if __name__ == "__main__":

@@ -79,7 +79,10 @@ def train(
     settings = [word for word in words if "=" in word and not Path(word).exists()]
     files = [word for word in words if word not in settings]
     if len(files) > 1:
-        raise typer.BadParameter(f"give one config, got {' and '.join(files)}")
+        raise typer.BadParameter(
+            f"give one config, got {' and '.join(files)}; a key is set by key=value, "
+            f"such as training.steps=300"
+        )
     backend.activate(training=True, imports=imports or ())
     from keras_transformer.training import config as configs
     from keras_transformer.training.config import series

@@ -85,6 +85,16 @@ def _said(fault: Any) -> str:
     return fault["msg"].replace("a valid tuple", "a list")  # as YAML calls it
 
 
+#: What the key counts that other toolkits count otherwise.
+_UNITS = {
+    **dict.fromkeys(
+        ("epochs", "num_epochs", "max_epochs", "max_epoch"),
+        " It counts batches; the log says how many an epoch has",
+    ),
+    **dict.fromkeys(("batch_size", "batch"), " It counts tokens, not sentences"),
+}
+
+
 def suggestion(
     key: str,
     fields: Collection[str],
@@ -102,14 +112,14 @@ def suggestion(
     """
     word = key[:_LONGEST].strip().lower().replace("-", "_")
     meant = SYNONYMS.get(word, "")
-    name = meant.rpartition(".")[2]
+    name, unit = meant.rpartition(".")[2], _UNITS.get(word, "")
     if name in fields and (not section or meant.startswith(f"{section[0]}.")):
-        return f"did you mean {name!r}?"
+        return f"did you mean {name!r}?{unit}"
     others = [*elsewhere.get(word, ())] if elsewhere else []
     if others:
         return f"that key belongs elsewhere: did you mean {' or '.join(others)}?"
     if meant and elsewhere:
-        return f"did you mean {meant}?"
+        return f"did you mean {meant}?{unit}"
     if close := _close(word, fields):
         return f"did you mean {close!r}?"
     return f"the keys there are {', '.join(fields)}"

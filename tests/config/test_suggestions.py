@@ -23,10 +23,16 @@ DATA = "data: {train: [{source: a, target: b}]}\n"
             "training: {lr: 1.0}",
             "unknown key training.lr; did you mean 'learning_rate'",
         ),
-        ("training: {epochs: 3}", "training.epochs; did you mean 'steps'?"),
+        (
+            "training: {epochs: 3}",
+            "training.epochs; did you mean 'steps'? It counts bat",
+        ),
         ("training: {update-freq: 2}", "did you mean 'micro_batches'?"),
         ("training: {accum_count: 2}", "did you mean 'micro_batches'?"),
-        ("training: {batch_size: 64}", "did you mean data.batch_tokens?"),
+        (
+            "training: {batch_size: 64}",
+            "did you mean data.batch_tokens? It counts tokens, ",
+        ),
         ("training: {steps_: 64}", "did you mean 'steps'?"),
         ("training: {lora: {r_: 4}}", "the keys there are rank, alpha, kernels"),
         (

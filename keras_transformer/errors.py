@@ -5,6 +5,9 @@ Everything that reads what somebody wrote (files, configs, arguments) raises
 and how to mend it. The command line prints it as one line and exits with 2.
 """
 
+import contextlib
+from collections.abc import Iterator
+
 
 class InputError(ValueError):
     """Bad input: the message says what, where and how to mend it."""
@@ -34,3 +37,16 @@ def out_of_memory(error: Exception) -> str | None:
         f"not enough memory: {reason}; lower the size of a batch "
         f"(data.batch_tokens in training), the beam or max_length"
     )
+
+
+@contextlib.contextmanager
+def told_of(subject: str) -> Iterator[None]:
+    """Context in which messages of `InputError` begin with what they are about.
+
+    Args:
+        subject: such as a key of a config, or a file.
+    """
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{subject}: {error}") from None

@@ -32,6 +32,7 @@ from keras_transformer.models.word_attention import attends
 from keras_transformer.translation import rereading
 from keras_transformer.translation.batch_search import BatchSearch
 from keras_transformer.translation.batch_search import IdHypothesis
+from keras_transformer.translation.hypothesis import NOTHING_LEFT
 from keras_transformer.translation.hypothesis import Hypothesis
 from keras_transformer.translation.hypothesis import TranslationScore
 from keras_transformer.translation.hypothesis import empty
@@ -226,10 +227,7 @@ class Translator:
         )
         for sentence, row in zip(sentences, results, strict=True):
             if not row:
-                raise InputError(
-                    f"{sentence.name}: the options forbid every token before a "
-                    f"translation can end; suppress fewer, or allow repetitions"
-                )
+                raise InputError(f"{sentence.name}: {NOTHING_LEFT}")
         starts = [sentence.forced_start is not None for sentence in sentences]
         rows = [
             ranked([self._hypothesis(found, start) for found in row], chosen)

@@ -84,6 +84,11 @@ def named_function(path: str, where: str, returned: str) -> Callable[..., Any]:
         InputError: where there is no such module or name, or it is no function.
     """
     found = named(path, where)
+    if isinstance(found, type):
+        raise InputError(
+            f"{where}: {path} is a class; name a function that takes the run's config "
+            f"and returns {returned} of this class"
+        )
     if not callable(found):
         raise InputError(
             f"{where}: {path} is {type(found).__name__}, not a function; name a "

@@ -21,6 +21,7 @@ from keras_transformer.engines.library import Library
 from keras_transformer.errors import InputError
 from keras_transformer.processors import num_threads
 from keras_transformer.translation.alignment import aligned
+from keras_transformer.translation.hypothesis import NOTHING_LEFT
 from keras_transformer.translation.hypothesis import Hypothesis
 from keras_transformer.translation.hypothesis import empty
 from keras_transformer.translation.hypothesis import join
@@ -173,10 +174,7 @@ class CTranslate2Translator:
         )
         for sentence, row in zip(sentences, rows, strict=True):
             if not row:
-                raise InputError(
-                    f"{sentence.name}: the options forbid every token before a "
-                    f"translation can end; suppress fewer, or allow repetitions"
-                )
+                raise InputError(f"{sentence.name}: {NOTHING_LEFT}")
         if return_details and return_token_scores:
             rows = self._with_scores(sentences, rows)
         if return_details and return_alignments:

@@ -192,12 +192,9 @@ class Signatures:
         # What the tokenizer's own normalization leaves, as `Tokenizer.is_empty` has it.
         kept = tokenizer.detokenize(ids)
         form = f"[{_white_space()}{_NOTHING}]*"
-        blank = tf.logical_or(
-            tf.strings.regex_full_match(kept, form),
-            tf.strings.regex_full_match(
-                text, form
-            ),  # unknown, it comes back as another
-        )
+        blank = tf.strings.regex_full_match(kept, form)
+        # A letter that the tokenizer does not know comes back as another one.
+        blank = tf.logical_or(blank, tf.strings.regex_full_match(text, form))
         if self._prefix:
             ids = tokenizer.tokenize(tf.strings.join([self._prefix, text]))
         lengths = tf.where(blank, 0, tf.cast(ids.row_lengths(), tf.int32))

@@ -17,6 +17,7 @@ from keras_transformer.serving.decoding_cost import check_cost
 from keras_transformer.serving.engine import Codes
 from keras_transformer.serving.engine import Options
 from keras_transformer.serving.limits import Limits
+from keras_transformer.translation.hypothesis import NOTHING_LEFT
 from keras_transformer.translation.hypothesis import Hypothesis
 
 
@@ -130,10 +131,7 @@ class CTranslate2Engine:
             batch_size=self._limits.batch_size,
         )
         if not all(rows):
-            raise InputError(
-                "the options forbid every token before a translation can end; suppress "
-                "fewer, or allow repetitions"
-            )
+            raise InputError(NOTHING_LEFT)
         return rows
 
     def _limit(self, count: int, bounds: export_folder.Bounds) -> int:

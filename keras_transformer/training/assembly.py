@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import math
 from collections.abc import Callable
-from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Any
 from typing import NamedTuple
@@ -23,7 +21,7 @@ from keras_transformer.data.packing import PackedBatches
 from keras_transformer.data.parallel_text import ParallelText
 from keras_transformer.data.piece_table import common_special_ids
 from keras_transformer.data.tokenizer import Tokenizer
-from keras_transformer.errors import InputError
+from keras_transformer.errors import told_of
 from keras_transformer.evaluation import check_options
 from keras_transformer.learned_metrics import Metric
 from keras_transformer.models.kinds import num_weights
@@ -230,17 +228,8 @@ def _check_texts(config: RunConfig, corpora: Corpora, translator: Translator) ->
         ("test", corpora.test, config.data.test),
     ):
         if text is not None:
-            with _about(part):
+            with told_of(f"data.{part}"):
                 translator.check(text.source, **languages_of(corpus))
-
-
-@contextlib.contextmanager
-def _about(part: str) -> Iterator[None]:
-    """Adds the name of the text to its faults."""
-    try:
-        yield
-    except InputError as error:
-        raise InputError(f"data.{part}: {error}") from None
 
 
 def _validation(
@@ -253,7 +242,7 @@ def _validation(
     say: Callable[[str], None],
 ) -> Validation:
     tokenizers = (translator.tokenizer, translator.target_tokenizer)
-    with _about("validation"):
+    with told_of("data.validation"):
         codes = languages_of(config.data.validation)
         pairs, report = encode_pairs(
             text,

@@ -44,13 +44,7 @@ def loss_factory(config: RunConfig) -> LossFactory:
     path = config.training.loss
     if path is None:
         return cross_entropy
-    returned = "a loss"
-    factory = named_function(path, _KEY, returned)
-    if isinstance(factory, type):
-        raise InputError(
-            f"{_KEY}: {path} is a class; name a function that takes the run's config "
-            f"and returns {returned} of this class"
-        )
+    factory = named_function(path, _KEY, "a loss")
 
     def make(config: RunConfig) -> LabelSmoothedCrossEntropy:
         loss = factory(config)

@@ -360,12 +360,15 @@ def without_moved_origin(config: RunConfig, differences: list[str]) -> list[str]
         config: the config of the run now.
         differences: the lines.
     """
+    others = [line for line in differences if not line.startswith("model.folder: ")]
     origin, path = config.model.get("folder"), config.output / _ORIGIN
-    if not (origin and Path(origin).exists() and path.exists()):
+    if others == differences or not origin:
+        return differences  # nothing of it has moved
+    if not (Path(origin).exists() and path.exists()):
         return differences
     if not _is_of(Path(origin), plain_file(config.output, _ORIGIN, MOST_BYTES)):
         return differences
-    return [line for line in differences if not line.startswith("model.folder: ")]
+    return others
 
 
 def keep_teacher(config: RunConfig, own_languages: Languages | None) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import json
 import statistics
@@ -23,6 +22,7 @@ from keras_transformer.config.documented import Documented
 from keras_transformer.data.corpus import read_lines
 from keras_transformer.data.line_reader import record_of
 from keras_transformer.errors import InputError
+from keras_transformer.errors import told_of
 from keras_transformer.evaluation import Score
 from keras_transformer.files.digest import sha256_of
 from keras_transformer.files.digest import sha256_of_json
@@ -119,7 +119,7 @@ def train_series(
                 f"which has been trained on since; choose another output, or remove "
                 f"{series.folder / one.name}"
             )
-        digest = sha256_of_json(_comparable(config))
+        digest = _digest(config)
         is_known = result.config in (digest, _former_digest(config))
         if is_known and (config.output / "averaged").exists():
             check_corpus(config.output, Corpora(config.data))
@@ -193,18 +193,21 @@ def translate(
     output, model = translation.output, series.folder / translation.by / "averaged"
     text = record_of(translation.text)
     codes: Any = dict(translation.languages)
-    digest, former = (
-        sha256_of_json([digest_of(model, before), text.sha256, *codes.values()])
-        for before in (False, True)
-    )
-    record = output.with_name(f"{output.name}.model")
-    if output.exists() and _lines_of(record) in ([digest], [former]):
+
+    def digest_of_all(with_about: bool = False) -> str:
+        model_digest = digest_of(model, with_about)
+        return sha256_of_json([model_digest, text.sha256, *codes.values()])
+
+    digest, record = digest_of_all(), output.with_name(f"{output.name}.model")
+    known = _lines_of(record) if output.exists() else []
+    # The weights are read once more only where the digest is another one.
+    if known == [digest] or (known and known == [digest_of_all(with_about=True)]):
         return
     lines = read_lines(translation.text)
     part = output.with_name(f"{output.name}.{digest[:16]}.part")
     done = _lines_of(part)[: len(lines)]
     translator = Translator.load(model)
-    with _about(translation.text):
+    with told_of(str(translation.text)):
         translator.check(lines, **codes)
     following = iter(lines[len(done) :])
     say(
@@ -221,15 +224,6 @@ def translate(
     write(output, "".join(f"{line}\n" for line in done))
     write(record, f"{digest}\n")
     part.unlink(missing_ok=True)
-
-
-@contextlib.contextmanager
-def _about(text: Path) -> Iterator[None]:
-    """Adds the name of a text to its faults."""
-    try:
-        yield
-    except InputError as error:
-        raise InputError(f"{text}: {error}") from None
 
 
 def _check_texts(series: Series) -> None:
@@ -268,7 +262,7 @@ def _check_origins(series: Series, results: Mapping[str, Result]) -> None:
             continue  # it is written anew
         if begun.origin != _origin(series, later):
             continue  # which is refused when its turn comes
-        (before,) = (one for one in series.runs if one.name == later.after)
+        before = series.run(later.after)
         config = series.config(before)
         state = newest_state(config.output)
         keys = [*_OF_WEIGHTS]
@@ -333,12 +327,12 @@ def _origin(series: Series, one: SeriesRun) -> str | None:
     return sha256_of(series.folder / one.after / "averaged" / _WEIGHTS)
 
 
-def _comparable(config: RunConfig) -> dict[str, object]:
-    """What of a config decides its results, wherever folders and texts lie.
+def _digest(config: RunConfig) -> str:
+    """The digest of what of a config decides its results, wherever things lie.
 
     Texts, and the model that it began with, are known by their content.
     """
-    return dict(sorted(without_places(config).items()))
+    return sha256_of_json(without_places(config))
 
 
 def _former_digest(config: RunConfig) -> str:

@@ -13,6 +13,12 @@ from keras_transformer.translation import minimum_bayes_risk
 from keras_transformer.translation.long_lines import LinePart
 from keras_transformer.translation.long_lines import space_after
 
+#: What is wrong where a search finds no hypothesis of a sentence.
+NOTHING_LEFT = (
+    "the options forbid every token before a translation can end; suppress fewer, or "
+    "allow repetitions"
+)
+
 
 @dataclasses.dataclass(frozen=True)
 class Hypothesis:

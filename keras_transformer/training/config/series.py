@@ -20,6 +20,8 @@ import pydantic
 
 from keras_transformer.config.faults import first_fault
 from keras_transformer.errors import InputError
+from keras_transformer.training.config.conventions import filled
+from keras_transformer.training.config.conventions import has_keys
 from keras_transformer.training.config.run_config import OF_SERIES
 from keras_transformer.training.config.run_config import Document
 from keras_transformer.training.config.run_config import RunConfig
@@ -96,6 +98,11 @@ class Series:
     runs: tuple[SeriesRun, ...]
     baseline: Path | None
     document: Document
+
+    def run(self, name: str) -> SeriesRun:
+        """The run of a name."""
+        (found,) = (run for run in self.runs if run.name == name)
+        return found
 
     def config(self, run: SeriesRun) -> RunConfig:
         """The config of a run; the run whose model it begins with has finished.
@@ -195,7 +202,7 @@ class Series:
         """Refuses tags and languages that the tokenizer of an earlier stage lacks."""
         owner = run
         while owner.after is not None and not _keys(owner.content, "model").get(_NEW):
-            (owner,) = (one for one in self.runs if one.name == owner.after)
+            owner = self.run(owner.after)
         if owner is run:
             return
         first = begins[owner.name]
@@ -253,7 +260,7 @@ class Series:
 
         Nothing where that run does not name the languages of its own text.
         """
-        (translator,) = (one for one in self.runs if one.name == by)
+        translator = self.run(by)
         texts = _corpora(translator.content)
         keys = _CODES if side == "target" else _CODES[::-1]
         codes: dict[str, str] = {}
@@ -384,7 +391,7 @@ def _as_begun(
     As in a run folder whose `model.folder` is gone, the model section is whole.
     """
     given = content.get("model")
-    if given is not None and not isinstance(given, Mapping):
+    if given is not None and not has_keys(given):
         return content  # which is refused
     own = _keys(content, "model")
     if Path(folder).exists():
@@ -400,9 +407,7 @@ def _as_begun(
 def _keys(content: Mapping[str, Any], section: str) -> dict[str, Any]:
     """The keys of a section that have a value, as far as it has some."""
     keys = content.get(section)
-    if not isinstance(keys, Mapping):
-        return {}
-    return {key: value for key, value in keys.items() if value is not None}
+    return filled(keys, {}) if has_keys(keys) else {}
 
 
 def _before(
